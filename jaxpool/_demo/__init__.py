@@ -1,0 +1,1 @@
+"""``python -m jaxpool demo``: train a digit classifier, then look at its pooling layers."""

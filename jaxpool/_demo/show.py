@@ -1,0 +1,165 @@
+"""Train, print the result, and show geometry, lowering and cost of the pooling layers."""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxpool
+
+from . import model
+from .model import POOLINGS, Digits, Params, Pooling, jaxpool_layer, reduce_window_layer
+
+GOAL = 0.97
+RACE_SECONDS = 1.0
+MIN_ROUNDS = 15
+
+
+def show() -> int:
+    """Run the whole demo; returns 0 if the held-out accuracy reaches the goal, else 1."""
+    start = time.perf_counter()
+    digits, held_out = model.load_digits()
+    _print_task(digits, held_out)
+    params = model.train(digits, partial(_progress, held_out, start))
+    right = model.accuracy(params, held_out)
+    print(
+        f"\nresult    {right:.1%} of the held-out digits are read correctly"
+        f" (goal {GOAL:.0%}), after {time.perf_counter() - start:.1f} s"
+    )
+    _print_layers()
+    _print_costs(params, digits)
+    print(f"\ntotal     {time.perf_counter() - start:.1f} s")
+    return 0 if right >= GOAL else 1
+
+
+def _print_task(digits: Digits, held_out: Digits) -> None:
+    device = jax.devices()[0]
+    print(
+        f"jaxpool {jaxpool.__version__} demo, jax {jax.__version__} on {device.device_kind}\n\n"
+        f"data      {digits.count + held_out.count} handwritten digits, 8x8 pixels (UCI, 1998): "
+        f"{digits.count} to learn from, {held_out.count} held out\n"
+        "network   conv 3x3x32, max_pool 3x3 / conv 3x3x64, max_pool 2x2 / "
+        "avg_pool 2x2, dense 10\n"
+    )
+
+
+def _progress(held_out: Digits, start: float, epoch: int, loss: float, params: Params) -> None:
+    """Rewrite one line on a terminal; print every tenth epoch elsewhere."""
+    on_terminal = sys.stdout.isatty()
+    last = epoch == model.EPOCHS
+    if not (on_terminal or last or epoch % 10 == 0):
+        return
+    print(
+        f"training  epoch {epoch:2d} of {model.EPOCHS}, loss {loss:.4f}, "
+        f"held out {model.accuracy(params, held_out):.1%}, {time.perf_counter() - start:.1f} s",
+        end="\r" if on_terminal and not last else "\n",
+        flush=True,
+    )
+
+
+def _print_layers() -> None:
+    print("\nwhat the pooling layers do")
+    rows = [("layer", "op", "input", "window", "stride", "padding", "output", "lowering")]
+    rows += [_layer_row(layer, size) for layer, size in zip(POOLINGS, _sizes(), strict=True)]
+    _print_table(rows)
+
+
+def _sizes() -> list[tuple[int, ...]]:
+    """The spatial input shape of every pooling layer, from one to the next."""
+    sizes = [(8, 8)]
+    for layer in POOLINGS[:-1]:
+        sizes.append(_geometry(layer, sizes[-1]).out_shape)
+    return sizes
+
+
+def _geometry(layer: Pooling, size: tuple[int, ...]) -> jaxpool.Geometry:
+    return jaxpool.geometry(size, layer.window, layer.stride, layer.padding)
+
+
+def _layer_row(layer: Pooling, size: tuple[int, ...]) -> tuple[str, ...]:
+    return (
+        layer.name,
+        f"{layer.kind}_pool",
+        _by(size),
+        _by(layer.window),
+        str(layer.stride),
+        str(layer.padding),
+        _by(_geometry(layer, size).out_shape),
+        _lowering(layer, size),
+    )
+
+
+def _lowering(layer: Pooling, size: tuple[int, ...]) -> str:
+    return "?"
+
+
+def _print_costs(params: Params, digits: Digits) -> None:
+    """Race both implementations on the training images, layer by layer and as a whole."""
+    print(
+        f"\nwhat their gradient costs, for {digits.count} images at once "
+        "(both sides in turn, median of many)"
+    )
+    rows = [("gradient of", "jaxpool", "lax.reduce_window", "ratio", "largest difference")]
+    *inputs, _ = jax.jit(partial(_stages, params))(digits.images)
+    for layer, x in zip(POOLINGS, inputs, strict=True):
+        rows.append(_cost_row(layer.name, partial(_layer_gradient, layer), x))
+    rows.append(_cost_row("whole network", _network_gradient, params, *digits))
+    _print_table(rows)
+
+
+def _stages(params: Params, images: jax.Array) -> list[jax.Array]:
+    return list(model.stages(params, jaxpool_layer, images))
+
+
+def _layer_gradient(layer: Pooling, pool: model.PoolFunction, x: jax.Array) -> jax.Array:
+    """Gradient of half the sum of squares of the layer's output."""
+    return jax.grad(lambda x: (pool(layer, x) ** 2).sum() / 2)(x)
+
+
+def _network_gradient(
+    pool: model.PoolFunction, params: Params, images: jax.Array, labels: jax.Array
+) -> Params:
+    return jax.grad(model.loss)(params, pool, images, labels)
+
+
+def _cost_row(name: str, gradient: Callable[..., Any], *arguments: Any) -> tuple[str, ...]:
+    arguments = jax.device_put(arguments)
+    ours = partial(jax.jit(partial(gradient, jaxpool_layer)), *arguments)
+    theirs = partial(jax.jit(partial(gradient, reduce_window_layer)), *arguments)
+    difference = _largest_difference(ours(), theirs())
+    fast, slow = _race(ours, theirs)
+    times = (f"{fast * 1e3:.2f} ms", f"{slow * 1e3:.2f} ms", f"{slow / fast:.1f}x")
+    return (name, *times, f"{difference:.0e}")
+
+
+def _largest_difference(a: Any, b: Any) -> float:
+    gaps = jax.tree.map(lambda x, y: np.abs(np.asarray(x) - np.asarray(y)).max(), a, b)
+    return float(max(jax.tree.leaves(gaps)))
+
+
+def _race(*contestants: Callable[[], Any]) -> list[float]:
+    """Median seconds of each contestant, called in turn so that noise hits all alike."""
+    times: list[list[float]] = [[] for _ in contestants]
+    end = time.perf_counter() + RACE_SECONDS
+    while time.perf_counter() < end or len(times[0]) < MIN_ROUNDS:
+        for contestant, record in zip(contestants, times, strict=True):
+            start = time.perf_counter()
+            jax.block_until_ready(contestant())
+            record.append(time.perf_counter() - start)
+    return [statistics.median(record) for record in times]
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(("  " + "  ".join(cells)).rstrip())
+
+
+def _by(numbers: tuple[int, ...]) -> str:
+    return "x".join(map(str, numbers))

@@ -1,0 +1,63 @@
+"""The derivative rules.
+
+Max and min. Let ``p(o)`` be the position of the winner of window ``o``. Where ``p`` is locally constant,
+``y[o] = x[p(o)]`` and so ``dy[o] = dx[p(o)]``: a linear map of ``dx`` that depends on ``x`` only through the
+winning taps, one byte per output for windows of up to 255 taps. JAX's own transpose of that map
+(``_gather.read``) is the reverse rule ``dx[i] = sum over {o: p(o) = i} of dy[o]``, and since the map is
+linear, one rule gives forward mode, reverse mode and every order; second derivatives in ``x`` are zero.
+The map runs under ``jax.checkpoint`` with nothing saveable, so the taps are its only residual.
+At ties the winner is the first tap, at NaN the first NaN: one element of the subdifferential.
+
+Sums are linear, and JAX's transpose of their lowering is their derivative.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from . import _gather, _plan
+from ._plan import Plan
+from .lowerings._cut import Pick
+
+
+def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
+    """Return the winner of every window among the cells that are ``valid``; differentiable."""
+    rule = _extreme if jnp.issubdtype(x.dtype, jnp.inexact) else _extreme.fun
+    return rule(x, valid, plan)
+
+
+def extreme_with_taps(x: Array, valid: Array | None, plan: Plan) -> Pick:
+    """Return winners, differentiable, and the numbers of their taps."""
+    rule = _with_taps if jnp.issubdtype(x.dtype, jnp.inexact) else _with_taps.fun
+    return rule(x, valid, plan)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
+    return _plan.run(plan, _plan.fill(plan, x, valid))
+
+
+@_extreme.defjvp
+def _extreme_jvp(plan: Plan, primals, tangents):
+    (values, _), (tangent, _) = _with_taps_jvp(plan, primals, tangents)
+    return values, tangent
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _with_taps(x: Array, valid: Array | None, plan: Plan) -> Pick:
+    return _plan.select(plan, _plan.fill(plan, x, valid), valid)
+
+
+@_with_taps.defjvp
+def _with_taps_jvp(plan: Plan, primals, tangents):
+    values, taps = _with_taps(*primals, plan)
+    tangent = _read(tangents[0], taps, plan)
+    return (values, taps), (tangent, np.zeros(taps.shape, jax.dtypes.float0))
+
+
+def _read(t: Array, taps: Array, plan: Plan) -> Array:
+    read = functools.partial(_gather.read, geometry=plan.geometry)
+    return jax.checkpoint(read, policy=jax.checkpoint_policies.nothing_saveable)(t, taps)

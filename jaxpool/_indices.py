@@ -1,0 +1,158 @@
+"""Index spaces: from the tap that won a window to the index the caller asked for.
+
+Tap ``t`` of window ``o`` lies at ``q = o * stride - pad_low + t * dilation`` of each pooled axis. An
+index space is "window" (the tap number itself, row-major), "spatial" (flat over the pooled axes:
+PyTorch) or an int axis ``a`` (flat over all axes of the input from ``a`` on: OpenVINO's ``axis``, 0 is
+ONNX, 1 on NHWC is TensorFlow).
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._errors import message
+from ._window import Geometry, integer
+
+SPACES = ("window", "spatial")
+IndexSpace = str | int
+
+
+def check_space(op: str, space: Any) -> IndexSpace:
+    """Return ``space`` if it is a word or an integer, else raise."""
+    if isinstance(space, str) and space not in SPACES:
+        raise ValueError(
+            message(
+                op,
+                f"`index_space` = {space!r} is not an index space.",
+                f"The words are {', '.join(SPACES)}; an integer is the first axis that counts.",
+                'Give "spatial" for PyTorch, 0 for ONNX, "window" for tap numbers.',
+            )
+        )
+    return space if isinstance(space, str) else integer(op, "index_space", space, -(2**31))
+
+
+def _counted_axes(op: str, space: int, rank: int) -> tuple[int, ...]:
+    if not -rank <= space < rank:
+        raise ValueError(
+            message(
+                op,
+                f"`index_space` = {space} is not an axis of the array.",
+                f"The array has {rank} axes, {-rank} to {rank - 1}.",
+                "Give the first axis that the flat index counts.",
+            )
+        )
+    return tuple(range(space % rank - rank, 0))
+
+
+def _resolve_dtype(op: str, dtype: Any, default: np.dtype) -> np.dtype:
+    if dtype is None:
+        return default
+    try:
+        resolved = np.dtype(dtype)
+    except TypeError:
+        resolved = np.dtype(object)
+    if not np.issubdtype(resolved, np.integer):
+        raise TypeError(
+            message(
+                op,
+                f"`index_dtype` = {dtype!r} is not an integer dtype.",
+                "Indices are whole numbers; -1 marks a window without a real cell.",
+                "Give for example jnp.int32, the default.",
+            )
+        )
+    if resolved.itemsize == 8 and not jax.config.jax_enable_x64:  # pyright: ignore
+        raise ValueError(
+            message(
+                op,
+                f"`index_dtype` = {resolved.name} needs 64-bit types, which are off.",
+                "JAX would narrow the indices to 32 bits.",
+                'Call jax.config.update("jax_enable_x64", True) first, or give int32.',
+            )
+        )
+    return resolved
+
+
+def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
+    """Raise unless ``last`` fits ``dtype``, and with it the mark of an empty window if ``marks``."""
+    limits = np.iinfo(dtype)
+    if space == "window":
+        fits = last + (limits.min == 0) <= limits.max
+    else:
+        fits = last <= limits.max and (limits.min < 0 or not marks)
+    if not fits:
+        mark = f" and {limits.max if space == 'window' else -1} must mark a window without a cell"
+        raise ValueError(
+            message(
+                op,
+                f"indices in space {space!r} do not fit {dtype.name}.",
+                f"They go up to {last}{mark if limits.min == 0 else ''}; {dtype.name} holds "
+                f"{limits.min} to {limits.max}.",
+                "Give a wider `index_dtype`, or a smaller index space.",
+            )
+        )
+
+
+def convert(
+    op: str,
+    taps: Array,
+    shape: tuple[int, ...],
+    geometry: Geometry,
+    space: IndexSpace,
+    dtype: Any,
+    masked: bool,
+) -> Array:
+    """Return ``taps``, tap numbers in row-major order, as indices of an array of ``shape``."""
+    if space == "window":
+        resolved = _resolve_dtype(op, dtype, np.dtype(taps.dtype))
+        _check_fit(op, space, resolved, geometry.taps - 1, marks=True)
+        return _cast_taps(taps, resolved)
+    resolved = _resolve_dtype(op, dtype, np.dtype(np.int32))
+    axes = geometry.positions if isinstance(space, str) else _counted_axes(op, space, len(shape))
+    if space == "spatial":
+        axes = tuple(sorted(axes))
+    marks = masked or geometry.has_empty_window
+    _check_fit(op, space, resolved, math.prod(shape[axis] for axis in axes) - 1, marks)
+    wide = jnp.int64 if resolved.itemsize == 8 else jnp.int32
+    if resolved == np.uint32:
+        wide = jnp.uint32
+    return _flat(taps, shape, geometry, axes, wide).astype(resolved)
+
+
+def _cast_taps(taps: Array, dtype: np.dtype) -> Array:
+    if taps.dtype == dtype:
+        return taps
+    mark = np.asarray(-1).astype(taps.dtype)
+    return jnp.where(taps == mark, np.asarray(-1).astype(dtype), taps.astype(dtype))
+
+
+def _flat(
+    taps: Array, shape: tuple[int, ...], geometry: Geometry, axes: tuple[int, ...], wide: Any
+) -> Array:
+    """Row-major index over ``axes``; -1 where a window is empty."""
+    found = taps != np.asarray(-1).astype(taps.dtype)
+    coordinates = _coordinates(taps.astype(wide), geometry, wide)
+    index = jnp.zeros((), wide)
+    for axis in axes:
+        coordinate = coordinates.get(axis)
+        if coordinate is None:
+            coordinate = _iota(shape[axis], axis, wide)
+        index = index * shape[axis] + coordinate
+    return jnp.where(found, index, np.asarray(-1).astype(wide))
+
+
+def _coordinates(taps: Array, geometry: Geometry, wide: Any) -> dict[int, Array]:
+    """The position on each pooled axis of the tap of each window."""
+    found: dict[int, Array] = {}
+    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
+        start = _iota(axis.out, position, wide) * axis.stride - axis.pad_low
+        found[position] = start + taps % axis.kernel * axis.dilation
+        taps = taps // axis.kernel
+    return found
+
+
+def _iota(length: int, position: int, dtype: Any) -> Array:
+    return jnp.arange(length, dtype=dtype).reshape((length,) + (1,) * (-position - 1))

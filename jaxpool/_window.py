@@ -1,0 +1,456 @@
+"""Window geometry in Python integers: every rule that decides what a window sees.
+
+For one pooled axis let ``L`` be its length, ``K, S, D`` the kernel, stride and dilation, ``PB, PE``
+the declared padding, ``Ke = (K - 1) * D + 1`` the dilated kernel and ``n = L + PB + PE - Ke``.
+Tap ``t`` of window ``o`` reads position ``q = o * S - PB + t * D``; it is a real cell when
+``0 <= q < L``, declared padding when ``-PB <= q < L + PE``, and overhang when ``q >= L + PE``.
+
+The number of windows is ``n // S + 1`` (floor), ``cdiv(n, S) + 1`` (ceil), or the latter less one
+when the last window would start at or past ``L + PB`` (ceil_torch, PyTorch's ``ceil_mode``).
+"SAME" padding is ``max(Ke - (L mod S or S), 0)`` in total (TensorFlow, OpenVINO), the odd cell at
+the end (SAME, SAME_UPPER) or at the beginning (SAME_LOWER).
+
+Source: Dumoulin and Visin 2016, arXiv:1603.07285, section 5; OpenVINO opset 14, pooling shape rules;
+PyTorch ``pooling_output_shape``.
+"""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ._errors import message
+
+ROUNDINGS = ("floor", "ceil", "ceil_torch")
+PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def cdiv(a: int, b: int) -> int:
+    """Return ``a / b`` rounded up, exactly."""
+    return -((-a) // b)
+
+
+# --- from what the caller wrote to tuples of ints ------------------------------------------------
+
+
+def integer(op: str, name: str, value: Any, least: int) -> int:
+    """Return ``value`` as an int of at least ``least``, or raise in the caller's words."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            message(
+                op,
+                f"`{name}` holds {value!r}, which is not an integer.",
+                f"Its type is {type(value).__name__}; settings of a window are static integers.",
+                "Give a Python or NumPy integer; it may not be a bool, a float or a traced array.",
+            )
+        ) from None
+    if number < least:
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` holds {number}.",
+                f"It must be at least {least}.",
+                "Give a larger integer." if least else "Crop the array instead of padding by less.",
+            )
+        )
+    return number
+
+
+def _is_sequence(value: Any) -> bool:
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__") and not _is_text(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, (str, bytes))
+
+
+def _check_length(op: str, name: str, value: Any, count: int) -> None:
+    if len(value) != count:
+        entries = "1 entry" if len(value) == 1 else f"{len(value)} entries"
+        axes = "1 axis is pooled" if count == 1 else f"{count} axes are pooled"
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` = {value!r} has {entries}.",
+                f"{axes}, one for each entry of the window.",
+                "Give one integer for all pooled axes, or one entry for each.",
+            )
+        )
+
+
+def per_axis(op: str, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """Return ``value``, one int or one per pooled axis, as a tuple of ``count`` ints."""
+    if not _is_sequence(value):
+        return (integer(op, name, value, least),) * count
+    _check_length(op, name, value, count)
+    return tuple(integer(op, name, entry, least) for entry in value)
+
+
+def _padding_word(op: str, word: str) -> str:
+    upper = word.upper()
+    if upper not in PADDING_WORDS:
+        raise ValueError(
+            message(
+                op,
+                f"`padding` = {word!r} is not a padding.",
+                f"The words are {', '.join(PADDING_WORDS)}, in any case.",
+                "Give one of them, an integer, one integer per axis, or (low, high) pairs.",
+            )
+        )
+    return "SAME_UPPER" if upper == "SAME" else upper
+
+
+def _pair(op: str, entry: Any) -> tuple[int, int]:
+    if not _is_sequence(entry):
+        both = integer(op, "padding", entry, 0)
+        return both, both
+    if len(entry) != 2:
+        raise ValueError(
+            message(
+                op,
+                f"`padding` holds the entry {entry!r}.",
+                f"An axis has two ends, low and high; the entry has {len(entry)} numbers.",
+                "Give an integer for both ends, or a pair (low, high).",
+            )
+        )
+    return integer(op, "padding", entry[0], 0), integer(op, "padding", entry[1], 0)
+
+
+def _padding(op: str, value: Any, count: int) -> str | Pairs:
+    if isinstance(value, str):
+        return _padding_word(op, value)
+    if not _is_sequence(value):
+        return (_pair(op, value),) * count
+    _check_length(op, "padding", value, count)
+    return tuple(_pair(op, entry) for entry in value)
+
+
+def _rounding(op: str, value: Any) -> str:
+    if value not in ROUNDINGS:
+        raise ValueError(
+            message(
+                op,
+                f"`rounding` = {value!r} is not a rounding.",
+                f"The roundings are {', '.join(ROUNDINGS)}.",
+                'Give "ceil_torch" for PyTorch\'s and ONNX\'s ceil_mode, "ceil" for OpenVINO\'s ceil.',
+            )
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Window:
+    """What was asked for: a window before it meets an array.
+
+    Built by a checking constructor: every setting may be written as in the public ops and is held
+    as a tuple with one entry per pooled axis. Frozen and hashable.
+
+    Attributes:
+      kernel: taps per pooled axis.
+      strides: cells between neighbouring windows, per pooled axis.
+      padding: "VALID", "SAME_UPPER" or "SAME_LOWER", or one (low, high) pair per pooled axis.
+      dilations: cells between neighbouring taps, per pooled axis.
+      rounding: "floor", "ceil" or "ceil_torch".
+
+    Raises:
+      TypeError: a setting is not an integer. ValueError: a setting is out of range or has the
+      wrong length.
+
+    Example:
+      >>> Window((3, 2), strides=2, padding="same")
+      Window(kernel=(3, 2), strides=(2, 2), padding='SAME_UPPER', dilations=(1, 1), rounding='floor')
+    """
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: str | Pairs
+    dilations: tuple[int, ...]
+    rounding: str
+
+    def __init__(
+        self,
+        kernel: int | Sequence[int],
+        strides: int | Sequence[int],
+        padding: Any = "VALID",
+        dilations: int | Sequence[int] = 1,
+        rounding: str = "floor",
+        *,
+        op: str = "Window",
+    ):
+        count = len(kernel) if _is_sequence(kernel) else 1  # pyright: ignore[reportArgumentType]
+        if count == 0:
+            raise ValueError(
+                message(
+                    op,
+                    "`window_shape` is empty.",
+                    "A window has one entry per pooled axis, and at least one axis is pooled.",
+                    "Give for example (2, 2) for images.",
+                )
+            )
+        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        settle("kernel", per_axis(op, "window_shape", kernel, count))
+        settle("strides", per_axis(op, "strides", strides, count))
+        settle("padding", _padding(op, padding, count))
+        settle("dilations", per_axis(op, "dilations", dilations, count))
+        settle("rounding", _rounding(op, rounding))
+
+
+# --- from a window and a shape to finished geometry ----------------------------------------------
+
+
+class Segment(NamedTuple):
+    """Neighbouring windows ``first <= o < last`` whose real cells are the taps ``low <= t < high``."""
+
+    first: int
+    last: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The finished geometry of one pooled axis; all integers, all in cells of the input.
+
+    Attributes:
+      size: length of the axis.
+      kernel: number of taps.
+      stride: distance between the starts of neighbouring windows.
+      dilation: distance between neighbouring taps.
+      pad_low: declared padding before the first cell.
+      pad_high: declared padding after the last cell.
+      overhang: cells that the last window reaches past the declared padding (ceil roundings only).
+      out: number of windows.
+    """
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    pad_low: int
+    pad_high: int
+    overhang: int
+    out: int
+
+    @property
+    def span(self) -> int:
+        """Cells from the first to the last tap of a window, both included."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def reach(self) -> int:
+        """Cells after the end of the axis that the last window reaches; negative if it stops short."""
+        return self.start(self.out - 1) + self.span - self.size
+
+    def start(self, window: int) -> int:
+        """Position of the first tap of ``window``; negative inside the low padding."""
+        return window * self.stride - self.pad_low
+
+    def real_taps(self, window: int) -> tuple[int, int]:
+        """The taps ``low <= t < high`` of ``window`` that read a real cell."""
+        start = self.start(window)
+        low = min(max(cdiv(-start, self.dilation), 0), self.kernel)
+        high = min(max(cdiv(self.size - start, self.dilation), low), self.kernel)
+        return low, high
+
+    def segments(self) -> tuple[Segment, ...]:
+        """All windows in order, neighbours that read the same taps taken together."""
+        inner_first = min(cdiv(self.pad_low, self.stride), self.out)
+        inner_last = (self.size - self.span + self.pad_low) // self.stride + 1
+        inner_last = max(min(inner_last, self.out), inner_first)
+        runs: list[Segment] = []
+        for first, last in self._runs(inner_first, inner_last):
+            low, high = self.real_taps(first)
+            if runs and (low, high) == runs[-1][2:]:
+                runs[-1] = runs[-1]._replace(last=last)
+            else:
+                runs.append(Segment(first, last, low, high))
+        return tuple(runs)
+
+    def _runs(self, inner_first: int, inner_last: int) -> Iterator[tuple[int, int]]:
+        """Border windows one by one, the windows wholly inside the axis as one run."""
+        yield from ((o, o + 1) for o in range(inner_first))
+        if inner_first < inner_last:
+            yield inner_first, inner_last
+        yield from ((o, o + 1) for o in range(inner_last, self.out))
+
+    def counts(self, include_pad: bool) -> tuple[int, ...]:
+        """Taps per window that count in an average.
+
+        Args:
+          include_pad: count declared padding as well as real cells. Overhang never counts.
+        """
+        if not include_pad:
+            runs = ((last - first, high - low) for first, last, low, high in self.segments())
+            return tuple(count for length, count in runs for _ in range(length))
+        end = self.size + self.pad_high
+        whole = min(max((end - self.span + self.pad_low) // self.stride + 1, 0), self.out)
+        cut = (cdiv(end - self.start(o), self.dilation) for o in range(whole, self.out))
+        return (self.kernel,) * whole + tuple(max(count, 0) for count in cut)
+
+    @property
+    def has_empty_window(self) -> bool:
+        """Whether some window holds no real cell."""
+        return any(run.low == run.high for run in self.segments())
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Finished geometry of a pooling: one :class:`Axis` per pooled axis, and where they lie.
+
+    Everything that array code needs to know about a window is here, as Python integers. Frozen and
+    hashable; built by :func:`geometry`.
+
+    Attributes:
+      axes: one Axis per pooled axis, in array order of the window's entries.
+      positions: the array axis of each pooled axis, counted from the end (negative).
+
+    Example:
+      >>> shape = geometry((7,), 2, 3, rounding="ceil_torch")
+      >>> shape.out_shape, shape.axes[0].overhang, shape.axes[0].counts(include_pad=True)
+      ((3,), 1, (2, 2, 1))
+    """
+
+    axes: tuple[Axis, ...]
+    positions: tuple[int, ...]
+
+    @property
+    def spatial_shape(self) -> tuple[int, ...]:
+        """Lengths of the pooled axes of the input."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        """Lengths of the pooled axes of the output."""
+        return tuple(axis.out for axis in self.axes)
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """Taps per pooled axis."""
+        return tuple(axis.kernel for axis in self.axes)
+
+    @property
+    def taps(self) -> int:
+        """Taps per window."""
+        return math.prod(self.kernel)
+
+    @property
+    def has_empty_window(self) -> bool:
+        """Whether some window holds no real cell."""
+        return any(axis.has_empty_window for axis in self.axes)
+
+    def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return ``shape``, an input shape, with the pooled axes at their output lengths."""
+        out = list(shape)
+        for position, axis in zip(self.positions, self.axes, strict=True):
+            out[position] = axis.out
+        return tuple(out)
+
+
+def _same_padding(size: int, span: int, stride: int, word: str) -> tuple[int, int]:
+    total = max(span - (size % stride or stride), 0)
+    small, big = total // 2, total - total // 2
+    return (small, big) if word == "SAME_UPPER" else (big, small)
+
+
+def _axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int, int]:
+    if window.padding == "VALID":
+        return 0, 0
+    if isinstance(window.padding, str):
+        return _same_padding(size, span, window.strides[index], window.padding)
+    return window.padding[index]
+
+
+def _window_count(room: int, stride: int, rounding: str, last_start: int) -> int:
+    """Windows of an axis; ``room`` is n above, ``last_start`` is L + PB."""
+    if rounding == "floor":
+        return room // stride + 1
+    steps = cdiv(room, stride)
+    if rounding == "ceil" or steps * stride < last_start:
+        return steps + 1
+    return steps
+
+
+def _axis(op: str, window: Window, index: int, size: int) -> Axis:
+    kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
+    span = (kernel - 1) * dilation + 1
+    if size < 1:
+        raise ValueError(
+            message(
+                op,
+                f"pooled axis {index} has size {size}.",
+                "A window needs at least one cell on every pooled axis; only batch and channel "
+                "axes may be empty.",
+                "Check the shape and `data_format`.",
+            )
+        )
+    low, high = _axis_padding(window, index, size, span)
+    padded = size + low + high
+    if span > padded:
+        raise ValueError(
+            message(
+                op,
+                f"`window_shape` = {kernel} does not fit pooled axis {index}.",
+                f"It spans {span} cells at dilation {dilation}, but the axis has {size} + padding "
+                f"({low}, {high}) = {padded}.",
+                f"Use a smaller window or dilation, or padding of at least {span - size} in total.",
+            )
+        )
+    out = _window_count(padded - span, stride, window.rounding, size + low)
+    overhang = max((out - 1) * stride + span - padded, 0)
+    return Axis(size, kernel, stride, dilation, low, high, overhang, out)
+
+
+def settle(
+    op: str, window: Window, spatial_shape: Sequence[int], positions: tuple[int, ...]
+) -> Geometry:
+    """Return the geometry of ``window`` over pooled axes of these sizes at these array axes."""
+    axes = (_axis(op, window, index, size) for index, size in enumerate(spatial_shape))
+    return Geometry(tuple(axes), positions)
+
+
+def geometry(
+    spatial_shape: int | Sequence[int],
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Any = "VALID",
+    *,
+    dilations: int | Sequence[int] = 1,
+    rounding: str = "floor",
+) -> Geometry:
+    """Geometry of a window over an array: sizes, padding, overhang and counts, as Python integers.
+
+    Window ``o`` of an axis reads ``q = o * stride - pad_low + t * dilation`` for each tap ``t``.
+    No array is made.
+
+    Args:
+      spatial_shape: lengths of the pooled axes (an int for one axis), each >= 1.
+      window_shape: taps per pooled axis, >= 1 (an int for one axis).
+      strides: int or one per pooled axis, >= 1.
+      padding: "VALID", "SAME" (= "SAME_UPPER") or "SAME_LOWER" in any case; an int, one int per
+        pooled axis, or (low, high) pairs, in cells, >= 0.
+      dilations: int or one per pooled axis, >= 1; 1 is a dense window.
+      rounding: "floor", "ceil" (OpenVINO) or "ceil_torch" (PyTorch, ONNX).
+    Returns:
+      Geometry, whose ``axes`` hold size, kernel, stride, dilation, pad_low, pad_high, overhang, out.
+    Edge cases: SAME with "ceil" can give one window more than ``ceil(size / stride)`` when stride
+      exceeds the kernel; "ceil" may make windows without a real cell.
+    Raises:
+      TypeError: a setting is not an integer. ValueError: it is out of range or does not fit.
+    Example:
+      >>> geometry((112, 112), (3, 3), 2, "SAME").out_shape
+      (56, 56)
+      >>> geometry(5, 2, 2, 1, rounding="ceil").axes[0].counts(include_pad=False)
+      (1, 2, 2)
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
+    """
+    op = "geometry"
+    window = Window(window_shape, strides, padding, dilations, rounding, op=op)
+    sizes = per_axis(op, "spatial_shape", spatial_shape, len(window.kernel), least=0)
+    return settle(op, window, sizes, tuple(range(-len(sizes), 0)))

@@ -1,0 +1,21 @@
+"""The lowerings: one algorithm a file, each with the same three functions.
+
+``why_not(geometry, reduction, dtype)`` returns the reason to decline, or None;
+``run(x, geometry, reduction)`` returns the reduction of every window;
+``select(x, valid, geometry, reduction)`` returns, for a selection, winners and their tap numbers.
+All lowerings agree exactly, sums to the rounding of another order.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+
+from . import doubling, reduce_window, slices
+
+LOWERINGS: Mapping[str, ModuleType] = MappingProxyType(
+    {
+        "slices": slices,
+        "doubling": doubling,
+        "reduce_window": reduce_window,
+    }
+)
+"""In order of preference where several accept."""

@@ -1,0 +1,153 @@
+"""From a call to a compiled function: words are settled once and cached, arrays come last.
+
+An op is a ``body(settings, x, where)`` and a table of its own keyword settings. ``call`` finds the jitted
+body for the settings as written (one cached ``jax.jit`` per static configuration); only a first call
+pays for checking words.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .. import _data_format
+from .._errors import message
+from .._plan import Plan, check_name, plan_for
+from .._reductions import Reduction
+from .._window import Geometry, Window, settle
+
+Body = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settled static settings of one call.
+
+    Attributes:
+      op: name of the public function, for messages.
+      window: kernel, strides, padding, dilations and rounding.
+      data_format: a layout word or letters.
+      lowering: "auto" or the name of a lowering.
+      extra: the op's own settings, in the order of its signature.
+    """
+
+    op: str
+    window: Window
+    data_format: str
+    lowering: str
+    extra: tuple[Any, ...]
+
+    def geometry(self, shape: tuple[int, ...]) -> Geometry:
+        """Return the geometry of these windows over an array of ``shape``."""
+        count = len(self.window.kernel)
+        positions = _data_format.pooled_axes(self.op, self.data_format, count, shape)
+        return settle(self.op, self.window, [shape[p] for p in positions], positions)
+
+    def plan(self, shape: tuple[int, ...], dtype: Any, reduction: Reduction) -> Plan:
+        """Return the plan of ``reduction`` over an array of ``shape`` and ``dtype``."""
+        return plan_for(
+            self.op, self.geometry(shape), reduction, np.dtype(dtype), lowering=self.lowering
+        )
+
+
+def settings(
+    op: str,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any,
+    rounding: Any,
+    data_format: Any,
+    lowering: Any = "auto",
+    extra: tuple[Any, ...] = (),
+) -> Settings:
+    """Return the checked settings, or raise in the caller's words."""
+    data_format = _data_format.check(op, data_format)
+    if not hasattr(window_shape, "__len__"):
+        window_shape = _spread(op, window_shape, data_format)
+    window = Window(window_shape, strides, padding, dilations, rounding, op=op)
+    return Settings(op, window, data_format, check_name(op, lowering), extra)
+
+
+def _spread(op: str, window_shape: Any, data_format: str) -> tuple[Any, ...]:
+    """An int window, repeated over the pooled axes that an explicit layout names."""
+    if not _data_format.is_explicit(data_format):
+        raise TypeError(
+            message(
+                op,
+                f"`window_shape` = {window_shape!r} does not say how many axes are pooled.",
+                f"With data_format {data_format!r} the window has one entry per pooled axis.",
+                'Give a tuple such as (2, 2), or a layout in letters such as "NHWC".',
+            )
+        )
+    return (window_shape,) * _data_format.spatial_count(data_format)
+
+
+def call(body: Body, x: Any, where: Any, *words: Any) -> Any:
+    """Run ``body`` on arrays under the settings written as ``words`` (see :func:`settings`)."""
+    try:
+        compiled = _compiled(body, *words)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        compiled = _compiled(body, *map(_hashable, words))
+    if not isinstance(x, (jax.Array, np.ndarray)):
+        x = jnp.asarray(x)
+    return compiled(x, where)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def _compiled(body: Body, *words: Any) -> Callable[..., Any]:
+    return jax.jit(functools.partial(body, settings(*words)))
+
+
+def _hashable(word: Any) -> Any:
+    """Return lists and arrays of settings as tuples."""
+    if isinstance(word, (list, tuple, np.ndarray)):
+        return tuple(map(_hashable, word))
+    return word
+
+
+def check_real(op: str, x: Array) -> None:
+    """Raise unless ``x`` holds real numbers or booleans."""
+    if jnp.issubdtype(x.dtype, jnp.complexfloating) or x.dtype == jax.dtypes.float0:
+        raise TypeError(
+            message(
+                op,
+                f"the array has dtype {x.dtype}.",
+                "Pooling is defined for real numbers and booleans.",
+                "Pool the real and imaginary parts apart.",
+            )
+        )
+
+
+def check_where(op: str, where: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return the mask broadcast to ``shape``, or None."""
+    if where is None:
+        return None
+    where = jnp.asarray(where)
+    if where.dtype != jnp.bool_:
+        raise TypeError(
+            message(
+                op,
+                f"`where` has dtype {where.dtype}.",
+                "The mask says of each cell whether it is there: True or False.",
+                "Compare it first, for example `where=mask > 0`.",
+            )
+        )
+    try:
+        return jnp.broadcast_to(where, shape)
+    except ValueError:
+        raise ValueError(
+            message(
+                op,
+                f"`where` of shape {where.shape} does not broadcast to the array.",
+                f"The array has shape {shape}.",
+                "Give a mask of that shape, or with axes of length 1.",
+            )
+        ) from None

@@ -1,0 +1,155 @@
+"""Average and sum pooling."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from .. import _exact, _plan
+from .._errors import message
+from .._reductions import SUM, accumulator
+from .._window import Geometry, integer
+from ._common import Settings, call, check_real, check_where
+
+
+def avg_pool(
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+    lowering: str = "auto",
+) -> Array:
+    """TODO"""
+    return call(
+        _average, x, where, "avg_pool", window_shape, strides, padding, dilations, rounding,
+        data_format, lowering, (count_include_pad, divisor_override),
+    )  # fmt: skip
+
+
+def sum_pool(
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+    lowering: str = "auto",
+) -> Array:
+    """TODO"""
+    return call(
+        _sum, x, where, "sum_pool", window_shape, strides, padding, dilations, rounding,
+        data_format, lowering,
+    )  # fmt: skip
+
+
+def _sum(settings: Settings, x: Array, where: Any) -> Array:
+    check_real(settings.op, x)
+    valid = check_where(settings.op, where, x.shape)
+    result = jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((1,), x.dtype)).dtype
+    x = _masked(x, valid).astype(accumulator(result))
+    return _window_sum(settings, x).astype(result)
+
+
+def _masked(x: Array, valid: Array | None) -> Array:
+    return x if valid is None else jnp.where(valid, x, jnp.zeros((), x.dtype))
+
+
+def _window_sum(settings: Settings, x: Array) -> Array:
+    return _plan.run(settings.plan(x.shape, x.dtype, SUM), x)
+
+
+def _average(settings: Settings, x: Array, where: Any) -> Array:
+    include_pad, override = _own_settings(settings)
+    _check_averageable(settings.op, x)
+    valid = check_where(settings.op, where, x.shape)
+    x = _masked(x, valid)
+    geometry = settings.geometry(x.shape)
+    divisor = _counts(settings, geometry, valid, include_pad) if override is None else override
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        largest = max(geometry.taps, abs(override or 1))
+        return _exact.average(x, lambda a: _window_sum(settings, a), divisor, largest)
+    total = _window_sum(settings, x.astype(accumulator(x.dtype)))
+    return _divide(total, divisor).astype(x.dtype)
+
+
+def _own_settings(settings: Settings) -> tuple[bool, int | None]:
+    include_pad, override = settings.extra
+    if not isinstance(include_pad, (bool, np.bool_)):
+        raise TypeError(
+            message(
+                settings.op,
+                f"`count_include_pad` = {include_pad!r} is not a bool.",
+                "It says whether declared padding counts in the divisor.",
+                "Give True or False.",
+            )
+        )
+    if override is None:
+        return bool(include_pad), None
+    override = integer(settings.op, "divisor_override", override, -(2**28))
+    if override == 0 or override > 2**28:
+        raise ValueError(
+            message(
+                settings.op,
+                f"`divisor_override` = {override} is out of range.",
+                "It divides the sum of every window; it must not be zero nor exceed 2**28.",
+                "Give another integer, negative ones included, or None for the window's count.",
+            )
+        )
+    return bool(include_pad), override
+
+
+def _check_averageable(op: str, x: Array) -> None:
+    check_real(op, x)
+    if x.dtype == jnp.bool_:
+        raise TypeError(
+            message(
+                op,
+                "the array is boolean.",
+                "An average of booleans is a fraction, which a boolean result cannot hold.",
+                "Convert it first, for example x.astype(jnp.float32).",
+            )
+        )
+
+
+def _counts(settings: Settings, geometry: Geometry, valid: Array | None, include_pad: bool) -> Any:
+    """Cells that count in each window: an int, or int32 that broadcasts to the result."""
+    if valid is None:
+        return _static_counts(geometry, include_pad)
+    real = _window_sum(settings, valid.astype(jnp.int32))
+    if not include_pad:
+        return real
+    return real + (_static_counts(geometry, True) - _static_counts(geometry, False))
+
+
+def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
+    """The outer product of one vector of counts per axis; a factor that is constant is an int."""
+    product: Any = 1
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        counts = np.array(axis.counts(include_pad), np.int32)
+        if counts.min() == counts.max():
+            product = product * int(counts[0])
+        else:
+            product = product * jnp.asarray(counts.reshape((-1,) + (1,) * (-position - 1)))
+    return product
+
+
+def _divide(total: Array, divisor: Any) -> Array:
+    """Return total / divisor, and 0 where nothing counts."""
+    if isinstance(divisor, int):
+        return total / divisor if divisor else jnp.zeros_like(total)
+    nothing = divisor == 0
+    safe = jnp.where(nothing, 1, divisor).astype(total.dtype)
+    return jnp.where(nothing, jnp.zeros((), total.dtype), total / safe)
