@@ -44,9 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     subparsers = parser.add_subparsers(title="commands", metavar="command", required=True)
     for command in COMMANDS:
-        subparser = subparsers.add_parser(
-            command.name, help=command.help, description=command.help
-        )
+        subparser = subparsers.add_parser(command.name, help=command.help, description=command.help)
         command.add_options(subparser)
         subparser.set_defaults(run=command.run)
     options = parser.parse_args(arguments)

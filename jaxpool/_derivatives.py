@@ -1,12 +1,12 @@
 """The derivative rules.
 
-Max and min. Let ``p(o)`` be the position of the winner of window ``o``. Where ``p`` is locally constant,
-``y[o] = x[p(o)]`` and so ``dy[o] = dx[p(o)]``: a linear map of ``dx`` that depends on ``x`` only through the
-winning taps, one byte per output for windows of up to 255 taps. JAX's own transpose of that map
-(``_gather.read``) is the reverse rule ``dx[i] = sum over {o: p(o) = i} of dy[o]``, and since the map is
-linear, one rule gives forward mode, reverse mode and every order; second derivatives in ``x`` are zero.
-The map runs under ``jax.checkpoint`` with nothing saveable, so the taps are its only residual.
-At ties the winner is the first tap, at NaN the first NaN: one element of the subdifferential.
+Max and min. Let ``p(o)`` be the position of the winner of window ``o``. Where ``p`` is locally
+constant, ``y[o] = x[p(o)]`` and so ``dy[o] = dx[p(o)]``: a linear map of ``dx`` that depends on
+``x`` only through the winning taps, one byte per output for windows of up to 255 taps. JAX's own
+transpose of that map (``_gather.read``) is the reverse rule
+``dx[i] = sum over {o: p(o) = i} of dy[o]``, and since the map is linear, one rule gives forward
+mode, reverse mode and every order; second derivatives in ``x`` are zero. The map runs under
+``jax.checkpoint`` with nothing saveable, so the taps are its only residual. At ties the winner is the first tap, at NaN the first NaN: one element of the subdifferential.
 
 Sums are linear, and JAX's transpose of their lowering is their derivative.
 """

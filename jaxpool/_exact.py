@@ -1,9 +1,10 @@
 """Exact integer averages: sums that do not wrap, divided, rounded half to even, saturated.
 
-An integer of w bits is cut into digits of ``b`` bits, ``x = sum of x_i * 2^(b i)``, the top digit signed. A
-window of ``n`` taps sums each digit apart, which cannot wrap while ``n * 2^b`` fits the word. Carries make
-the digit sums proper digits of ``|S|``, and schoolbook long division by the divisor ``D``, one digit at
-a time with a remainder below ``D``, gives quotient and remainder of ``|S| / D`` without a wider type.
+An integer of w bits is cut into digits of ``b`` bits, ``x = sum of x_i * 2^(b i)``, the top digit
+signed. A window of ``n`` taps sums each digit apart, which cannot wrap while ``n * 2^b`` fits the
+word. Carries make the digit sums proper digits of ``|S|``, and schoolbook long division by the
+divisor ``D``, one digit at a time with a remainder below ``D``, gives quotient and remainder of
+``|S| / D`` without a wider type.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def average(x: Array, window_sum: Callable[[Array], Array], divisor: Any, larges
 
 
 def _by_float(total: Array, divisor: Array, size: Array, dtype: np.dtype) -> Array:
-    """Sums below 2^23 in float32: a quotient a half away from an integer is exact, no other ties."""
+    """Divide sums below 2^23 in float32: only a quotient that is a true half rounds to one."""
     ratio = total.astype(jnp.float32) / size.astype(jnp.float32)
     ratio = lax.round(ratio, lax.RoundingMethod.TO_NEAREST_EVEN)
     limits = jnp.iinfo(dtype)

@@ -1,8 +1,9 @@
 """The linear map that reads, for every window, the cell of the tap that won.
 
-``read(t, taps)[o] = t[o * stride - pad_low + taps[o] * dilation]``, and 0 where ``taps`` marks an empty
-window. It is written as a sum over taps of ``where(taps == tap, cell, 0)``, so it is linear in ``t``, and
-its transpose, which JAX derives, sends a cotangent to the winners without any scatter.
+``read(t, taps)[o] = t[o * stride - pad_low + taps[o] * dilation]``, and 0 where ``taps`` marks an
+empty window. It is written as a sum over taps of ``where(taps == tap, cell, 0)``, so it is linear
+in ``t``, and its transpose, which JAX derives, sends a cotangent to the winners without any
+scatter.
 """
 
 import itertools

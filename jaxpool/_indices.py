@@ -1,9 +1,9 @@
 """Index spaces: from the tap that won a window to the index the caller asked for.
 
-Tap ``t`` of window ``o`` lies at ``q = o * stride - pad_low + t * dilation`` of each pooled axis. An
-index space is "window" (the tap number itself, row-major), "spatial" (flat over the pooled axes:
-PyTorch) or an int axis ``a`` (flat over all axes of the input from ``a`` on: OpenVINO's ``axis``, 0 is
-ONNX, 1 on NHWC is TensorFlow).
+Tap ``t`` of window ``o`` lies at ``q = o * stride - pad_low + t * dilation`` of each pooled axis.
+An index space is "window" (the tap number itself, row-major), "spatial" (flat over the pooled axes:
+PyTorch) or an int axis ``a`` (flat over all axes of the input from ``a`` on: OpenVINO's ``axis``,
+0 is ONNX, 1 on NHWC is TensorFlow).
 """
 
 import math
@@ -77,7 +77,7 @@ def _resolve_dtype(op: str, dtype: Any, default: np.dtype) -> np.dtype:
 
 
 def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
-    """Raise unless ``last`` fits ``dtype``, and with it the mark of an empty window if ``marks``."""
+    """Raise unless ``last``, and if ``marks`` the mark of an empty window, fit ``dtype``."""
     limits = np.iinfo(dtype)
     if space == "window":
         fits = last + (limits.min == 0) <= limits.max

@@ -93,9 +93,7 @@ def _constant(plan: Plan, x: Array) -> Array:
 def run(plan: Plan, x: Array) -> Array:
     """Return the reduction of every window, by the lowering of the platform compiled for."""
     cpu, other = (
-        functools.partial(
-            LOWERINGS[name].run, geometry=plan.geometry, reduction=plan.reduction
-        )
+        functools.partial(LOWERINGS[name].run, geometry=plan.geometry, reduction=plan.reduction)
         for name in (plan.cpu, plan.other)
     )
     return cpu(x) if plan.cpu == plan.other else lax.platform_dependent(x, cpu=cpu, default=other)

@@ -65,7 +65,7 @@ def _highest(dtype: DType) -> Any:
 
 
 def _first_nan(b: Array, a: Array) -> Array:
-    """Whether ``b`` is NaN and the earlier ``a`` is not: NaN beats every number, the first NaN wins."""
+    """Whether only the later ``b`` is NaN: NaN beats every number, and the first NaN wins."""
     return (b != b) & (a == a)
 
 

@@ -10,8 +10,8 @@ when the last window would start at or past ``L + PB`` (ceil_torch, PyTorch's ``
 "SAME" padding is ``max(Ke - (L mod S or S), 0)`` in total (TensorFlow, OpenVINO), the odd cell at
 the end (SAME, SAME_UPPER) or at the beginning (SAME_LOWER).
 
-Source: Dumoulin and Visin 2016, arXiv:1603.07285, section 5; OpenVINO opset 14, pooling shape rules;
-PyTorch ``pooling_output_shape``.
+Source: Dumoulin and Visin 2016, arXiv:1603.07285, section 5; OpenVINO opset 14, pooling shape
+rules; PyTorch ``pooling_output_shape``.
 """
 
 import math
@@ -139,7 +139,7 @@ def _rounding(op: str, value: Any) -> str:
                 op,
                 f"`rounding` = {value!r} is not a rounding.",
                 f"The roundings are {', '.join(ROUNDINGS)}.",
-                'Give "ceil_torch" for PyTorch\'s and ONNX\'s ceil_mode, "ceil" for OpenVINO\'s ceil.',
+                'Give "ceil_torch" for the ceil_mode of PyTorch and ONNX, "ceil" for OpenVINO.',
             )
         )
     return value
@@ -164,8 +164,8 @@ class Window:
       wrong length.
 
     Example:
-      >>> Window((3, 2), strides=2, padding="same")
-      Window(kernel=(3, 2), strides=(2, 2), padding='SAME_UPPER', dilations=(1, 1), rounding='floor')
+      >>> Window((3, 2), strides=2, padding="same").padding
+      'SAME_UPPER'
     """
 
     kernel: tuple[int, ...]
@@ -206,7 +206,7 @@ class Window:
 
 
 class Segment(NamedTuple):
-    """Neighbouring windows ``first <= o < last`` whose real cells are the taps ``low <= t < high``."""
+    """Windows ``first <= o < last``, all of whose real cells are the taps ``low <= t < high``."""
 
     first: int
     last: int
@@ -245,7 +245,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """Cells after the end of the axis that the last window reaches; negative if it stops short."""
+        """Cells past the end of the axis that the last window reaches; negative if it stops short."""
         return self.start(self.out - 1) + self.span - self.size
 
     def start(self, window: int) -> int:
@@ -438,17 +438,18 @@ def geometry(
       dilations: int or one per pooled axis, >= 1; 1 is a dense window.
       rounding: "floor", "ceil" (OpenVINO) or "ceil_torch" (PyTorch, ONNX).
     Returns:
-      Geometry, whose ``axes`` hold size, kernel, stride, dilation, pad_low, pad_high, overhang, out.
+      Geometry, whose ``axes`` hold size, kernel, stride, dilation, pad_low, pad_high, overhang,
+      out.
     Edge cases: SAME with "ceil" can give one window more than ``ceil(size / stride)`` when stride
       exceeds the kernel; "ceil" may make windows without a real cell.
     Raises:
       TypeError: a setting is not an integer. ValueError: it is out of range or does not fit.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
     Example:
       >>> geometry((112, 112), (3, 3), 2, "SAME").out_shape
       (56, 56)
       >>> geometry(5, 2, 2, 1, rounding="ceil").axes[0].counts(include_pad=False)
-      (1, 2, 2)
-    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
+      (1, 2, 2, 0)
     """
     op = "geometry"
     window = Window(window_shape, strides, padding, dilations, rounding, op=op)

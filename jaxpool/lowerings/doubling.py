@@ -1,7 +1,7 @@
 """Window doubling, one axis after the other: cost and program grow with the log of the window.
 
-With ``w_1 = x`` and ``w_2m[p] = w_m[p] . w_m[p + m * dilation]`` every window length that is a power
-of two takes one step. A window of K taps is then
+With ``w_1 = x`` and ``w_2m[p] = w_m[p] . w_m[p + m * dilation]`` every window length that is a
+power of two takes one step. A window of K taps is then
 
 * for an idempotent reduction, two overlapping windows of ``2^j <= K``:
   ``w_m[o] . w_m[o + (K - m) * dilation]``;
@@ -93,7 +93,9 @@ def _select(
         length *= 2
     shifts = sorted({0, axis.kernel - length})
     picks = (_cut_pick(pick, position, t * axis.dilation, axis.out, axis.stride) for t in shifts)
-    return tree(combine, [numbered(p, t * inner, sparse) for t, p in zip(shifts, picks, strict=True)])
+    return tree(
+        combine, [numbered(p, t * inner, sparse) for t, p in zip(shifts, picks, strict=True)]
+    )
 
 
 def _pad_pick(pick: Pick, axis: Axis, position: int, reduction: Reduction) -> Pick:
@@ -104,4 +106,6 @@ def _pad_pick(pick: Pick, axis: Axis, position: int, reduction: Reduction) -> Pi
 
 
 def _cut_pick(pick: Pick, position: int, start: int, count: int, stride: int) -> Pick:
-    return cut(pick[0], position, start, count, stride), cut(pick[1], position, start, count, stride)
+    return cut(pick[0], position, start, count, stride), cut(
+        pick[1], position, start, count, stride
+    )

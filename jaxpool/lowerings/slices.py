@@ -57,7 +57,9 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
     sparse = valid is not None
     pick, inner = first_pick(x, valid, tap_dtype(geometry)), 1
     for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        parts = [_select(pick, position, axis, r, inner, reduction, sparse) for r in axis.segments()]
+        parts = [
+            _select(pick, position, axis, r, inner, reduction, sparse) for r in axis.segments()
+        ]
         pick = _join(parts, x.ndim + position)
         inner *= axis.kernel
     return mark_empty(pick, geometry)

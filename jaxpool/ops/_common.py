@@ -1,8 +1,8 @@
 """From a call to a compiled function: words are settled once and cached, arrays come last.
 
-An op is a ``body(settings, x, where)`` and a table of its own keyword settings. ``call`` finds the jitted
-body for the settings as written (one cached ``jax.jit`` per static configuration); only a first call
-pays for checking words.
+An op is a ``body(settings, x, where)`` and a table of its own keyword settings. ``call`` finds the
+jitted body for the settings as written (one cached ``jax.jit`` per static configuration); only a
+first call pays for checking words.
 """
 
 import functools

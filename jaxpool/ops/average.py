@@ -29,7 +29,38 @@ def avg_pool(
     where: ArrayLike | None = None,
     lowering: str = "auto",
 ) -> Array:
-    """TODO"""
+    """Average over sliding windows.
+
+    ``y[.., o, ..] = (sum over t of x[.., o * stride - pad_low + t * dilation, ..]) / count[o]``
+    over the cells inside ``x``. ``count`` is exact: the taps on declared padding or ``x``
+    (``count_include_pad=True``: PyTorch, ONNX), or on ``x`` alone (False). The overhang of ceil
+    rounding never counts.
+
+    Args:
+      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      window_shape, strides, padding, dilations, rounding, data_format, lowering: as in
+        :func:`max_pool`.
+      count_include_pad: whether declared padding counts in the divisor.
+      divisor_override: an int, not zero, that replaces every divisor.
+      where: boolean mask that broadcasts to ``x``; cells where it is False are neither added nor
+      counted.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+      Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,
+      the sum does not wrap; they are rounded half to even and saturate.
+    Derivatives: linear; forward and reverse, any order. Integers have none.
+    Edge cases: a window in which nothing counts gives 0. NaN and infinities propagate.
+    Raises:
+      TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError for bool.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5; PyTorch ``avg_pool2d``; ONNX
+      AveragePool-22.
+    Example:
+      >>> x = jnp.array([[1.0], [2.0], [3.0]])
+      >>> jaxpool.avg_pool(x, (2,), 1, 1)[:, 0]
+      Array([0.5, 1.5, 2.5, 1.5], dtype=float32)
+      >>> jaxpool.avg_pool(x, (2,), 1, 1, count_include_pad=False)[:, 0]
+      Array([1. , 1.5, 2.5, 3. ], dtype=float32)
+    """
     return call(
         _average, x, where, "avg_pool", window_shape, strides, padding, dilations, rounding,
         data_format, lowering, (count_include_pad, divisor_override),
@@ -48,7 +79,28 @@ def sum_pool(
     where: ArrayLike | None = None,
     lowering: str = "auto",
 ) -> Array:
-    """TODO"""
+    """Sum over sliding windows.
+
+    ``y[.., o, ..] = sum over t of x[.., o * stride - pad_low + t * dilation, ..]`` over the cells
+    inside ``x``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      window_shape, strides, padding, dilations, rounding, data_format, where, lowering: as in
+        :func:`max_pool`.
+    Returns:
+      Array; pooled axes have :func:`output_shape`, the others are unchanged. The dtype is that of
+      ``jnp.sum``: floats keep theirs, int8 to int32 become int32, booleans are counted in int32.
+      Narrow floats are added in float32 and rounded once; integers wrap as in ``jnp.sum``.
+    Derivatives: linear; forward and reverse, any order. Integers have none.
+    Edge cases: a window without a cell gives 0. NaN and infinities propagate.
+    Raises:
+      TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
+    Example:
+      >>> jaxpool.sum_pool(jnp.array([[1.0], [2.0], [3.0]]), (2,), 1)[:, 0]
+      Array([3., 5.], dtype=float32)
+    """
     return call(
         _sum, x, where, "sum_pool", window_shape, strides, padding, dilations, rounding,
         data_format, lowering,

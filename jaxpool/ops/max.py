@@ -22,7 +22,47 @@ def max_pool(
     where: ArrayLike | None = None,
     lowering: str = "auto",
 ) -> Array:
-    """TODO"""
+    """Maximum over sliding windows.
+
+    ``y[.., o, ..] = max over t of x[.., o * stride - pad_low + t * dilation, ..]`` for taps ``t``
+    in ``[0, window)`` of each pooled axis. Positions outside ``x`` are no cells: they never win.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      window_shape: taps per pooled axis, >= 1; its length is the number of pooled axes. With a
+        ``data_format`` in letters an int stands for all of them.
+      strides: int or one per pooled axis, >= 1, in cells. Required: libraries disagree on a
+      default.
+      padding: "VALID" (none), "SAME" = "SAME_UPPER" or "SAME_LOWER" in any case, or cells >= 0: an
+        int, one int per pooled axis, or (low, high) pairs.
+      dilations: int or one per pooled axis, >= 1: distance between neighbouring taps, in cells.
+      rounding: "floor" drops a last, partly filled window, "ceil" keeps it, "ceil_torch" keeps it
+        if it starts inside ``x`` or its low padding (PyTorch's and ONNX's ceil_mode).
+      data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
+        letters such as "NHWC", "NCDHW", "HW", which fix the rank.
+      where: boolean mask that broadcasts to ``x``; False takes the cell away.
+      lowering: "auto", or the name of a lowering, which runs or raises, never substitutes.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+    Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
+      order of the window; second derivatives are zero. Reverse mode keeps one byte per output for
+      windows of up to 255 taps, and has no scatter, so it is deterministic on every backend.
+    Edge cases: NaN in a window gives NaN. A window without a cell gives the lowest value of the
+    dtype
+      (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch or
+      channel axes give an empty result.
+    Raises:
+      TypeError: a setting is not an integer, or ``x`` is complex.
+      ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
+      NotImplementedError: the named lowering declines.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
+    Example:
+      >>> x = jnp.array([[1.0], [3.0], [2.0], [5.0]])
+      >>> jaxpool.max_pool(x, (2,), 2)[:, 0]
+      Array([3., 5.], dtype=float32)
+      >>> jax.grad(lambda x: jaxpool.max_pool(x, (2,), 1, dilations=2).sum())(x)[:, 0]
+      Array([0., 0., 1., 1.], dtype=float32)
+    """
     return call(
         _max, x, where, "max_pool", window_shape, strides, padding, dilations, rounding,
         data_format, lowering,
@@ -41,7 +81,29 @@ def min_pool(
     where: ArrayLike | None = None,
     lowering: str = "auto",
 ) -> Array:
-    """TODO"""
+    """Minimum over sliding windows.
+
+    ``y[.., o, ..] = min over t of x[.., o * stride - pad_low + t * dilation, ..]``. Positions
+    outside ``x`` are no cells: they never win.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      window_shape, strides, padding, dilations, rounding, data_format, where, lowering: as in
+        :func:`max_pool`.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+    Derivatives: as :func:`max_pool`, following the first minimum.
+    Edge cases: NaN in a window gives NaN. A window without a cell gives the highest value of the
+    dtype
+      (inf for floats) and no gradient.
+    Raises:
+      TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
+    Example:
+      >>> jaxpool.min_pool(jnp.array([[4, 3], [2, 7], [1, 8]]), (2,), 1)
+      Array([[2, 3],
+             [1, 7]], dtype=int32)
+    """
     return call(
         _min, x, where, "min_pool", window_shape, strides, padding, dilations, rounding,
         data_format, lowering,
@@ -62,7 +124,42 @@ def max_pool_with_argmax(
     index_space: str | int = "spatial",
     index_dtype: Any = None,
 ) -> tuple[Array, Array]:
-    """TODO"""
+    """Maximum over sliding windows, and where it was found.
+
+    ``y`` as :func:`max_pool`; ``indices`` locate the first maximum of each window, row-major in
+    the window,
+    in an index space: the cell ``q = o * stride - pad_low + t * dilation`` of the input. Padding
+    is never counted.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      window_shape, strides, padding, dilations, rounding, data_format, where, lowering: as in
+        :func:`max_pool`.
+      index_space: "spatial", flat over the pooled axes (PyTorch); an int axis ``a``, flat over all
+        axes of ``x`` from ``a`` on (OpenVINO's ``axis``; 0 is ONNX; 1 on NHWC is TensorFlow); or
+        "window", the number of the tap in the window (oneDNN's workspace).
+      index_dtype: an integer dtype; default int32, and for "window" uint8 up to 255 taps.
+    Returns:
+      (values, indices), both of the shape of :func:`max_pool`'s result.
+    Derivatives: values as :func:`max_pool`; indices are integers and carry no tangent (float0).
+    Edge cases: the index of NaN is that of the first NaN in the window. A window without a cell
+      has index -1; in an unsigned "window" space it is the largest number of the dtype (255 in
+      uint8).
+    Raises:
+      TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if an index
+      would not fit ``index_dtype``.
+    References: OpenVINO MaxPool-14; ONNX MaxPool-22; PyTorch ``max_pool2d_with_indices``; oneDNN
+    Example:
+      >>> x = jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
+      >>> values, indices = jaxpool.max_pool_with_argmax(x, 2, 1, data_format="HW")
+      >>> indices
+      Array([[4, 5],
+             [7, 8]], dtype=int32)
+      >>> jaxpool.max_pool_with_argmax(x, 2, 2, 1, data_format="HW", index_space="window")[1]
+      Array([[3, 3],
+             [3, 3]], dtype=uint8)
+    pooling.
+    """
     return call(
         _max_with_argmax, x, where, "max_pool_with_argmax", window_shape, strides, padding,
         dilations, rounding, data_format, lowering, (index_space, index_dtype),

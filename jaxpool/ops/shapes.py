@@ -19,8 +19,8 @@ def output_shape(
 ) -> tuple[int, ...]:
     """Shape of a pooled array, from the shape of the array and the window; no array is made.
 
-    The pooled axes have ``n // stride + 1`` windows (floor), ``ceil(n / stride) + 1`` (ceil), or the latter
-    less a last window that would start past the data (ceil_torch), where
+    The pooled axes have ``n // stride + 1`` windows (floor), ``ceil(n / stride) + 1`` (ceil), or
+    the latter less a last window that would start past the data (ceil_torch), where
     ``n = size + pad_low + pad_high - ((window - 1) * dilation + 1)``. Other axes keep their size.
 
     Args:
@@ -30,12 +30,12 @@ def output_shape(
       The full shape of the result, as a tuple of ints.
     Raises:
       TypeError: a setting is not an integer. ValueError: it is out of range or does not fit.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
     Example:
       >>> output_shape((8, 112, 112, 64), (3, 3), 2, 1)
       (8, 56, 56, 64)
       >>> output_shape((8, 64, 7, 7), 2, 2, rounding="ceil", data_format="NCHW")
       (8, 64, 4, 4)
-    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
     """
     op = "output_shape"
     made = settings(op, window_shape, strides, padding, dilations, rounding, data_format)
