@@ -6,7 +6,8 @@ constant, ``y[o] = x[p(o)]`` and so ``dy[o] = dx[p(o)]``: a linear map of ``dx``
 transpose of that map (``_gather.read``) is the reverse rule
 ``dx[i] = sum over {o: p(o) = i} of dy[o]``, and since the map is linear, one rule gives forward
 mode, reverse mode and every order; second derivatives in ``x`` are zero. The map runs under
-``jax.checkpoint`` with nothing saveable, so the taps are its only residual. At ties the winner is the first tap, at NaN the first NaN: one element of the subdifferential.
+``jax.checkpoint`` with nothing saveable, so the taps are its only residual. At ties the winner is
+the first tap, at NaN the first NaN: one element of the subdifferential.
 
 Sums are linear, and JAX's transpose of their lowering is their derivative.
 """

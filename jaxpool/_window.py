@@ -245,7 +245,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """Cells past the end of the axis that the last window reaches; negative if it stops short."""
+        """Cells past the end of the axis that the last window reaches; can be negative."""
         return self.start(self.out - 1) + self.span - self.size
 
     def start(self, window: int) -> int:

@@ -42,8 +42,8 @@ def avg_pool(
         :func:`max_pool`.
       count_include_pad: whether declared padding counts in the divisor.
       divisor_override: an int, not zero, that replaces every divisor.
-      where: boolean mask that broadcasts to ``x``; cells where it is False are neither added nor
-      counted.
+      where: boolean mask that broadcasts to ``x``; cells where it is False are neither added
+        nor counted.
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
       Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,

@@ -126,10 +126,9 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """Maximum over sliding windows, and where it was found.
 
-    ``y`` as :func:`max_pool`; ``indices`` locate the first maximum of each window, row-major in
-    the window,
-    in an index space: the cell ``q = o * stride - pad_low + t * dilation`` of the input. Padding
-    is never counted.
+    ``y`` as :func:`max_pool`; ``indices`` say which cell ``q = o * stride - pad_low + t * dilation``
+    of the input is the first maximum of the window, row-major in the window, in an index space.
+    Padding is never counted.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
@@ -148,7 +147,7 @@ def max_pool_with_argmax(
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if an index
       would not fit ``index_dtype``.
-    References: OpenVINO MaxPool-14; ONNX MaxPool-22; PyTorch ``max_pool2d_with_indices``; oneDNN
+    References: OpenVINO MaxPool-14; ONNX MaxPool-22; PyTorch ``max_pool2d``; oneDNN pooling.
     Example:
       >>> x = jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
       >>> values, indices = jaxpool.max_pool_with_argmax(x, 2, 1, data_format="HW")
@@ -158,7 +157,6 @@ def max_pool_with_argmax(
       >>> jaxpool.max_pool_with_argmax(x, 2, 2, 1, data_format="HW", index_space="window")[1]
       Array([[3, 3],
              [3, 3]], dtype=uint8)
-    pooling.
     """
     return call(
         _max_with_argmax, x, where, "max_pool_with_argmax", window_shape, strides, padding,
