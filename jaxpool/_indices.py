@@ -48,9 +48,10 @@ def _counted_axes(op: str, space: int, rank: int) -> tuple[int, ...]:
     return tuple(range(space % rank - rank, 0))
 
 
-def _resolve_dtype(op: str, dtype: Any, default: np.dtype) -> np.dtype:
+def check_dtype(op: str, dtype: Any) -> np.dtype | None:
+    """Return ``dtype`` if it is None or an integer dtype, else raise."""
     if dtype is None:
-        return default
+        return None
     try:
         resolved = np.dtype(dtype)
     except TypeError:
@@ -64,6 +65,10 @@ def _resolve_dtype(op: str, dtype: Any, default: np.dtype) -> np.dtype:
                 "Give for example jnp.int32, the default.",
             )
         )
+    return resolved
+
+
+def _check_width(op: str, resolved: np.dtype) -> None:
     if resolved.itemsize == 8 and not jax.config.jax_enable_x64:  # pyright: ignore
         raise ValueError(
             message(
@@ -73,7 +78,6 @@ def _resolve_dtype(op: str, dtype: Any, default: np.dtype) -> np.dtype:
                 'Call jax.config.update("jax_enable_x64", True) first, or give int32.',
             )
         )
-    return resolved
 
 
 def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
@@ -102,15 +106,15 @@ def convert(
     shape: tuple[int, ...],
     geometry: Geometry,
     space: IndexSpace,
-    dtype: Any,
+    dtype: np.dtype | None,
     masked: bool,
 ) -> Array:
     """Return ``taps``, tap numbers in row-major order, as indices of an array of ``shape``."""
+    resolved = dtype or np.dtype(taps.dtype if space == "window" else np.int32)
+    _check_width(op, resolved)
     if space == "window":
-        resolved = _resolve_dtype(op, dtype, np.dtype(taps.dtype))
         _check_fit(op, space, resolved, geometry.taps - 1, marks=True)
         return _cast_taps(taps, resolved)
-    resolved = _resolve_dtype(op, dtype, np.dtype(np.int32))
     axes = geometry.positions if isinstance(space, str) else _counted_axes(op, space, len(shape))
     if space == "spatial":
         axes = tuple(sorted(axes))

@@ -20,7 +20,7 @@ from jax import Array, lax
 DType = np.dtype
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reduction:
     """What a window does with its cells.
 

@@ -16,7 +16,7 @@ rules; PyTorch ``pooling_output_shape``.
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from ._errors import message
 
 ROUNDINGS = ("floor", "ceil", "ceil_torch")
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
+
+_MOST_AXES = 32
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -63,12 +65,14 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
     return number
 
 
-def _is_sequence(value: Any) -> bool:
-    return hasattr(value, "__len__") and hasattr(value, "__getitem__") and not _is_text(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, (str, bytes))
+def is_sequence(value: Any) -> bool:
+    """Whether ``value`` holds one entry per axis: a list, tuple or array."""
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__getitem__"):
+        return False
+    try:
+        return len(value) >= 0
+    except TypeError:  # an array of rank 0 is a number
+        return False
 
 
 def _check_length(op: str, name: str, value: Any, count: int) -> None:
@@ -87,7 +91,7 @@ def _check_length(op: str, name: str, value: Any, count: int) -> None:
 
 def per_axis(op: str, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
     """Return ``value``, one int or one per pooled axis, as a tuple of ``count`` ints."""
-    if not _is_sequence(value):
+    if not is_sequence(value):
         return (integer(op, name, value, least),) * count
     _check_length(op, name, value, count)
     return tuple(integer(op, name, entry, least) for entry in value)
@@ -108,7 +112,7 @@ def _padding_word(op: str, word: str) -> str:
 
 
 def _pair(op: str, entry: Any) -> tuple[int, int]:
-    if not _is_sequence(entry):
+    if not is_sequence(entry):
         both = integer(op, "padding", entry, 0)
         return both, both
     if len(entry) != 2:
@@ -126,7 +130,7 @@ def _pair(op: str, entry: Any) -> tuple[int, int]:
 def _padding(op: str, value: Any, count: int) -> str | Pairs:
     if isinstance(value, str):
         return _padding_word(op, value)
-    if not _is_sequence(value):
+    if not is_sequence(value):
         return (_pair(op, value),) * count
     _check_length(op, "padding", value, count)
     return tuple(_pair(op, entry) for entry in value)
@@ -184,13 +188,13 @@ class Window:
         *,
         op: str = "Window",
     ):
-        count = len(kernel) if _is_sequence(kernel) else 1  # pyright: ignore[reportArgumentType]
-        if count == 0:
+        count = len(kernel) if is_sequence(kernel) else 1  # pyright: ignore[reportArgumentType]
+        if not 0 < count <= _MOST_AXES:
             raise ValueError(
                 message(
                     op,
-                    "`window_shape` is empty.",
-                    "A window has one entry per pooled axis, and at least one axis is pooled.",
+                    f"`window_shape` has {count} entries.",
+                    f"It has one per pooled axis, and 1 to {_MOST_AXES} axes can be pooled.",
                     "Give for example (2, 2) for images.",
                 )
             )

@@ -1,5 +1,6 @@
 """A small convolutional network for 8x8 digits in plain JAX: data, layers, training."""
 
+import math
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -75,7 +76,7 @@ def reduce_window_layer(layer: Pooling, x: jax.Array) -> jax.Array:
     padding = ((0, 0), pad, pad, (0, 0))
     if layer.kind == "max":
         return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
-    return lax.reduce_window(x, 0.0, lax.add, window, strides, padding) / np.prod(window)
+    return lax.reduce_window(x, 0.0, lax.add, window, strides, padding) / math.prod(window)
 
 
 def init(key: jax.Array) -> Params:
@@ -84,7 +85,7 @@ def init(key: jax.Array) -> Params:
     keys = jax.random.split(key, len(shapes))
     return {
         name: (
-            jax.random.normal(k, shape) * (2 / np.prod(shape[:-1])) ** 0.5,
+            jax.random.normal(k, shape) * (2 / math.prod(shape[:-1])) ** 0.5,
             jnp.zeros(shape[-1]),
         )
         for k, (name, shape) in zip(keys, shapes.items(), strict=True)

@@ -1,8 +1,7 @@
 """From a call to a compiled function: words are settled once and cached, arrays come last.
 
-An op is a ``body(settings, x, where)`` and a table of its own keyword settings. ``call`` finds the
-jitted body for the settings as written (one cached ``jax.jit`` per static configuration); only a
-first call pays for checking words.
+``call`` finds the jitted body for the settings as written, one ``jax.jit`` per static configuration;
+only a first call pays for checking words.
 """
 
 import functools
@@ -19,9 +18,22 @@ from .. import _data_format
 from .._errors import message
 from .._plan import Plan, check_name, plan_for
 from .._reductions import Reduction
-from .._window import Geometry, Window, settle
+from .._window import Geometry, Window, is_sequence, settle
 
-Body = Callable[..., Any]
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """A windowed op.
+
+    Attributes:
+      name: name of the public function, for messages.
+      body: ``body(settings, x, where)``, the traced part.
+      settle: checks the op's own settings and returns them as a hashable tuple.
+    """
+
+    name: str
+    body: Callable[..., Any]
+    settle: Callable[..., tuple[Any, ...]] = lambda op: ()
 
 
 @dataclass(frozen=True)
@@ -33,14 +45,14 @@ class Settings:
       window: kernel, strides, padding, dilations and rounding.
       data_format: a layout word or letters.
       lowering: "auto" or the name of a lowering.
-      extra: the op's own settings, in the order of its signature.
+      own: the op's own settings, settled, in the order of its signature.
     """
 
     op: str
     window: Window
     data_format: str
-    lowering: str
-    extra: tuple[Any, ...]
+    lowering: str = "auto"
+    own: tuple[Any, ...] = ()
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """Return the geometry of these windows over an array of ``shape``."""
@@ -55,7 +67,7 @@ class Settings:
         )
 
 
-def settings(
+def window_of(
     op: str,
     window_shape: Any,
     strides: Any,
@@ -63,15 +75,12 @@ def settings(
     dilations: Any,
     rounding: Any,
     data_format: Any,
-    lowering: Any = "auto",
-    extra: tuple[Any, ...] = (),
-) -> Settings:
-    """Return the checked settings, or raise in the caller's words."""
+) -> tuple[Window, str]:
+    """Return the checked window and layout, or raise in the caller's words."""
     data_format = _data_format.check(op, data_format)
-    if not hasattr(window_shape, "__len__"):
+    if not is_sequence(window_shape):
         window_shape = _spread(op, window_shape, data_format)
-    window = Window(window_shape, strides, padding, dilations, rounding, op=op)
-    return Settings(op, window, data_format, check_name(op, lowering), extra)
+    return Window(window_shape, strides, padding, dilations, rounding, op=op), data_format
 
 
 def _spread(op: str, window_shape: Any, data_format: str) -> tuple[Any, ...]:
@@ -88,29 +97,36 @@ def _spread(op: str, window_shape: Any, data_format: str) -> tuple[Any, ...]:
     return (window_shape,) * _data_format.spatial_count(data_format)
 
 
-def call(body: Body, x: Any, where: Any, *words: Any) -> Any:
-    """Run ``body`` on arrays under the settings written as ``words`` (see :func:`settings`)."""
+def call(op: Op, x: Any, where: Any, *words: Any) -> Any:
+    """Run ``op`` on arrays; ``words`` are its settings as written, its own ones last.
+
+    In order: window_shape, strides, padding, dilations, rounding, data_format, lowering.
+    """
     try:
-        compiled = _compiled(body, *words)
+        compiled = _compiled(op, *words)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        compiled = _compiled(body, *map(_hashable, words))
+        compiled = _jitted(op, _settings(op, *words))
     if not isinstance(x, (jax.Array, np.ndarray)):
         x = jnp.asarray(x)
     return compiled(x, where)
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
-def _compiled(body: Body, *words: Any) -> Callable[..., Any]:
-    return jax.jit(functools.partial(body, settings(*words)))
+def _compiled(op: Op, *words: Any) -> Callable[..., Any]:
+    return _jitted(op, _settings(op, *words))
 
 
-def _hashable(word: Any) -> Any:
-    """Return lists and arrays of settings as tuples."""
-    if isinstance(word, (list, tuple, np.ndarray)):
-        return tuple(map(_hashable, word))
-    return word
+@functools.lru_cache(maxsize=1024)
+def _jitted(op: Op, settings: Settings) -> Callable[..., Any]:
+    return jax.jit(functools.partial(op.body, settings))
+
+
+def _settings(op: Op, *words: Any) -> Settings:
+    window, data_format = window_of(op.name, *words[:6])
+    own = op.settle(op.name, *words[7:])
+    return Settings(op.name, window, data_format, check_name(op.name, words[6]), own)
 
 
 def check_real(op: str, x: Array) -> None:

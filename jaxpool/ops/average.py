@@ -12,7 +12,7 @@ from .. import _exact, _plan
 from .._errors import message
 from .._reductions import SUM, accumulator
 from .._window import Geometry, integer
-from ._common import Settings, call, check_real, check_where
+from ._common import Op, Settings, call, check_real, check_where
 
 
 def avg_pool(
@@ -62,8 +62,8 @@ def avg_pool(
       Array([1. , 1.5, 2.5, 3. ], dtype=float32)
     """
     return call(
-        _average, x, where, "avg_pool", window_shape, strides, padding, dilations, rounding,
-        data_format, lowering, (count_include_pad, divisor_override),
+        _AVG_POOL, x, where, window_shape, strides, padding, dilations, rounding,
+        data_format, lowering, count_include_pad, divisor_override,
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def sum_pool(
       Array([3., 5.], dtype=float32)
     """
     return call(
-        _sum, x, where, "sum_pool", window_shape, strides, padding, dilations, rounding,
+        _SUM_POOL, x, where, window_shape, strides, padding, dilations, rounding,
         data_format, lowering,
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ def _window_sum(settings: Settings, x: Array) -> Array:
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:
-    include_pad, override = _own_settings(settings)
+    include_pad, override = settings.own
     _check_averageable(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     x = _masked(x, valid)
@@ -137,12 +137,11 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
     return _divide(total, divisor).astype(x.dtype)
 
 
-def _own_settings(settings: Settings) -> tuple[bool, int | None]:
-    include_pad, override = settings.extra
+def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int | None]:
     if not isinstance(include_pad, (bool, np.bool_)):
         raise TypeError(
             message(
-                settings.op,
+                op,
                 f"`count_include_pad` = {include_pad!r} is not a bool.",
                 "It says whether declared padding counts in the divisor.",
                 "Give True or False.",
@@ -150,11 +149,11 @@ def _own_settings(settings: Settings) -> tuple[bool, int | None]:
         )
     if override is None:
         return bool(include_pad), None
-    override = integer(settings.op, "divisor_override", override, -(2**28))
+    override = integer(op, "divisor_override", override, -(2**28))
     if override == 0 or override > 2**28:
         raise ValueError(
             message(
-                settings.op,
+                op,
                 f"`divisor_override` = {override} is out of range.",
                 "It divides the sum of every window; it must not be zero nor exceed 2**28.",
                 "Give another integer, negative ones included, or None for the window's count.",
@@ -205,3 +204,7 @@ def _divide(total: Array, divisor: Any) -> Array:
     nothing = divisor == 0
     safe = jnp.where(nothing, 1, divisor).astype(total.dtype)
     return jnp.where(nothing, jnp.zeros((), total.dtype), total / safe)
+
+
+_AVG_POOL = Op("avg_pool", _average, _settle_divisor)
+_SUM_POOL = Op("sum_pool", _sum)

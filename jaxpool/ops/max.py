@@ -1,5 +1,6 @@
 """Max and min pooling, with and without indices."""
 
+import functools
 from typing import Any
 
 from jax import Array
@@ -7,7 +8,7 @@ from jax.typing import ArrayLike
 
 from .. import _derivatives, _indices
 from .._reductions import MAX, MIN, Reduction
-from ._common import Settings, call, check_real, check_where
+from ._common import Op, Settings, call, check_real, check_where
 
 
 def max_pool(
@@ -64,7 +65,7 @@ def max_pool(
       Array([0., 0., 1., 1.], dtype=float32)
     """
     return call(
-        _max, x, where, "max_pool", window_shape, strides, padding, dilations, rounding,
+        _MAX_POOL, x, where, window_shape, strides, padding, dilations, rounding,
         data_format, lowering,
     )  # fmt: skip
 
@@ -105,7 +106,7 @@ def min_pool(
              [1, 7]], dtype=int32)
     """
     return call(
-        _min, x, where, "min_pool", window_shape, strides, padding, dilations, rounding,
+        _MIN_POOL, x, where, window_shape, strides, padding, dilations, rounding,
         data_format, lowering,
     )  # fmt: skip
 
@@ -126,9 +127,9 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """Maximum over sliding windows, and where it was found.
 
-    ``y`` as :func:`max_pool`; ``indices`` say which cell ``q = o * stride - pad_low + t * dilation``
-    of the input is the first maximum of the window, row-major in the window, in an index space.
-    Padding is never counted.
+    ``y`` as :func:`max_pool`; ``indices`` say which cell of the input, at
+    ``q = o * stride - pad_low + t * dilation``, is the first maximum of its window, row-major in the
+    window. Padding is never counted.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
@@ -159,20 +160,12 @@ def max_pool_with_argmax(
              [3, 3]], dtype=uint8)
     """
     return call(
-        _max_with_argmax, x, where, "max_pool_with_argmax", window_shape, strides, padding,
-        dilations, rounding, data_format, lowering, (index_space, index_dtype),
+        _MAX_POOL_WITH_ARGMAX, x, where, window_shape, strides, padding,
+        dilations, rounding, data_format, lowering, index_space, index_dtype,
     )  # fmt: skip
 
 
-def _max(settings: Settings, x: Array, where: Any) -> Array:
-    return _extreme(settings, x, where, MAX)
-
-
-def _min(settings: Settings, x: Array, where: Any) -> Array:
-    return _extreme(settings, x, where, MIN)
-
-
-def _extreme(settings: Settings, x: Array, where: Any, reduction: Reduction) -> Array:
+def _extreme(settings: Settings, x: Array, where: Any, *, reduction: Reduction) -> Array:
     check_real(settings.op, x)
     plan = settings.plan(x.shape, x.dtype, reduction)
     return _derivatives.extreme(x, check_where(settings.op, where, x.shape), plan)
@@ -180,12 +173,20 @@ def _extreme(settings: Settings, x: Array, where: Any, reduction: Reduction) -> 
 
 def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, Array]:
     check_real(settings.op, x)
-    index_space, index_dtype = settings.extra
-    space = _indices.check_space(settings.op, index_space)
     plan = settings.plan(x.shape, x.dtype, MAX)
     valid = check_where(settings.op, where, x.shape)
     values, taps = _derivatives.extreme_with_taps(x, valid, plan)
+    space, dtype = settings.own
     indices = _indices.convert(
-        settings.op, taps, x.shape, plan.geometry, space, index_dtype, valid is not None
+        settings.op, taps, x.shape, plan.geometry, space, dtype, masked=valid is not None
     )
     return values, indices
+
+
+def _settle_index(op: str, index_space: Any, index_dtype: Any) -> tuple[Any, ...]:
+    return _indices.check_space(op, index_space), _indices.check_dtype(op, index_dtype)
+
+
+_MAX_POOL = Op("max_pool", functools.partial(_extreme, reduction=MAX))
+_MIN_POOL = Op("min_pool", functools.partial(_extreme, reduction=MIN))
+_MAX_POOL_WITH_ARGMAX = Op("max_pool_with_argmax", _max_with_argmax, _settle_index)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._window import per_axis
-from ._common import settings
+from ._common import Settings, window_of
 
 
 def output_shape(
@@ -38,6 +38,6 @@ def output_shape(
       (8, 64, 4, 4)
     """
     op = "output_shape"
-    made = settings(op, window_shape, strides, padding, dilations, rounding, data_format)
+    window, layout = window_of(op, window_shape, strides, padding, dilations, rounding, data_format)
     shape = per_axis(op, "input_shape", tuple(input_shape), len(tuple(input_shape)), least=0)
-    return made.geometry(shape).full_shape(shape)
+    return Settings(op, window, layout).geometry(shape).full_shape(shape)
