@@ -22,6 +22,8 @@ GOAL = 0.97
 RACE_SECONDS = 0.5
 MIN_ROUNDS = 9
 
+Rows = list[tuple[str, ...]]
+
 
 def show() -> int:
     """Run the whole demo; returns 0 if the held-out accuracy reaches the goal, else 1."""
@@ -156,7 +158,7 @@ def _race(*contestants: Callable[[], Any]) -> list[float]:
     return [statistics.median(record) for record in times]
 
 
-def _print_table(rows: list[tuple[str, ...]]) -> None:
+def _print_table(rows: Rows) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

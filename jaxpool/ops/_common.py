@@ -1,7 +1,7 @@
 """From a call to a compiled function: words are settled once and cached, arrays come last.
 
-``call`` finds the jitted body for the settings as written, one ``jax.jit`` per static configuration;
-only a first call pays for checking words.
+``call`` finds the jitted body for the settings as written, one ``jax.jit`` per static
+configuration; only a first call pays for checking words.
 """
 
 import functools

@@ -128,8 +128,8 @@ def max_pool_with_argmax(
     """Maximum over sliding windows, and where it was found.
 
     ``y`` as :func:`max_pool`; ``indices`` say which cell of the input, at
-    ``q = o * stride - pad_low + t * dilation``, is the first maximum of its window, row-major in the
-    window. Padding is never counted.
+    ``q = o * stride - pad_low + t * dilation``, is the first maximum of its window, row-major in
+    the window. Padding is never counted.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
