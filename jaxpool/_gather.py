@@ -1,36 +1,123 @@
 """The linear map that reads, for every window, the cell of the tap that won.
 
 ``read(t, taps)[o] = t[o * stride - pad_low + taps[o] * dilation]``, and 0 where ``taps`` marks an
-empty window. It is written as a sum over taps of ``where(taps == tap, cell, 0)``, so it is linear
-in ``t``, and its transpose, which JAX derives, sends a cotangent to the winners without any
-scatter.
+empty window. It is linear in ``t``, and its transpose, which JAX derives, sends a cotangent to the
+winners without any scatter.
+
+Small windows: a sum over taps of ``where(taps == tap, cell, 0)``.
+
+Large windows: the winner of a window is the winner of one of its halves, so a read is a chain of
+binary moves, the halvings of window doubling run backwards. Along an axis let ``2^j < K <=
+2^(j+1)``. The window at ``p`` is covered by the windows of ``2^j`` taps at ``p`` and at ``p + (K -
+2^j)``; its winner ``r`` lies in the second if ``r >= 2^j`` and else is the winner of the first.
+So, transposed, a cotangent at ``p`` with winner ``r`` moves on by ``K - 2^j`` if ``r >= 2^j``, and
+what is left of ``r`` is the winner of the window of ``2^j`` taps where it arrived; then come the
+halvings ``2^(j-1), .., 1``. Whatever meets at one place on the way belongs to the winner of the
+same window and has the same way left to go, so it may be added. Cost and program grow with the log
+of the window, the taps remain the only residual.
 """
 
 import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ._reductions import accumulator
 from ._window import Geometry
 from .lowerings._cut import cut, pad, padding_of
 
+MOST_DIRECT_TAPS = 32
+
 
 def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     """Return the entry of ``t`` at the winning tap of every window."""
-    dtype = t.dtype
-    t = t.astype(accumulator(dtype))
+    wide = t.astype(accumulator(t.dtype))
+    method = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
+    return method(wide, taps, geometry).astype(t.dtype)
+
+
+def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         t = pad(t, position, *padding_of(axis), np.zeros((), t.dtype))
     total = jnp.zeros(taps.shape, t.dtype)
     for number, tap in enumerate(itertools.product(*map(range, geometry.kernel))):
         hit = taps == np.asarray(number, taps.dtype)
-        total = total + jnp.where(hit, _cell(t, tap, geometry), 0)
-    return total.astype(dtype)
+        total = total + jnp.where(hit, _cell(t, tap, geometry), jnp.zeros((), t.dtype))
+    return total
 
 
 def _cell(t: Array, tap: tuple[int, ...], geometry: Geometry) -> Array:
     for axis, position, k in zip(geometry.axes, geometry.positions, tap, strict=True):
         t = cut(t, position, k * axis.dilation, axis.out, axis.stride)
     return t
+
+
+class Move(NamedTuple):
+    """One binary move: codes above ``limit`` go on by ``cells`` and lose ``paid``."""
+
+    position: int
+    cells: int
+    limit: int
+    paid: int
+
+
+def _by_moves(t: Array, taps: Array, geometry: Geometry) -> Array:
+    moves = list(_moves(geometry))
+    masks = _masks(taps, geometry, moves)
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        t = pad(t, position, axis.pad_low, axis.reach, np.zeros((), t.dtype))
+    for move, goes in zip(moves[::-1], masks[::-1], strict=True):
+        t = jnp.where(goes, _ahead(t, move), t)
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        t = cut(t, position, 0, axis.out, axis.stride)
+    return jnp.where(taps == np.asarray(-1).astype(taps.dtype), jnp.zeros((), t.dtype), t)
+
+
+def _moves(geometry: Geometry) -> Iterator[Move]:
+    """The moves that take a tap number, row-major, to zero: first axis first, largest first."""
+    inner = geometry.taps
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        inner //= axis.kernel
+        length = 1 << ((axis.kernel - 1).bit_length() - 1) if axis.kernel > 1 else 0
+        step = axis.kernel - length
+        while length:
+            yield Move(position, step * axis.dilation, length * inner, step * inner)
+            length //= 2
+            step = length
+
+
+def _masks(taps: Array, geometry: Geometry, moves: list[Move]) -> list[Array]:
+    """For each move, where on the grid of all window starts a code takes it.
+
+    A code is a tap number plus one; 0, also the mark of an empty window plus one, is no code.
+    """
+    code = _on_grid(taps + np.asarray(1, taps.dtype), geometry)
+    masks = []
+    for move in moves:
+        goes = code > np.asarray(move.limit, code.dtype)
+        none = np.zeros((), code.dtype)
+        stays = jnp.where(goes, none, code)
+        gone = jnp.where(goes, code - np.asarray(move.paid, code.dtype), none)
+        code = jnp.maximum(stays, _behind(gone, move))
+        masks.append(goes)
+    return masks
+
+
+def _on_grid(code: Array, geometry: Geometry) -> Array:
+    config = [(0, 0, 0)] * code.ndim
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        config[position] = (0, axis.span - 1, axis.stride - 1)
+    return lax.pad(code, np.zeros((), code.dtype), config)
+
+
+def _ahead(x: Array, move: Move) -> Array:
+    """``x`` at ``p + cells``, 0 past the end."""
+    return pad(x, move.position, -move.cells, move.cells, np.zeros((), x.dtype))
+
+
+def _behind(x: Array, move: Move) -> Array:
+    """``x`` at ``p - cells``, 0 before the start."""
+    return pad(x, move.position, move.cells, -move.cells, np.zeros((), x.dtype))

@@ -75,6 +75,7 @@ def _print_layers(inputs: list[jax.Array]) -> None:
     ]
     rows += [_layer_row(layer, x) for layer, x in zip(POOLINGS, inputs, strict=True)]
     _print_table(rows)
+    print("  lowering: the program that jaxpool picked for this window, dtype and device")
 
 
 def _layer_row(layer: Pooling, x: jax.Array) -> tuple[str, ...]:
@@ -101,17 +102,15 @@ def _plan(layer: Pooling, x: jax.Array) -> Plan:
 
 def _print_costs(params: Params, digits: Digits, inputs: list[jax.Array]) -> None:
     """Race both implementations on the training images, layer by layer and as a whole."""
-    print(
-        f"\nwhat their gradient costs, for {digits.count} images at once "
-        "(both sides in turn, median of many)"
-    )
+    print(f"\nwhat their gradient costs, for {digits.count} images at once (both in turn, medians)")
     rows: list[tuple[str, ...]] = [
-        ("gradient of", "jaxpool", "lax.reduce_window", "ratio", "largest difference")
+        ("gradient of", "jaxpool", "lax.reduce_window", "ratio", "largest difference of results")
     ]
     for layer, x in zip(POOLINGS, inputs, strict=True):
         rows.append(_cost_row(layer.name, partial(_layer_gradient, layer), x))
     rows.append(_cost_row("whole network", _network_gradient, params, *digits))
     _print_table(rows)
+    print("  lax.reduce_window: JAX's own pooling, which the pools of its libraries call")
 
 
 @jax.jit

@@ -1,0 +1,549 @@
+"""What pools can do, library by library: every cell of the README's table comes from a run.
+
+    pip install ".[flax,haiku,equinox,peers]" keras
+    python benchmarks/feature_table.py                       # print the table
+    python benchmarks/feature_table.py --check README.md     # fail if the README's table differs
+
+A cell is "yes" if the library's own call returns the right answer, which a NumPy loop below
+computes. It is "no" if the library has no such setting (its signature is read, so that a new
+setting is noticed), raises, or answers otherwise; ``--why`` prints which. Results are for the
+versions in the heading, on a CPU.
+"""
+
+import argparse
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+warnings.simplefilter("ignore")
+
+import equinox as eqx  # noqa: E402
+import flax.linen.pooling as flax_pooling  # noqa: E402
+import haiku as hk  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import jaxpool  # noqa: E402
+
+Pairs = tuple[tuple[int, int], ...]
+
+# Distinct values in no order, sizes that differ on every axis: a slip of axes or pads shows.
+X = np.random.default_rng(0).permutation(2 * 7 * 6 * 3).reshape(2, 7, 6, 3).astype(np.float32)
+
+
+# --- the answers, by a loop ----------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """One pooling of ``X``: settings of the two pooled axes; ``out`` is the right output size."""
+
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    out: tuple[int, int]
+    padding: Pairs = ((0, 0), (0, 0))
+    dilations: tuple[int, int] = (1, 1)
+
+
+def taps(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Positions that window ``o`` reads, in row-major order, those outside included."""
+    return [
+        tuple(  # pyright: ignore[reportReturnType]
+            o[a] * asked.strides[a] - asked.padding[a][0] + t[a] * asked.dilations[a]
+            for a in range(2)
+        )
+        for t in np.ndindex(*asked.window)
+    ]
+
+
+def cells(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Positions of the real cells of window ``o``."""
+    return [(h, w) for h, w in taps(asked, o) if 0 <= h < X.shape[1] and 0 <= w < X.shape[2]]
+
+
+def expected(asked: Asked, reduce: Callable[[np.ndarray, int], Any]) -> np.ndarray:
+    """``reduce(values of the real cells, declared cells)`` for every window of ``X``."""
+    y = np.empty((X.shape[0], *asked.out, X.shape[3]))
+    for n, c in product(range(X.shape[0]), range(X.shape[3])):
+        for o in np.ndindex(*asked.out):
+            values = np.array([X[n, h, w, c] for h, w in cells(asked, o)])
+            y[n, *o, c] = reduce(values, declared(asked, o))
+    return y
+
+
+def declared(asked: Asked, o: tuple[int, ...]) -> int:
+    """Cells of window ``o`` up to the end of the declared padding: no overhang of a ceil."""
+    ends = [X.shape[1 + a] + asked.padding[a][1] for a in range(2)]
+    return sum(all(q[a] < ends[a] for a in range(2)) for q in taps(asked, o))
+
+
+def expected_max(asked: Asked) -> np.ndarray:
+    return expected(asked, lambda values, _: values.max())
+
+
+def expected_argmax(asked: Asked) -> np.ndarray:
+    """Index of each maximum in its flattened plane."""
+    y = np.empty((X.shape[0], *asked.out, X.shape[3]), np.int64)
+    for n, c in product(range(X.shape[0]), range(X.shape[3])):
+        for o in np.ndindex(*asked.out):
+            h, w = max(cells(asked, o), key=lambda q: X[n, q[0], q[1], c])
+            y[n, *o, c] = h * X.shape[2] + w
+    return y
+
+
+def at_maxima(asked: Asked, t: np.ndarray) -> np.ndarray:
+    """The entries of ``t``, shaped as ``X``, where the windows of ``X`` have their maxima."""
+    n, c = np.arange(X.shape[0])[:, None, None, None], np.arange(X.shape[3])
+    return t.reshape(X.shape[0], -1, X.shape[3])[n, expected_argmax(asked), c]
+
+
+def to_maxima(asked: Asked, g: np.ndarray | float) -> np.ndarray:
+    """Every entry of ``g``, one a window, added to the cell where its window has its maximum."""
+    flat = np.zeros((X.shape[0], X.shape[1] * X.shape[2], X.shape[3]))
+    indices = expected_argmax(asked)
+    for (n, h, w, c), value in np.ndenumerate(np.broadcast_to(g, indices.shape)):
+        flat[n, indices[n, h, w, c], c] += value
+    return flat.reshape(X.shape)
+
+
+# --- the libraries -------------------------------------------------------------------------------
+
+# Names under which a setting is known somewhere. None of a library's functions may take one of
+# them where its column says that it has no such setting.
+NAMES = {
+    "padding": ("padding", "pads"),
+    "dilations": ("dilation", "dilations", "window_dilation", "kernel_dilation"),
+    "rounding": ("rounding", "rounding_type", "ceil_mode", "use_ceil"),
+    "count_include_pad": ("count_include_pad", "exclude_pad"),
+    "divisor_override": ("divisor_override", "divisor"),
+    "where": ("where", "mask"),
+    "data_format": ("data_format", "channel_axis"),
+}
+
+
+class Missing(Exception):
+    """The library has no such setting or function."""
+
+
+class Library:
+    """One library's own calls. Arrays have channels last unless a method says otherwise."""
+
+    title: str
+    package: str
+    max_call: Callable[..., Any]
+    avg_call: Callable[..., Any]
+
+    def version(self) -> str:
+        return version(self.package)
+
+    def max(self, x: Any, window: Any, strides: Any, padding: Any = "VALID", **settings: Any):
+        raise NotImplementedError
+
+    def avg(self, x: Any, window: Any, strides: Any, padding: Any = "VALID", **settings: Any):
+        raise NotImplementedError
+
+    def min(self, x: Any, window: Any, strides: Any):
+        raise Missing("no function for minima")
+
+    def argmax(self, x: Any, window: Any, strides: Any) -> tuple[Any, Any]:
+        raise Missing("no function that returns indices")
+
+    def bare(self, x: Any, window: Any, strides: Any) -> Any:
+        """``max`` of ``x`` as it is, however many batch axes it has."""
+        return self.max(x, window, strides)
+
+    def lacks(self, call: Callable[..., Any], settings: Iterable[str]) -> None:
+        """Raise Missing if there are settings left, after checking that ``call`` has none."""
+        for setting in settings:
+            found = set(NAMES[setting]) & set(inspect.signature(call).parameters)
+            assert not found, f"{self.title} takes {found}: bring this script up to date"
+            raise Missing(f"no setting for {setting}")
+
+    # Derivatives, in a JAX library. `f` takes and returns arrays of the library.
+
+    def gradient(self, f: Callable[[Any], Any], x: np.ndarray) -> Any:
+        return jax.grad(lambda x: f(x).sum())(jnp.asarray(x))
+
+    def directional(self, f: Callable[[Any], Any], x: np.ndarray, t: np.ndarray) -> Any:
+        return jax.jvp(f, (jnp.asarray(x),), (jnp.asarray(t),))[1]
+
+    def second(self, f: Callable[[Any], Any], x: np.ndarray, t: np.ndarray) -> Any:
+        """Derivative along ``t`` of the gradient of the sum of squares of ``f``."""
+        return self.directional(jax.grad(lambda x: (f(x) ** 2).sum()), x, t)
+
+    def array(self, x: np.ndarray, dtype: str) -> Any:
+        return jnp.asarray(x, dtype)
+
+
+class Jaxpool(Library):
+    title = package = "jaxpool"
+
+    def version(self):
+        return jaxpool.__version__
+
+    def max(self, x, window, strides, padding="VALID", **settings):
+        return jaxpool.max_pool(x, window, strides, padding, **settings)
+
+    def avg(self, x, window, strides, padding="VALID", **settings):
+        return jaxpool.avg_pool(x, window, strides, padding, **settings)
+
+    def min(self, x, window, strides):
+        return jaxpool.min_pool(x, window, strides)
+
+    def argmax(self, x, window, strides):
+        return jaxpool.max_pool_with_argmax(x, window, strides)
+
+
+class Flax(Library):
+    title = package = "flax"
+    max_call, avg_call = staticmethod(flax_pooling.max_pool), staticmethod(flax_pooling.avg_pool)
+
+    def max(self, x, window, strides, padding="VALID", **settings):
+        self.lacks(self.max_call, settings)
+        return self.max_call(x, window, strides, padding)
+
+    def avg(self, x, window, strides, padding="VALID", count_include_pad=True, **settings):
+        self.lacks(self.avg_call, settings)
+        return self.avg_call(x, window, strides, padding, count_include_pad)
+
+    def min(self, x, window, strides):
+        return flax_pooling.min_pool(x, window, strides)
+
+
+class Haiku(Library):
+    title, package = "haiku", "dm-haiku"
+    max_call, avg_call = staticmethod(hk.max_pool), staticmethod(hk.avg_pool)
+
+    def max(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
+        return self._pool(self.max_call, x, window, strides, padding, data_format, settings)
+
+    def avg(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
+        return self._pool(self.avg_call, x, window, strides, padding, data_format, settings)
+
+    def _pool(self, call, x, window, strides, padding, data_format, settings):
+        """Windows and strides have an entry for every axis of the array."""
+        self.lacks(call, settings)
+        ahead = (1,) * (x.ndim - len(window) - 1)
+        if data_format == "channels_first":
+            return call(x, (*ahead, 1, *window), (*ahead, 1, *strides), padding, -1 - len(window))
+        return call(x, (*ahead, *window, 1), (*ahead, *strides, 1), padding, -1)
+
+
+class Equinox(Library):
+    title = package = "equinox"
+
+    def max(self, x, window, strides, padding=0, rounding="floor", **settings):
+        return self._pool(eqx.nn.MaxPool2d, x, window, strides, padding, rounding, settings)
+
+    def avg(self, x, window, strides, padding=0, rounding="floor", **settings):
+        return self._pool(eqx.nn.AvgPool2d, x, window, strides, padding, rounding, settings)
+
+    def min(self, x, window, strides):
+        pool = jax.vmap(eqx.nn.Pool(jnp.inf, jax.lax.min, len(window), window, strides))
+        return jnp.moveaxis(pool(jnp.moveaxis(jnp.asarray(x), -1, -3)), -3, -1)
+
+    def bare(self, x, window, strides):
+        return jnp.moveaxis(eqx.nn.MaxPool2d(window, strides)(jnp.moveaxis(x, -1, -3)), -3, -1)
+
+    def _pool(self, layer, x, window, strides, padding, rounding, settings):
+        """Layers take one image, channels first; a batch is the caller's ``jax.vmap``."""
+        self.lacks(layer, settings)
+        pool = layer(window, strides, padding, use_ceil=rounding != "floor")
+        pool = pool if x.ndim != 4 else jax.vmap(pool)
+        return jnp.moveaxis(pool(jnp.moveaxis(jnp.asarray(x), -1, -3)), -3, -1)
+
+
+class Keras(Library):
+    title = package = "keras"
+    max_call, avg_call = staticmethod(keras.ops.max_pool), staticmethod(keras.ops.average_pool)
+
+    def max(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
+        self.lacks(self.max_call, settings)
+        return self.max_call(x, window, strides, self._word(padding), data_format)
+
+    def avg(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
+        self.lacks(self.avg_call, settings)
+        return self.avg_call(x, window, strides, self._word(padding), data_format)
+
+    def _word(self, padding):
+        return padding.lower() if isinstance(padding, str) else padding
+
+
+class Torch(Library):
+    title = package = "torch"
+    max_call, avg_call = torch.nn.MaxPool2d, torch.nn.AvgPool2d
+
+    def max(self, x, window, strides, padding=0, dilations=1, rounding="floor", **settings):
+        self.lacks(self.max_call, settings)
+        pads = self._pads(padding)
+        ceil = rounding != "floor"
+        y = functional.max_pool2d(self._first(x), window, strides, pads, dilations, ceil)
+        return self._last(y)
+
+    def avg(self, x, window, strides, padding=0, **settings):
+        count = settings.pop("count_include_pad", True)
+        divisor = settings.pop("divisor_override", None)
+        self.lacks(self.avg_call, settings)
+        pads = self._pads(padding)
+        y = functional.avg_pool2d(self._first(x), window, strides, pads, False, count, divisor)
+        return self._last(y)
+
+    def argmax(self, x, window, strides):
+        x = self._first(x)
+        values, indices = functional.max_pool2d(x, window, strides, return_indices=True)
+        return self._last(values), self._last(indices)
+
+    def _first(self, x):
+        return torch.movedim(torch.as_tensor(x), -1, -3)
+
+    def _last(self, y):
+        return torch.movedim(y, -3, -1)
+
+    def _pads(self, padding):
+        """One int an axis where both ends are alike; anything else goes through as it is."""
+        if isinstance(padding, tuple) and all(low == high for low, high in padding):
+            return tuple(low for low, _ in padding)
+        return padding
+
+    def gradient(self, f, x):
+        return torch.func.grad(lambda x: f(x).sum())(torch.as_tensor(x))
+
+    def directional(self, f, x, t):
+        return torch.func.jvp(f, (torch.as_tensor(x),), (torch.as_tensor(t),))[1]
+
+    def second(self, f, x, t):
+        return self.directional(torch.func.grad(lambda x: (f(x) ** 2).sum()), x, t)
+
+    def array(self, x, dtype):
+        return torch.as_tensor(x).to(getattr(torch, dtype))
+
+
+LIBRARIES = (Jaxpool(), Flax(), Haiku(), Equinox(), Keras(), Torch())
+
+
+# --- the claims: each says whether a library's answer is right -----------------------------------
+
+PLAIN = Asked((3, 2), (2, 3), (3, 2))
+DILATED = Asked((3, 2), (2, 1), (2, 3), dilations=(2, 3))
+T = np.roll(X, 5).astype(np.float32) / 8  # a tangent
+
+
+def same(got: Any, want: Any) -> bool:
+    got = np.asarray(got, np.float64)
+    return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=1e-6))
+
+
+def plain_max(library: Library) -> Callable[[Any], Any]:
+    return lambda x: library.max(x, PLAIN.window, PLAIN.strides)
+
+
+def uneven_padding(library: Library) -> bool:
+    asked = Asked((3, 2), (2, 1), (4, 6), ((2, 0), (0, 1)))
+    return same(library.max(X, asked.window, asked.strides, asked.padding), expected_max(asked))
+
+
+def same_upper(library: Library) -> bool:
+    asked = Asked((4, 3), (2, 3), (4, 2), ((1, 2), (0, 0)))
+    return same(library.max(X, asked.window, asked.strides, "SAME"), expected_max(asked))
+
+
+def same_lower(library: Library) -> bool:
+    asked = Asked((4, 3), (2, 3), (4, 2), ((2, 1), (0, 0)))
+    return same(library.max(X, asked.window, asked.strides, "SAME_LOWER"), expected_max(asked))
+
+
+def ceil_rounding(library: Library) -> bool:
+    """Axis 0: the window that would start in the high padding is dropped; axis 1: overhang."""
+    asked = Asked((3, 3), (4, 2), (2, 3), ((1, 1), (0, 0)))
+    settings = {"padding": asked.padding, "rounding": "ceil_torch"}
+    return same(library.max(X, asked.window, asked.strides, **settings), expected_max(asked))
+
+
+def dilated(library: Library) -> bool:
+    y = library.max(X, DILATED.window, DILATED.strides, dilations=DILATED.dilations)
+    return same(y, expected_max(DILATED))
+
+
+def dilated_gradient(library: Library) -> bool:
+    settings = {"dilations": DILATED.dilations}
+    g = library.gradient(lambda x: library.max(x, DILATED.window, DILATED.strides, **settings), X)
+    return same(g, to_maxima(DILATED, 1))
+
+
+def indices(library: Library) -> bool:
+    values, where = library.argmax(X, PLAIN.window, PLAIN.strides)
+    return same(values, expected_max(PLAIN)) and same(where, expected_argmax(PLAIN))
+
+
+def indices_gradient(library: Library) -> bool:
+    g = library.gradient(lambda x: library.argmax(x, PLAIN.window, PLAIN.strides)[0], X)
+    return same(g, to_maxima(PLAIN, 1))
+
+
+def mask(library: Library) -> bool:
+    allowed = np.roll(X, 3) % 4 > 0
+    y = library.max(X, PLAIN.window, PLAIN.strides, where=allowed)
+    return same(y, library.max(np.where(allowed, X, -np.inf), PLAIN.window, PLAIN.strides))
+
+
+def minima(library: Library) -> bool:
+    y = library.min(X, PLAIN.window, PLAIN.strides)
+    return same(y, expected(PLAIN, lambda values, _: values.min()))
+
+
+def both_divisors(library: Library) -> bool:
+    asked = Asked((3, 2), (2, 2), (4, 4), ((1, 1), (1, 1)))
+    call = [asked.window, asked.strides, asked.padding]
+    with_pads = expected(asked, lambda values, declared: values.sum() / declared)
+    without = expected(asked, lambda values, _: values.mean())
+    return same(library.avg(X, *call, count_include_pad=True), with_pads) and same(
+        library.avg(X, *call, count_include_pad=False), without
+    )
+
+
+def divisor(library: Library) -> bool:
+    y = library.avg(X, PLAIN.window, PLAIN.strides, divisor_override=5)
+    return same(y, expected(PLAIN, lambda values, _: values.sum() / 5))
+
+
+def both_layouts(library: Library) -> bool:
+    first = np.moveaxis(X, -1, 1)
+    y = library.max(first, PLAIN.window, PLAIN.strides, data_format="channels_first")
+    z = library.max(X, PLAIN.window, PLAIN.strides, data_format="channels_last")
+    want = expected_max(PLAIN)
+    return same(y, np.moveaxis(want, -1, 1)) and same(z, want)
+
+
+def batch_axes(library: Library) -> bool:
+    want = expected_max(PLAIN)
+    return all(
+        same(library.bare(library.array(x, "float32"), PLAIN.window, PLAIN.strides), y)
+        for x, y in ((X[0], want[0]), (X, want), (X[None], want[None]))
+    )
+
+
+def bfloat16_average(library: Library) -> bool:
+    ones = library.array(np.ones((1, 32, 32, 1)), "bfloat16")
+    y = library.avg(ones, (32, 32), (32, 32))
+    return float(y.sum()) == 1
+
+
+def int8_average(library: Library) -> bool:
+    hundreds = library.array(np.full((1, 2, 2, 1), 100), "int8")
+    y = library.avg(hundreds, (2, 2), (2, 2))
+    return float(y.sum()) == 100
+
+
+def refuses_a_window_that_does_not_fit(library: Library) -> bool:
+    plain_max(library)(X)
+    try:
+        y = library.max(X, (8, 2), (2, 2))
+    except Exception:
+        return True
+    raise AssertionError(f"returned an array of shape {tuple(y.shape)}")
+
+
+def nan_gradient(library: Library) -> bool:
+    """NaN wins its window; the gradient goes to it, not to a number that lost."""
+    x = np.where(X == X[0, 0, 1, 0], np.nan, X)[:1, :3, :2, :1]
+    pool = lambda x: library.max(x, (3, 2), (1, 1))  # noqa: E731
+    assert np.isnan(np.asarray(pool(library.array(x, "float32")))).all(), "NaN was dropped"
+    g = np.asarray(library.gradient(pool, x.astype(np.float32)))
+    return bool(g[0, 0, 1, 0] == 1 and np.nansum(g) == 1)
+
+
+def forward_mode(library: Library) -> bool:
+    return same(library.directional(plain_max(library), X, T), at_maxima(PLAIN, T))
+
+
+def second_order(library: Library) -> bool:
+    got = library.second(plain_max(library), X, T)
+    return same(got, to_maxima(PLAIN, 2 * at_maxima(PLAIN, T)))
+
+
+CLAIMS: dict[str, Callable[[Library], bool]] = {
+    "uneven padding, `(low, high)` an axis": uneven_padding,
+    "`SAME` padding": same_upper,
+    "`SAME_LOWER` padding": same_lower,
+    "the ceil rounding of PyTorch and ONNX": ceil_rounding,
+    "dilated windows": dilated,
+    "gradient of dilated windows": dilated_gradient,
+    "index of each maximum": indices,
+    "gradient through the call that gives indices": indices_gradient,
+    "mask of cells to leave out": mask,
+    "minimum": minima,
+    "average with and without padding in its divisor": both_divisors,
+    "divisor of your own": divisor,
+    "channels last and channels first": both_layouts,
+    "any number of batch axes, or none, in one call": batch_axes,
+    "bfloat16 average of 32x32 ones is 1": bfloat16_average,
+    "int8 average of four 100s is 100": int8_average,
+    "a window that does not fit is an error": refuses_a_window_that_does_not_fit,
+    "the gradient of a NaN maximum goes to the NaN": nan_gradient,
+    "forward-mode derivative": forward_mode,
+    "second-order derivative": second_order,
+}
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def verdict(claim: Callable[[Library], bool], library: Library) -> tuple[bool, str]:
+    """Whether the claim holds, and in a few words why not."""
+    try:
+        return (True, "") if claim(library) else (False, "wrong answer")
+    except Exception as error:  # whatever a library raises is its answer
+        reason = str(error).strip().split("\n")[0][:90]
+        return False, f"{type(error).__name__}: {reason}"
+
+
+def table(verdicts: dict[str, list[bool]]) -> str:
+    """The Markdown table of the README."""
+    titles = [f"{library.title} {library.version()}" for library in LIBRARIES]
+    lines = ["| " + " | ".join(["", *titles]) + " |", "|---" * (len(titles) + 1) + "|"]
+    for claim, row in verdicts.items():
+        lines.append("| " + " | ".join([claim, *("yes" if ok else "no" for ok in row)]) + " |")
+    return "\n".join(lines)
+
+
+def cells_of(markdown: str) -> dict[str, list[str]]:
+    """Claim -> cells of the first table with a claim of ours; versions are not compared."""
+    rows = [line.strip("|").split("|") for line in markdown.splitlines() if line.startswith("|")]
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    return {row[0]: row[1:] for row in stripped if row[0] in CLAIMS}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="What pools can do, by library.")
+    parser.add_argument("--why", action="store_true", help="print the reason of every no")
+    parser.add_argument("--check", type=Path, help="compare with the table in this file")
+    options = parser.parse_args()
+    results = {
+        text: [verdict(claim, library) for library in LIBRARIES] for text, claim in CLAIMS.items()
+    }
+    printed = table({text: [ok for ok, _ in row] for text, row in results.items()})
+    print(printed)
+    if options.why:
+        for text, row in results.items():
+            for library, (ok, reason) in zip(LIBRARIES, row, strict=True):
+                if not ok:
+                    print(f"{library.title}: {text}: {reason}")
+    if options.check and cells_of(options.check.read_text()) != cells_of(printed):
+        print(f"\n{options.check} differs from the table above", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

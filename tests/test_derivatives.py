@@ -1,0 +1,411 @@
+"""Derivatives of every op: against numbers, against each other, against hand computation."""
+
+import functools
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.test_util import check_grads
+
+import jaxpool
+
+Op = Callable[..., jax.Array]
+
+
+def argmax_values(x: Any, *window: Any, **settings: Any) -> jax.Array:
+    """The differentiable half of max_pool_with_argmax."""
+    return jaxpool.max_pool_with_argmax(x, *window, **settings)[0]
+
+
+EXTREMES: dict[str, Op] = {
+    "max_pool": jaxpool.max_pool,
+    "min_pool": jaxpool.min_pool,
+    "max_pool_with_argmax": argmax_values,
+}
+LINEAR: dict[str, Op] = {"avg_pool": jaxpool.avg_pool, "sum_pool": jaxpool.sum_pool}
+OPS = EXTREMES | LINEAR
+
+# name -> shape (channels last), window and settings; different on every axis.
+CASES: dict[str, tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = {
+    "1-D": ((2, 9, 3), ((3,), (2,)), {}),
+    "2-D dilated": ((1, 8, 7, 2), ((2, 3), (3, 1), ((1, 0), (0, 2))), {"dilations": (3, 2)}),
+    "2-D strided SAME": ((2, 7, 5, 1), ((3, 2), (2, 3), "SAME"), {}),
+    "3-D": ((1, 4, 5, 3, 2), ((2, 3, 1), (1, 2, 3), ((1, 0), (0, 1), (0, 0))), {}),
+    "ceil_torch": ((1, 6, 7, 2), ((2, 3), (3, 2), ((1, 0), (0, 1))), {"rounding": "ceil_torch"}),
+    "mask": ((2, 5, 6, 2), ((2, 3), (1, 2), 1), {"where": "some"}),
+}
+
+over_ops = pytest.mark.parametrize("op", OPS)
+over_extremes = pytest.mark.parametrize("op", EXTREMES)
+over_cases = pytest.mark.parametrize("case", CASES)
+
+
+def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Unique multiples of 16, so that a step of a few units changes no winner."""
+    x = 16 * (rng.permutation(math.prod(shape)).reshape(shape) - math.prod(shape) // 2)
+    assert len(np.unique(x)) == x.size
+    return x.astype(np.float32)
+
+
+def pooling(op: str, case: str, rng: np.random.Generator) -> tuple[Callable[[Any], Any], Any]:
+    """The op at the settings of the case, as a function of ``x``, and an ``x`` for it."""
+    shape, window, settings = CASES[case]
+    settings = dict(settings)
+    if "where" in settings:  # takes away a fifth of the cells, but of no window all
+        step = np.add.outer(np.arange(shape[1]), 2 * np.arange(shape[2]))
+        settings["where"] = (step % 5 > 0)[..., None]
+    return lambda x: OPS[op](x, *window, **settings), separated(rng, shape)
+
+
+def row(op: Op, *window: Any, **settings: Any) -> Callable[[Any], Any]:
+    """The op over a plain vector."""
+    return lambda x: op(x, *window, data_format="W", **settings)
+
+
+def pairs(op: str) -> Callable[[Any], Any]:
+    """The op over all pairs of neighbours of a vector."""
+    return row(OPS[op], (2,), 1)
+
+
+def signed(op: str, x: Any) -> np.ndarray:
+    """``x`` where the op takes maxima, ``-x`` where it takes minima: the same cells win."""
+    return np.float32(x) * np.float32(-1 if op == "min_pool" else 1)
+
+
+def gradient(f: Callable[[Any], Any], x: Any) -> np.ndarray:
+    """The gradient of the sum of ``f``."""
+    return np.asarray(jax.grad(lambda x: f(x).sum())(jnp.asarray(x)))
+
+
+# --- forward and reverse mode, first and second order ---------------------------------------------
+
+
+@over_cases
+@over_ops
+def test_both_modes_agree_with_finite_differences_to_order_two(
+    op: str, case: str, rng: np.random.Generator
+) -> None:
+    """The square makes the second order not zero."""
+    f, x = pooling(op, case, rng)
+    assert np.isfinite(f(x)).all()  # an empty window's infinity has no finite difference
+    with jax.enable_x64(True):
+        x = jnp.asarray(x, jnp.float64)
+        check_grads(jax.jit(lambda x: f(x) ** 2), (x,), order=2, modes=("fwd", "rev"), eps=1e-3)
+
+
+@over_ops
+def test_single_precision_agrees_with_finite_differences(op: str, rng: np.random.Generator) -> None:
+    f, x = pooling(op, "2-D dilated", rng)
+    check_grads(f, (jnp.asarray(x),), order=2, modes=("fwd", "rev"), eps=1.0)
+
+
+@over_cases
+@over_ops
+def test_forward_and_reverse_jacobians_are_equal(
+    op: str, case: str, rng: np.random.Generator
+) -> None:
+    f, x = pooling(op, case, rng)
+    forward, reverse = jax.jit(lambda x: (jax.jacfwd(f)(x), jax.jacrev(f)(x)))(x)
+    np.testing.assert_array_equal(forward, reverse)
+    assert np.any(forward)
+    if op in EXTREMES:  # one winner a window
+        np.testing.assert_array_equal(np.sum(forward, axis=tuple(range(-x.ndim, 0))), 1)
+
+
+@over_cases
+@over_ops
+def test_the_transpose_is_the_adjoint(op: str, case: str, rng: np.random.Generator) -> None:
+    """<J v, u> == <v, J^T u>."""
+    f, x = pooling(op, case, rng)
+    v = rng.integers(-9, 10, x.shape).astype(np.float32)
+    u = rng.integers(-9, 10, jax.eval_shape(f, x).shape).astype(np.float32)
+    forward, backward = jax.jit(
+        lambda x, v, u: (jax.jvp(f, (x,), (v,))[1], jax.vjp(f, x)[1](u)[0])
+    )(x, v, u)
+    left, right = np.vdot(forward, u), np.vdot(v, backward)
+    assert left != 0
+    np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-3)
+
+
+@over_extremes
+def test_third_derivatives_of_a_cube(op: str) -> None:
+    """y = x[winner], so d^3 (y^3) is 6 at each winner for each window it wins: 4 twice, 3 once."""
+    x = signed(op, [1.0, 4.0, 2.0, 3.0])
+    third = jax.jacfwd(jax.jacrev(jax.grad(lambda x: (pairs(op)(x) ** 3).sum())))(x)
+    expected = np.zeros((4, 4, 4))
+    expected[1, 1, 1], expected[3, 3, 3] = 12, 6
+    np.testing.assert_array_equal(third, expected)
+
+
+@over_extremes
+def test_hessian_of_a_sum_of_squares(op: str) -> None:
+    """Windows of two over 1 4 2 3: 4 wins twice and 3 once, so H = diag(0, 2 * 2, 0, 2 * 1)."""
+    x = signed(op, [1.0, 4.0, 2.0, 3.0])
+
+    def squares(x: jax.Array) -> jax.Array:
+        return (pairs(op)(x) ** 2).sum()
+
+    expected = np.diag([0.0, 4.0, 0.0, 2.0])
+    np.testing.assert_array_equal(jax.hessian(squares)(x), expected)
+    np.testing.assert_array_equal(jax.jacrev(jax.grad(squares))(x), expected)
+    np.testing.assert_array_equal(jax.jacrev(jax.jacfwd(squares))(x), expected)
+
+
+def test_hessian_of_a_dilated_max_counts_every_window() -> None:
+    """Taps 0 and 2: windows (5, 1), (3, 9), (1, 2), (9, 4) are won by 5, 9, 2, 9."""
+    x = jnp.array([5.0, 3.0, 1.0, 9.0, 2.0, 4.0])
+    pool = row(jaxpool.max_pool, (2,), 1, dilations=2)
+    hessian = jax.hessian(lambda x: (pool(x) ** 2).sum())(x)
+    np.testing.assert_array_equal(hessian, np.diag([2.0, 0, 0, 4, 2, 0]))
+
+
+# --- who owns the gradient ------------------------------------------------------------------------
+
+
+@over_extremes
+def test_the_first_tap_owns_a_tie(op: str) -> None:
+    x = signed(op, [1.0, 3.0, 3.0, 2.0, 3.0])
+    np.testing.assert_array_equal(gradient(row(OPS[op], (3,), 1), x), [0, 2, 1, 0, 0])
+
+
+@over_extremes
+def test_the_first_tap_in_row_major_order_owns_a_tie_on_two_axes(op: str) -> None:
+    """Both 7s of the window lie off the diagonal: (0, 1) comes before (1, 0)."""
+    x = signed(op, [[1.0, 7.0], [7.0, 1.0]])
+    pool = functools.partial(OPS[op], window_shape=2, strides=1, data_format="HW")
+    np.testing.assert_array_equal(gradient(pool, x), [[0, 1], [0, 0]])
+
+
+@over_extremes
+@pytest.mark.parametrize("zeros", [(-0.0, 0.0), (0.0, -0.0)])
+def test_signed_zeros_tie(op: str, zeros: tuple[float, float]) -> None:
+    np.testing.assert_array_equal(gradient(row(OPS[op], (2,), 1), np.float32(zeros)), [1, 0])
+
+
+@over_extremes
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_the_first_nan_owns_the_gradient(op: str, dilation: int) -> None:
+    pool = row(OPS[op], (4,), 1, dilations=dilation)
+    for x, expected in {
+        (1.0, math.nan, 5.0, math.nan): [0, 1, 0, 0],
+        (math.nan, 1.0, math.nan, 2.0): [1, 0, 0, 0],
+        (1.0, 5.0, 2.0, math.nan): [0, 0, 0, 1],
+    }.items():
+        spread = np.zeros(3 * dilation + 1, np.float32)
+        spread[::dilation] = x
+        got = gradient(pool, spread)
+        np.testing.assert_array_equal(got[::dilation], expected)
+        assert got.sum() == 1
+
+
+@over_extremes
+def test_padding_never_takes_the_gradient_of_infinities(op: str) -> None:
+    """Four windows over three cells, the outer ones half in padding: 2 1 1, and none is lost."""
+    x = signed(op, [-np.inf] * 3)
+    np.testing.assert_array_equal(gradient(row(OPS[op], (2,), 1, 1), x), [2, 1, 1])
+    ceil = row(OPS[op], (2,), 2, rounding="ceil_torch")
+    np.testing.assert_array_equal(gradient(ceil, x), [1, 0, 1])
+
+
+@over_extremes
+def test_masked_cells_never_take_the_gradient_of_infinities(op: str) -> None:
+    x = signed(op, [-np.inf] * 4)
+    pool = row(OPS[op], (2,), 1, where=jnp.array([False, True, True, False]))
+    np.testing.assert_array_equal(gradient(pool, x), [0, 2, 1, 0])
+
+
+@over_ops
+def test_a_window_without_a_cell_has_no_gradient(op: str) -> None:
+    """By dilation, taps -1 and 3 of three cells; by a mask."""
+    hollow = row(OPS[op], (2,), 1, 1, dilations=4)
+    np.testing.assert_array_equal(gradient(hollow, np.float32([1, 2, 3])), [0, 0, 0])
+    masked = row(OPS[op], (2,), 2, where=jnp.zeros(4, bool))
+    np.testing.assert_array_equal(gradient(masked, np.float32([1, 2, 3, 4])), [0, 0, 0, 0])
+    tangent = jax.jvp(hollow, (jnp.ones(3),), (jnp.ones(3),))[1]
+    np.testing.assert_array_equal(tangent, np.zeros(1))
+
+
+@over_ops
+def test_a_masked_nan_reaches_neither_value_nor_gradient(op: str) -> None:
+    x = np.float32([math.nan, 2, 3, math.nan])
+    mask = jnp.array([False, True, True, False])
+    pool = row(OPS[op], (2,), 1, where=mask)
+    values = {"avg_pool": [2, 2.5, 3], "sum_pool": [2, 5, 3], "min_pool": [2, 2, 3]}
+    owners = {"avg_pool": [0, 1.5, 1.5, 0], "sum_pool": [0, 2, 2, 0], "min_pool": [0, 2, 1, 0]}
+    np.testing.assert_array_equal(pool(x), values.get(op, [2, 3, 3]))
+    np.testing.assert_array_equal(gradient(pool, x), owners.get(op, [0, 1, 2, 0]))
+
+
+def test_the_gradient_of_an_average_divides_by_the_forward_count() -> None:
+    """The rows of x = 1..6, K = 3, S = 2, pads 1, as recorded from PyTorch."""
+    x = np.arange(1, 7, dtype=np.float32)
+    excluded = row(jaxpool.avg_pool, (3,), 2, 1, count_include_pad=False)
+    third, sixths = 1 / 3, 5 / 6
+    expected = [0.5, sixths, third, 2 * third, third, third]
+    np.testing.assert_allclose(gradient(excluded, x), expected, rtol=1e-6)
+    included = row(jaxpool.avg_pool, (3,), 2, 1)
+    expected = [third, 2 * third, third, 2 * third, third, third]
+    np.testing.assert_allclose(gradient(included, x), expected, rtol=1e-6)
+    ceil = row(jaxpool.avg_pool, (3,), 2, 1, rounding="ceil_torch")
+    expected[-1] += 1 / 2  # the last window: cell 6 and one cell of padding
+    np.testing.assert_allclose(gradient(ceil, x), expected, rtol=1e-6)
+    override = row(jaxpool.avg_pool, (3,), 2, 1, divisor_override=-4)
+    np.testing.assert_array_equal(gradient(override, x), np.float32([1, 2, 1, 2, 1, 1]) / -4)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@over_extremes
+def test_gradients_of_dilated_windows_are_those_of_the_oracle(op: str, seed: int) -> None:
+    """Ties, padding and dilation at once; integers, so the sums are exact."""
+    raise NotImplementedError
+
+
+# --- integers and indices -------------------------------------------------------------------------
+
+
+@over_ops
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
+def test_integers_carry_an_empty_tangent(op: str, dtype: str) -> None:
+    x = jnp.arange(12, dtype=dtype).reshape(2, 6)
+    no_tangent = np.zeros(x.shape, jax.dtypes.float0)
+    pool = functools.partial(OPS[op], window_shape=(2, 3), strides=(1, 2), data_format="HW")
+    values, tangent = jax.jvp(pool, (x,), (no_tangent,))
+    np.testing.assert_array_equal(values, pool(x))
+    assert tangent.dtype == jax.dtypes.float0 and tangent.shape == values.shape
+
+
+@over_extremes
+def test_an_integer_input_beside_a_differentiated_one(op: str) -> None:
+    """Pooling integers inside a differentiated function neither fails nor adds to the gradient."""
+    codes = jnp.array([3, 1, 2], jnp.int32)
+    pool = row(OPS[op], (2,), 1)
+    grad = jax.grad(lambda x: (pool(x) * pool(codes).astype(x.dtype)).sum())(jnp.arange(3.0))
+    expected = {"min_pool": [1, 1, 0]}.get(op, [0, 3, 2])
+    np.testing.assert_array_equal(grad, expected)
+
+
+def test_indices_are_auxiliary_and_carry_no_tangent() -> None:
+    x = jnp.array([1.0, 4.0, 2.0, 3.0])
+    pool = row(jaxpool.max_pool_with_argmax, (2,), 1)  # type: ignore[arg-type]
+    (values, indices), (tangent, none) = jax.jvp(pool, (x,), (jnp.array([1.0, 2.0, 3.0, 4.0]),))
+    np.testing.assert_array_equal(values, [4, 4, 3])
+    np.testing.assert_array_equal(indices, [1, 1, 3])
+    np.testing.assert_array_equal(tangent, [2, 2, 4])
+    assert none.dtype == jax.dtypes.float0 and none.shape == (3,)
+    values, pull, indices = jax.vjp(pool, x, has_aux=True)
+    np.testing.assert_array_equal(pull(jnp.array([1.0, 10.0, 100.0]))[0], [0, 11, 0, 100])
+
+
+# --- what reverse mode keeps, and how it is compiled ----------------------------------------------
+
+# name -> input shape, window and settings; the output is never of the input's shape.
+KEEPING: dict[str, tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = {
+    "2x2": ((2, 8, 6, 3), ((2, 2), 2), {}),
+    "overlapping, padded": ((2, 8, 6, 3), ((3, 2), (2, 1), ((1, 1), (0, 1))), {}),
+    "dilated, ceil": ((1, 9, 7, 2), ((2, 3), 2, 1), {"dilations": (3, 2), "rounding": "ceil"}),
+    "255 taps": ((1, 20, 19, 1), ((15, 17), 1), {}),
+    "mask": ((2, 8, 6, 3), ((2, 3), (2, 1)), {"where": np.eye(8, 6, dtype=bool)[None, :, :, None]}),
+    "reduce_window": ((2, 8, 6, 3), ((3, 2), (2, 1)), {"lowering": "reduce_window"}),
+}
+
+
+def kept(tree: Any) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and dtype of the arrays in a tree; scalars, such as the platform's number, are none."""
+    leaves = jax.tree.leaves(tree)
+    return [(leaf.shape, str(leaf.dtype)) for leaf in leaves if leaf.shape]
+
+
+def residuals(f: Callable[[Any], Any], x: Any) -> list[tuple[tuple[int, ...], str]]:
+    """What the backward function holds, from its shapes alone."""
+    return kept(jax.eval_shape(lambda x: jax.vjp(f, x)[1], x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("case", KEEPING)
+@over_extremes
+def test_extremes_keep_one_byte_for_each_output(op: str, case: str, dtype: str) -> None:
+    shape, window, settings = KEEPING[case]
+    f = functools.partial(_call, OPS[op], window, settings)
+    x = jax.ShapeDtypeStruct(shape, dtype)
+    expected = [(jax.eval_shape(f, x).shape, "uint8")]
+    assert residuals(f, x) == expected
+    assert residuals(jax.jit(f), x) == expected
+    assert residuals(jax.vmap(f), jax.ShapeDtypeStruct((5, *shape), dtype)) == [
+        ((5, *expected[0][0]), "uint8")
+    ]
+
+
+@over_extremes
+def test_the_backward_function_holds_just_these_bytes(op: str) -> None:
+    """The same of real arrays: run by themselves, and compiled apart from the backward."""
+    x = jnp.arange(2 * 8 * 6 * 3, dtype=jnp.float32).reshape(2, 8, 6, 3)
+    f = functools.partial(_call, OPS[op], ((3, 2), (2, 1), ((1, 1), (0, 1))), {})
+    for pull in (jax.vjp(f, x)[1], jax.jit(lambda x: jax.vjp(f, x)[1])(x)):
+        assert kept(pull) == [((2, 4, 6, 3), "uint8")]
+        assert sum(leaf.nbytes for leaf in jax.tree.leaves(pull)) <= 2 * 4 * 6 * 3 + 8
+
+
+@over_extremes
+def test_windows_of_more_taps_keep_four_bytes_for_each_output(op: str) -> None:
+    x = jnp.ones((1, 20, 19, 1))
+    assert residuals(lambda x: OPS[op](x, (16, 16), 1), x) == [((1, 5, 4, 1), "int32")]
+
+
+@pytest.mark.parametrize("op", LINEAR)
+def test_sums_and_averages_keep_nothing(op: str) -> None:
+    assert residuals(lambda x: OPS[op](x, (3, 2), (2, 1), 1), jnp.ones((2, 8, 6, 3))) == []
+
+
+def test_the_look_at_residuals_sees_what_reduce_window_keeps() -> None:
+    assert ((2, 8, 6, 3), "float32") in residuals(_reduce_window_max, jnp.ones((2, 8, 6, 3)))
+
+
+@pytest.mark.parametrize("case", KEEPING)
+@over_extremes
+def test_no_gradient_of_an_extreme_scatters(op: str, case: str) -> None:
+    """Then it is the same on every run, on every platform it is lowered for."""
+    shape, window, settings = KEEPING[case]
+    f = functools.partial(_call, OPS[op], window, settings)
+    assert not SCATTER.search(lowered(f, jnp.ones(shape)))
+
+
+@pytest.mark.parametrize("case", ["2x2", "dilated, ceil"])
+@over_extremes
+def test_no_gradient_of_an_extreme_is_compiled_to_a_scatter(op: str, case: str) -> None:
+    shape, window, settings = KEEPING[case]
+    f = functools.partial(_call, OPS[op], window, settings)
+    assert not SCATTER.search(compiled(f, jnp.ones(shape)))
+
+
+def test_the_look_for_scatters_finds_that_of_reduce_window() -> None:
+    assert SCATTER.search(lowered(_reduce_window_max, jnp.ones((2, 8, 6, 3))))
+    assert SCATTER.search(compiled(_reduce_window_max, jnp.ones((2, 8, 6, 3))))
+
+
+SCATTER = re.compile(r"scatter\(|stablehlo\.\w*scatter")
+"""The operation in compiled and in lowered text; names of functions also stand in both."""
+
+
+def lowered(f: Callable[[Any], Any], x: jax.Array) -> str:
+    """The gradient's program for all platforms."""
+    traced = jax.jit(jax.grad(lambda x: f(x).sum())).trace(x)
+    return traced.lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
+
+
+def compiled(f: Callable[[Any], Any], x: jax.Array) -> str:
+    """The gradient's program as compiled for this platform."""
+    return jax.jit(jax.grad(lambda x: f(x).sum())).lower(x).compile().as_text() or ""
+
+
+def _call(op: Op, window: tuple[Any, ...], settings: dict[str, Any], x: Any) -> jax.Array:
+    return op(x, *window, **settings)
+
+
+def _reduce_window_max(x: jax.Array) -> jax.Array:
+    return lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")

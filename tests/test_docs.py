@@ -1,0 +1,116 @@
+"""The documentation tells the truth: README examples, doctests, and the commands that CI runs."""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+from fresh import ROOT, printed
+
+import jaxpool
+
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Both scripts read JSON and write JSON, so that one interpreter serves many examples.
+RUN_BLOCKS = """
+import contextlib, io, json, sys, traceback
+outputs = []
+for block in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        try:
+            exec(compile(block, "<README>", "exec"), {"__name__": "readme"})
+        except Exception:
+            traceback.print_exc(file=output)
+    outputs.append(output.getvalue())
+json.dump(outputs, sys.stdout)
+"""
+
+RUN_DOCTESTS = """
+import doctest, json, sys
+import jax, jax.numpy as jnp, numpy as np
+import jaxpool
+results = {}
+for name in json.load(sys.stdin):
+    item = getattr(jaxpool, name)
+    names = {**vars(sys.modules[item.__module__]), "jax": jax, "jnp": jnp, "np": np}
+    tests = doctest.DocTestFinder().find(item, name, globs={**names, "jaxpool": jaxpool})
+    lines = []
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in tests:
+        runner.run(test, out=lines.append)
+    results[name] = [runner.summarize(verbose=False).attempted, "".join(lines)]
+json.dump(results, sys.stdout)
+"""
+
+
+class Example(NamedTuple):
+    """A Python block of the README and what the README says it prints."""
+
+    heading: str
+    code: str
+    output: str | None
+
+
+def examples(markdown: str) -> list[Example]:
+    """Each Python block, with the text block that follows it as its output."""
+    found = list(BLOCK.finditer(markdown))
+    following = [*(match for match in found[1:]), None]
+    result = []
+    for match, after in zip(found, following, strict=True):
+        if match[1] == "python":
+            heading = re.findall(r"^#+ (.*)$", markdown[: match.start()], re.MULTILINE)[-1]
+            output = after[2] if after is not None and after[1] == "text" else None
+            result.append(Example(heading, match[2], output))
+    return result
+
+
+EXAMPLES = examples(README)
+
+
+@cache
+def run_blocks(blocks: Sequence[str]) -> list[str]:
+    return json.loads(printed("-c", RUN_BLOCKS, stdin=json.dumps(blocks)))
+
+
+@cache
+def run_doctests() -> dict[str, tuple[int, str]]:
+    return json.loads(printed("-c", RUN_DOCTESTS, stdin=json.dumps(jaxpool.__all__)))
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[e.heading for e in EXAMPLES])
+def test_readme_example_prints_what_it_says(number: int):
+    assert EXAMPLES[number].output is not None, "a text block with the output must follow"
+    output = run_blocks(tuple(example.code for example in EXAMPLES))[number]
+    assert output == EXAMPLES[number].output
+
+
+def test_readme_has_an_example_of_each_main_op():
+    code = "\n".join(example.code for example in EXAMPLES)
+    functions = [name for name in jaxpool.__all__ if name[0].islower()]
+    assert [name for name in functions if f"jaxpool.{name}(" not in code] == []
+
+
+def test_the_example_check_notices_a_wrong_output_and_an_error():
+    markdown = "# A\n```python\nprint(1)\n```\n\n```text\n2\n```\n```python\nprint(1 / 0)\n```\n"
+    wrong, failing = examples(markdown)
+    outputs = run_blocks((wrong.code, failing.code))
+    assert outputs[0] == "1\n" != wrong.output
+    assert "ZeroDivisionError" in outputs[1] and failing.output is None
+
+
+@pytest.mark.parametrize("name", jaxpool.__all__)
+def test_docstring_examples(name: str):
+    attempted, failures = run_doctests()[name]
+    assert not failures, failures
+    assert attempted or not name[0].islower(), f"jaxpool.{name} has no example"
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    commands = [match[2].strip() for match in BLOCK.finditer(README) if match[1] == "sh"]
+    (in_readme,) = (command for command in commands if "-m pytest" in command)
+    in_ci = re.findall(r"^test_command='(.*)'$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert in_ci == [in_readme]
+    assert "pip install . && python -m jaxpool demo" in commands
