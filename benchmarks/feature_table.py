@@ -163,6 +163,9 @@ class Library:
         """``max`` of ``x`` as it is, however many batch axes it has."""
         return self.max(x, window, strides)
 
+    def unpool(self, values: Any, indices: Any, shape: tuple[int, int]) -> Any:
+        raise Missing("no function that takes indices back")
+
     def lacks(self, call: Callable[..., Any], settings: Iterable[str]) -> None:
         """Raise Missing if there are settings left, after checking that ``call`` has none."""
         for setting in settings:
@@ -203,6 +206,9 @@ class Jaxpool(Library):
 
     def argmax(self, x, window, strides):
         return jaxpool.max_pool_with_argmax(x, window, strides)
+
+    def unpool(self, values, indices, shape):
+        return jaxpool.max_unpool(values, indices, shape)
 
 
 class Flax(Library):
@@ -304,6 +310,10 @@ class Torch(Library):
         values, indices = functional.max_pool2d(x, window, strides, return_indices=True)
         return self._last(values), self._last(indices)
 
+    def unpool(self, values, indices, shape):
+        first = self._first(values), self._first(indices)
+        return self._last(functional.max_unpool2d(*first, PLAIN.window, PLAIN.strides, 0, shape))
+
     def _first(self, x):
         return torch.movedim(torch.as_tensor(x), -1, -3)
 
@@ -389,6 +399,12 @@ def indices(library: Library) -> bool:
 def indices_gradient(library: Library) -> bool:
     g = library.gradient(lambda x: library.argmax(x, PLAIN.window, PLAIN.strides)[0], X)
     return same(g, to_maxima(PLAIN, 1))
+
+
+def unpooled(library: Library) -> bool:
+    """The maxima at their cells, zeros elsewhere; a cell that wins twice holds its value once."""
+    y = library.unpool(*library.argmax(X, PLAIN.window, PLAIN.strides), X.shape[1:3])
+    return same(y, np.where(to_maxima(PLAIN, 1) > 0, X, 0))
 
 
 def mask(library: Library) -> bool:
@@ -481,6 +497,7 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "gradient of dilated windows": dilated_gradient,
     "index of each maximum": indices,
     "gradient through the call that gives indices": indices_gradient,
+    "maxima put back at their indices": unpooled,
     "mask of cells to leave out": mask,
     "minimum": minima,
     "average with and without padding in its divisor": both_divisors,

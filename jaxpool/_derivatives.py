@@ -2,14 +2,14 @@
 
 Max and min. Let ``p(o)`` be the position of the winner of window ``o``. Where ``p`` is locally
 constant, ``y[o] = x[p(o)]`` and so ``dy[o] = dx[p(o)]``: a linear map of ``dx`` that depends on
-``x`` only through the winning taps, one byte per output for windows of up to 255 taps. JAX's own
-transpose of that map (``_gather.read``) is the reverse rule
-``dx[i] = sum over {o: p(o) = i} of dy[o]``, and since the map is linear, one rule gives forward
-mode, reverse mode and every order; second derivatives in ``x`` are zero. The map runs under
-``jax.checkpoint`` with nothing saveable, so the taps are its only residual. At ties the winner is
-the first tap, at NaN the first NaN: one element of the subdifferential.
+``x`` only through the winning taps, one byte per output for windows of up to 255 taps. Its
+transpose is the reverse rule ``dx[i] = sum over {o: p(o) = i} of dy[o]``, and since the map is
+linear, one rule gives forward mode, reverse mode and every order; second derivatives in ``x`` are
+zero. The taps are its only residual. At ties the winner is the first tap, at NaN the first NaN: one
+element of the subdifferential.
 
-Sums are linear, and JAX's transpose of their lowering is their derivative.
+Sums. ``dy`` is the same sum of ``dx``, and its transpose ``dx[i]`` the sum of
+``dy[o]`` over the windows that hold ``i``.
 """
 
 import functools
@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from . import _gather, _plan
+from . import _gather, _plan, _send
+from ._linear import with_transpose
 from ._plan import Plan
 from .lowerings._cut import Pick
 
@@ -60,5 +61,26 @@ def _with_taps_jvp(plan: Plan, primals, tangents):
 
 
 def _read(t: Array, taps: Array, plan: Plan) -> Array:
-    read = functools.partial(_gather.read, geometry=plan.geometry)
-    return jax.checkpoint(read, policy=jax.checkpoint_policies.nothing_saveable)(t, taps)
+    return _gather.read(t, taps, plan.geometry)
+
+
+def window_sum(x: Array, plan: Plan) -> Array:
+    """Return the sum of every window; differentiable."""
+    rule = _sum if jnp.issubdtype(x.dtype, jnp.inexact) else _sum.fun
+    return rule(x, plan)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _sum(x: Array, plan: Plan) -> Array:
+    return _plan.run(plan, x)
+
+
+@_sum.defjvp
+def _sum_jvp(plan: Plan, primals, tangents):
+    tangent = with_transpose(
+        functools.partial(_plan.run, plan),
+        functools.partial(_send.to_all, geometry=plan.geometry),
+        tangents[0],
+        plan.geometry.full_shape(tangents[0].shape),
+    )
+    return _sum(*primals, plan), tangent

@@ -1,8 +1,7 @@
 """The linear map that reads, for every window, the cell of the tap that won.
 
 ``read(t, taps)[o] = t[o * stride - pad_low + taps[o] * dilation]``, and 0 where ``taps`` marks an
-empty window. It is linear in ``t``, and its transpose, which JAX derives, sends a cotangent to the
-winners without any scatter.
+empty window. It is linear in ``t``; its transpose, in ``_send``, takes cotangents to the winners.
 
 Small windows: a sum over taps of ``where(taps == tap, cell, 0)``.
 
@@ -10,33 +9,47 @@ Large windows: the winner of a window is the winner of one of its halves, so a r
 binary moves, the halvings of window doubling run backwards. Along an axis let ``2^j < K <=
 2^(j+1)``. The window at ``p`` is covered by the windows of ``2^j`` taps at ``p`` and at ``p + (K -
 2^j)``; its winner ``r`` lies in the second if ``r >= 2^j`` and else is the winner of the first.
-So, transposed, a cotangent at ``p`` with winner ``r`` moves on by ``K - 2^j`` if ``r >= 2^j``, and
-what is left of ``r`` is the winner of the window of ``2^j`` taps where it arrived; then come the
-halvings ``2^(j-1), .., 1``. Whatever meets at one place on the way belongs to the winner of the
-same window and has the same way left to go, so it may be added. Cost and program grow with the log
-of the window, the taps remain the only residual.
+So the way from ``p`` to ``r`` moves on by ``K - 2^j`` if ``r >= 2^j``, and what is left of ``r`` is
+the winner of the window of ``2^j`` taps where it arrived; then come the halvings ``2^(j-1)`` to 1.
+Ways that meet go on together, to the winner of one window, so a move is one mask for all of them.
+Cost and program grow with the log of the window.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._linear import with_transpose
 from ._reductions import accumulator
+from ._send import to_winners, to_winners_at_once
 from ._window import Geometry
 from .lowerings._cut import cut, pad, padding_of
 
 MOST_DIRECT_TAPS = 32
+MOST_TAPS_AT_ONCE = 9
 
 
 def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     """Return the entry of ``t`` at the winning tap of every window."""
     wide = t.astype(accumulator(t.dtype))
-    method = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
-    return method(wide, taps, geometry).astype(t.dtype)
+    forward = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
+    backward = _way_back(geometry)
+    result = with_transpose(
+        lambda t: forward(t, taps, geometry),
+        lambda g: backward(g, taps, geometry),
+        wide,
+        taps.shape,
+    )
+    return result.astype(t.dtype)
+
+
+def _way_back(geometry: Geometry) -> Callable[[Array, Array, Geometry], Array]:
+    small = geometry.taps <= MOST_TAPS_AT_ONCE
+    return to_winners_at_once if small and -1 not in geometry.positions else to_winners
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:

@@ -76,9 +76,10 @@ def plan_for(
                     f'Use lowering="auto" (would pick {accepting[0]!r} on CPU).',
                 )
             )
-        return Plan(geometry, reduction, lowering, lowering, lowering, refusals)
-    first = accepting[0]
-    return Plan(geometry, reduction, first, _REFERENCE, first, refusals)
+        accepting = [lowering]
+    first, other = accepting[0], accepting[0] if lowering != "auto" else _REFERENCE
+    finds = [name for name in accepting if hasattr(LOWERINGS[name], "select")]
+    return Plan(geometry, reduction, first, other, finds[0] if finds else "doubling", refusals)
 
 
 def fill(plan: Plan, x: Array, valid: Array | None) -> Array:

@@ -15,7 +15,7 @@ import peers  # noqa: E402  (found through the line above)
 # A pooling must not depend on JAX's silent promotion, neither of dtypes nor of ranks: callers may
 # forbid both. In strict mode the library's own code raises wherever it would rely on one.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-# jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_report_header() -> list[str]:

@@ -163,7 +163,7 @@ def test_averages_are_those_of_onnxruntime(number: int, dtype: str) -> None:
         assert_same(c, got, want, ulps=4)  # the order of the sums is free
 
 
-# --- that the draws and the comparison can tell right from wrong --------------------------------
+# --- that the draws and the comparison can tell right from wrong ----------------------------------
 
 
 def swapped_ends(c: Configuration) -> Configuration:

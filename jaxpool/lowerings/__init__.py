@@ -1,19 +1,20 @@
-"""The lowerings: one algorithm a file, each with the same three functions.
+"""The lowerings: one algorithm a file, each with the same functions.
 
 ``why_not(geometry, reduction, dtype)`` returns the reason to decline, or None;
 ``run(x, geometry, reduction)`` returns the reduction of every window;
-``select(x, valid, geometry, reduction)`` returns, for a selection, winners and their tap numbers.
+``select(x, valid, geometry, reduction)``, where a file has it, returns winners and their taps.
 All lowerings agree exactly, sums to the rounding of another order.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from . import doubling, reduce_window, slices
+from . import doubling, reduce_window, reshape, slices
 
 LOWERINGS: Mapping[str, ModuleType] = MappingProxyType(
     {
         "slices": slices,
+        "reshape": reshape,
         "doubling": doubling,
         "reduce_window": reduce_window,
     }

@@ -29,6 +29,7 @@ from ._cut import (
     tap_dtype,
     tree,
 )
+from ._order import in_integers, is_float_extreme
 
 
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
@@ -38,7 +39,9 @@ def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | No
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    if is_float_extreme(reduction, x.dtype):
+        return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
+    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
         x = _reduce(x, axis, position, reduction)
     return x
 

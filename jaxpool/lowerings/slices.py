@@ -1,51 +1,109 @@
-"""Unrolled strided slices, one axis after the other, without any padding.
+"""Unrolled strided slices without any padding: small windows.
 
 Along one axis the windows that read the same taps form a segment; a segment is a tree of strided
 slices, and the segments are joined by ``concatenate``. Padding is never made, so it cannot win.
-XLA fuses the slices, the tree and the join of all axes into one vectorised loop.
+XLA fuses the slices, the tree and the join into one vectorised loop. All axes at once read every
+tap; one axis after the other reads fewer, but stores what lies between, which pays for larger
+windows and where neighbouring windows overlap along the contiguous axis.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry, Segment
 from ._cut import Pick, better, cut, empty, first_pick, mark_empty, numbered, tap_dtype, tree
+from ._order import in_integers, is_float_extreme, reduce_cells
 
-MAX_KERNEL = 16
+MAX_KERNEL = 6
+MAX_JOINT_TAPS = 9
+
+PlacedAxis = tuple[Axis, int]
+Piece = tuple[int, Any]
+"""The number of a tap, row-major over the axes of a group, and its cells: an array or a pick."""
 
 
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
     """Return why this lowering declines, or None."""
-    long = max(geometry.kernel)
-    if long > MAX_KERNEL:
-        return f"a window of {long} taps on one axis would be unrolled into too many slices"
+    longest = max(geometry.kernel)
+    if longest > MAX_KERNEL:
+        return f"{longest} taps on one axis are more slices than pay, {MAX_KERNEL}"
     return None
 
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        parts = [_reduce(x, position, axis, run, reduction) for run in axis.segments()]
-        x = lax.concatenate(parts, x.ndim + position) if len(parts) > 1 else parts[0]
+    if is_float_extreme(reduction, x.dtype) and x.dtype.itemsize == 2:
+        return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
+    for axes in _groups(geometry):
+        x = _reduce_group(x, axes, reduction)
     return x
 
 
-def _reduce(x: Array, position: int, axis: Axis, run: Segment, reduction: Reduction) -> Array:
-    if run.low == run.high:
-        shape = list(x.shape)
-        shape[position] = run.last - run.first
-        return jnp.full(shape, identity_array(reduction, x.dtype))
-    return tree(reduction.combine, [_tap(x, position, axis, run, t) for t in _taps(run)])
+def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
+    """Axes to take at once, last axis first where they are taken one after the other."""
+    axes = list(zip(geometry.axes, geometry.positions, strict=True))
+    overlap = any(a.stride < a.kernel and a.stride == 1 for a, position in axes if position == -1)
+    if geometry.taps <= MAX_JOINT_TAPS and not overlap:
+        return [axes]
+    return [[axis] for axis in axes[::-1]]
 
 
-def _taps(run: Segment) -> range:
-    return range(run.low, run.high)
+def _reduce_group(x: Array, axes: list[PlacedAxis], reduction: Reduction) -> Array:
+    blank = identity_array(reduction, x.dtype)
+    leaf = lambda pieces: reduce_cells(reduction, [cells for _, cells in pieces])  # noqa: E731
+    return _windows([(0, x)], axes, leaf, blank)
 
 
-def _tap(x: Array, position: int, axis: Axis, run: Segment, tap: int) -> Array:
-    start = axis.start(run.first) + tap * axis.dilation
-    return cut(x, position, start, run.last - run.first, axis.stride)
+def _windows(
+    pieces: list[Piece], axes: list[PlacedAxis], leaf: Callable[[list[Piece]], Any], blank: Any
+) -> Any:
+    """Cut every tap of ``axes`` out of the pieces, segment by segment, and join the leaves.
+
+    Args:
+      pieces: tap numbers and cells of the axes before.
+      axes: the axes still to cut.
+      leaf: from the pieces of a window to its result.
+      blank: the result of a window without a cell, a scalar for each array of a leaf.
+    """
+    if not axes:
+        return leaf(pieces)
+    (axis, position), rest = axes[0], axes[1:]
+    parts = []
+    for segment in axis.segments():
+        if segment.low == segment.high:
+            parts.append(_blank(pieces[0][1], segment, axes, blank))
+            continue
+        cuts = [
+            (number * axis.kernel + tap, _tap(cells, position, axis, segment, tap))
+            for number, cells in pieces
+            for tap in range(segment.low, segment.high)
+        ]
+        parts.append(_windows(cuts, rest, leaf, blank))
+    return jax.tree.map(lambda *arrays: _join(arrays, position), *parts)
+
+
+def _tap(cells: Any, position: int, axis: Axis, segment: Segment, tap: int) -> Any:
+    start = axis.start(segment.first) + tap * axis.dilation
+    count = segment.last - segment.first
+    return jax.tree.map(lambda x: cut(x, position, start, count, axis.stride), cells)
+
+
+def _join(arrays: tuple[Array, ...], position: int) -> Array:
+    return arrays[0] if len(arrays) == 1 else lax.concatenate(arrays, arrays[0].ndim + position)
+
+
+def _blank(cells: Any, segment: Segment, axes: list[PlacedAxis], blank: Any) -> Any:
+    shape = list(jax.tree.leaves(cells)[0].shape)
+    for axis, position in axes:
+        shape[position] = axis.out
+    shape[axes[0][1]] = segment.last - segment.first
+    return jax.tree.map(lambda value: jnp.full(shape, value), blank)
 
 
 def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
@@ -56,38 +114,12 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
     """
     sparse = valid is not None
     pick, inner = first_pick(x, valid, tap_dtype(geometry)), 1
-    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        parts = [
-            _select(pick, position, axis, r, inner, reduction, sparse) for r in axis.segments()
-        ]
-        pick = _join(parts, x.ndim + position)
-        inner *= axis.kernel
+    blank = identity_array(reduction, x.dtype), np.asarray(empty(tap_dtype(geometry)))
+    combine = better(reduction, sparse)
+    for axes in _groups(geometry):
+        leaf = lambda pieces, inner=inner: tree(  # noqa: E731
+            combine, [numbered(cells, tap * inner, sparse) for tap, cells in pieces]
+        )
+        pick = _windows([(0, pick)], axes, leaf, blank)
+        inner *= np.prod([axis.kernel for axis, _ in axes], dtype=int)
     return mark_empty(pick, geometry)
-
-
-def _join(parts: list[Pick], dimension: int) -> Pick:
-    if len(parts) == 1:
-        return parts[0]
-    values, taps = zip(*parts, strict=True)
-    return lax.concatenate(values, dimension), lax.concatenate(taps, dimension)
-
-
-def _select(
-    pick: Pick,
-    position: int,
-    axis: Axis,
-    run: Segment,
-    inner: int,
-    reduction: Reduction,
-    sparse: bool,
-) -> Pick:
-    values, taps = pick
-    if run.low == run.high:
-        blank = _reduce(values, position, axis, run, reduction)
-        return blank, jnp.full(blank.shape, empty(taps.dtype))
-    cells = (
-        (_tap(values, position, axis, run, t), _tap(taps, position, axis, run, t))
-        for t in _taps(run)
-    )
-    picks = [numbered(p, t * inner, sparse) for t, p in zip(_taps(run), cells, strict=True)]
-    return tree(better(reduction, sparse), picks)

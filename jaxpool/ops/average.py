@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .. import _exact, _plan
+from .. import _derivatives, _exact
 from .._errors import message
 from .._reductions import SUM, accumulator
 from .._window import Geometry, integer
@@ -120,7 +120,7 @@ def _masked(x: Array, valid: Array | None) -> Array:
 
 
 def _window_sum(settings: Settings, x: Array) -> Array:
-    return _plan.run(settings.plan(x.shape, x.dtype, SUM), x)
+    return _derivatives.window_sum(x, settings.plan(x.shape, x.dtype, SUM))
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:

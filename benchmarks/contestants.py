@@ -1,0 +1,368 @@
+"""What the benchmark compares: one builder per framework, each fed its own best layout.
+
+A builder takes a job and returns a function of no arguments that runs it once and waits for the
+result, and a function that returns that result as a NumPy array with channels last. Inputs are
+already where the framework wants them: nothing is copied or transposed inside the timed call.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from jax import lax
+
+import jaxpool
+from jaxpool.testing import NamedCase
+
+THREADS = 2
+Contestant = tuple[Callable[[], Any], Callable[[], np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to time: a case in a layout and dtype; forward, also backward, or argmax."""
+
+    case: NamedCase
+    layout: str
+    dtype: str
+    task: str
+
+    @property
+    def data_format(self) -> str:
+        return "channels_last" if self.layout == "NHWC" else "channels_first"
+
+    @property
+    def geometry(self) -> jaxpool.Geometry:
+        words = {k: v for k, v in self.case.settings.items() if k != "count_include_pad"}
+        return jaxpool.geometry(self.case.shape[1:-1], **words)
+
+    @functools.cached_property
+    def data(self) -> np.ndarray:
+        """Channels last; sixteenths, so that sums are exact in every dtype's accumulator."""
+        cells = np.random.default_rng(0).integers(-64, 64, self.case.shape)
+        kind = np.int8 if self.dtype == "int8" else np.float32
+        return (cells if kind is np.int8 else cells / 16).astype(kind)
+
+    @functools.cached_property
+    def cotangent(self) -> np.ndarray:
+        shape = self.geometry.out_shape
+        shape = (self.case.shape[0], *shape, self.case.shape[-1])
+        return np.random.default_rng(1).integers(-8, 8, shape).astype(np.float32)
+
+    def channels_first(self, array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(np.moveaxis(array, -1, 1))
+
+
+def contestants(job: Job) -> dict[str, Contestant]:
+    """Every framework that has this job, by name."""
+    found = {}
+    for name, build in BUILDERS.items():
+        contestant = build(job)
+        if contestant is not None:
+            found[name] = contestant
+    return found
+
+
+# --- JAX: one memory pass, what ships with JAX, and jaxpool ---------------------------------------
+
+
+def _jax_array(job: Job, array: np.ndarray, dtype: str | None = None) -> jax.Array:
+    array = array if job.layout == "NHWC" else job.channels_first(array)
+    return jnp.asarray(array, dtype or job.dtype)
+
+
+def _jax_contestant(job: Job, run: Callable, *arrays: jax.Array) -> Contestant:
+    compiled = jax.jit(run)
+
+    def once():
+        return jax.block_until_ready(compiled(*arrays))
+
+    def result() -> np.ndarray:
+        out = np.asarray(jax.tree.leaves(once())[-1])
+        out = out.astype(np.float32) if out.dtype == ml_dtypes.bfloat16 else out
+        return out if job.layout == "NHWC" else np.moveaxis(out, 1, -1)
+
+    return once, result
+
+
+def _with_backward(pool: Callable) -> Callable:
+    def run(x, cotangent):
+        y, pull = jax.vjp(pool, x)
+        return y, pull(cotangent)[0]
+
+    return run
+
+
+def _jax_task(job: Job, pool: Callable, argmax: Callable | None) -> Contestant | None:
+    x = _jax_array(job, job.data)
+    if job.task == "backward":
+        return _jax_contestant(job, _with_backward(pool), x, _jax_array(job, job.cotangent))
+    if job.task == "argmax":
+        return None if argmax is None else _jax_contestant(job, argmax, x)
+    return _jax_contestant(job, pool, x)
+
+
+def one_pass(job: Job) -> Contestant:
+    """x + 1: reads and writes the input once. The yardstick of every table; not compared."""
+    return _jax_contestant(job, lambda x: x + 1, _jax_array(job, job.data))
+
+
+def ours(job: Job) -> Contestant | None:
+    words = {**job.case.settings, "data_format": job.data_format}
+    pool = functools.partial(getattr(jaxpool, job.case.op), **words)
+    argmax = None
+    if job.case.op == "max_pool":
+        argmax = functools.partial(jaxpool.max_pool_with_argmax, **words)
+    return _jax_task(job, pool, argmax)
+
+
+def reduce_window(job: Job) -> Contestant | None:
+    """``lax.reduce_window`` as Flax calls it; for argmax with two operands, as users write it."""
+    config = _window_config(job)
+    op = job.case.op
+    if job.task == "backward" and any(axis.dilation > 1 for axis in job.geometry.axes):
+        return None  # JAX has no reverse mode for a dilated max
+    if op == "avg_pool":
+        pool = functools.partial(_flax_average, job=job, config=config)
+    else:
+        extreme = lax.max if op == "max_pool" else lax.min
+        pool = lambda x: lax.reduce_window(x, _start(op, x.dtype), extreme, **config)  # noqa: E731
+    argmax = functools.partial(_two_operands, job=job, config=config)
+    return _jax_task(job, pool, argmax if op == "max_pool" else None)
+
+
+def _window_config(job: Job) -> dict[str, Any]:
+    rank, first = len(job.case.shape), 1 if job.layout == "NHWC" else 2
+    dims, strides, dilations = [1] * rank, [1] * rank, [1] * rank
+    padding = [(0, 0)] * rank
+    for i, axis in enumerate(job.geometry.axes, first):
+        dims[i], strides[i], dilations[i] = axis.kernel, axis.stride, axis.dilation
+        padding[i] = (axis.pad_low, max(axis.reach, 0))
+    return {
+        "window_dimensions": dims,
+        "window_strides": strides,
+        "padding": padding,
+        "window_dilation": dilations,
+    }
+
+
+def _start(op: str, dtype: Any) -> Any:
+    if jnp.issubdtype(dtype, jnp.integer):
+        limits = jnp.iinfo(dtype)
+        return np.asarray(limits.min if op == "max_pool" else limits.max, dtype)
+    return np.asarray(-np.inf if op == "max_pool" else np.inf, dtype)
+
+
+def _flax_average(x: jax.Array, job: Job, config: dict[str, Any]) -> jax.Array:
+    zero = np.zeros((), x.dtype)
+    total = lax.reduce_window(x, zero, lax.add, **config)
+    if job.case.count_include_pad:
+        return total / np.prod(job.case.window)
+    return total / lax.reduce_window(jnp.ones_like(x), zero, lax.add, **config)
+
+
+def _two_operands(x: jax.Array, job: Job, config: dict[str, Any]) -> tuple[jax.Array, jax.Array]:
+    spatial = x.shape[1:-1] if job.layout == "NHWC" else x.shape[2:]
+    shape = (1, *spatial, 1) if job.layout == "NHWC" else (1, 1, *spatial)
+    places = jnp.arange(np.prod(spatial), dtype=jnp.int32).reshape(shape)
+
+    def better(a, b):
+        take = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+    start = (_start("max_pool", x.dtype), np.int32(np.iinfo(np.int32).max))
+    return lax.reduce_window((x, jnp.broadcast_to(places, x.shape)), start, better, **config)
+
+
+# --- torch ----------------------------------------------------------------------------------------
+
+
+def torch_cpu(job: Job) -> Contestant | None:
+    import torch
+
+    torch.set_num_threads(THREADS)
+    call = _torch_call(job)
+    if call is None:
+        return None
+    x = _torch_tensor(job, job.data, job.dtype)
+    if job.task == "backward":
+        x.requires_grad_(True)
+        cotangent = _torch_tensor(job, job.cotangent, job.dtype)
+        once = lambda: torch.autograd.grad(call(x), x, cotangent)[0]  # noqa: E731
+    else:
+        once = functools.partial(call, x)
+
+    def result() -> np.ndarray:
+        out = once()
+        out = out[-1] if isinstance(out, tuple) else out
+        out = out.float() if out.dtype == torch.bfloat16 else out
+        return np.moveaxis(out.detach().numpy(), 1, -1)
+
+    return once, result
+
+
+def _torch_call(job: Job) -> Callable | None:
+    import torch.nn.functional as F
+
+    case, axes = job.case, job.geometry.axes
+    symmetric = all(axis.pad_low == axis.pad_high for axis in axes)
+    if case.op == "min_pool" or not symmetric or case.rounding == "ceil":
+        return None
+    if job.dtype == "int8" and (len(axes) == 1 or case.op != "max_pool"):
+        return None
+    words: dict[str, Any] = {
+        "kernel_size": case.window,
+        "stride": case.strides,
+        "padding": tuple(axis.pad_low for axis in axes),
+        "ceil_mode": case.rounding == "ceil_torch",
+    }
+    if case.op == "avg_pool":
+        words["count_include_pad"] = case.count_include_pad
+    else:
+        words["dilation"] = tuple(axis.dilation for axis in axes)
+        words["return_indices"] = job.task == "argmax"
+    return functools.partial(getattr(F, f"{case.op}{len(axes)}d"), **words)
+
+
+def _torch_tensor(job: Job, array: np.ndarray, dtype: str) -> Any:
+    import torch
+
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    tensor = torch.from_numpy(job.channels_first(array)).to(getattr(torch, dtype))
+    if job.layout == "NHWC" and tensor.ndim in formats:
+        return tensor.contiguous(memory_format=formats[tensor.ndim])
+    return tensor.contiguous()
+
+
+# --- ONNX Runtime ---------------------------------------------------------------------------------
+
+_ONNX_TYPES = {"float32": 1, "int8": 3}
+
+
+def onnxruntime_cpu(job: Job) -> Contestant | None:
+    if job.task == "backward" or job.dtype not in _ONNX_TYPES or job.case.op == "min_pool":
+        return None
+    if job.case.op == "avg_pool" and job.dtype != "float32":
+        return None
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
+    model = _onnx_model(job)
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    value = onnxruntime.OrtValue.ortvalue_from_numpy(job.channels_first(job.data))
+    binding.bind_ortvalue_input("x", value)
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    once = lambda: session.run_with_iobinding(binding)  # noqa: E731
+
+    def result() -> np.ndarray:
+        once()
+        out = np.moveaxis(binding.copy_outputs_to_cpu()[-1], 1, -1)
+        return _plane_indices(job, out) if job.task == "argmax" else out
+
+    return once, result
+
+
+def _onnx_model(job: Job) -> bytes:
+    from onnx import helper
+
+    case, axes = job.case, job.geometry.axes
+    words: dict[str, Any] = {
+        "kernel_shape": case.window,
+        "strides": case.strides,
+        "pads": [axis.pad_low for axis in axes] + [axis.pad_high for axis in axes],
+        "dilations": [axis.dilation for axis in axes],
+        "ceil_mode": int(case.rounding == "ceil_torch"),
+    }
+    if case.op == "avg_pool":
+        words["count_include_pad"] = int(case.count_include_pad)
+    outputs = ["y", "indices"] if job.task == "argmax" else ["y"]
+    kind = "MaxPool" if case.op == "max_pool" else "AveragePool"
+    element = _ONNX_TYPES[job.dtype]
+    types = {"y": element, "indices": 7}
+    shape = [case.shape[0], case.shape[-1], *case.shape[1:-1]]
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["x"], outputs, **words)],
+        "pool",
+        [helper.make_tensor_value_info("x", element, shape)],
+        [helper.make_tensor_value_info(name, types[name], None) for name in outputs],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=10).SerializeToString()
+
+
+def _plane_indices(job: Job, indices: np.ndarray) -> np.ndarray:
+    """Indices over the whole array to indices in their plane, as jaxpool's default counts."""
+    return indices % np.prod(job.case.shape[1:-1])
+
+
+# --- OpenVINO -------------------------------------------------------------------------------------
+
+
+def openvino_cpu(job: Job) -> Contestant | None:
+    if job.task == "backward" or job.case.op == "min_pool":
+        return None
+    if job.dtype == "bfloat16" or (job.task == "argmax" and job.dtype != "float32"):
+        return None
+    import openvino as ov
+
+    compiled = ov.Core().compile_model(
+        _openvino_model(job),
+        "CPU",
+        {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": THREADS,
+            "NUM_STREAMS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+        },
+    )
+    request = compiled.create_infer_request()
+    data = job.channels_first(job.data)  # shared, so it must outlive this function
+    request.set_input_tensor(ov.Tensor(data, shared_memory=True))
+    last = len(compiled.outputs) - 1
+
+    def result(_shared: np.ndarray = data) -> np.ndarray:
+        request.infer()
+        out = np.moveaxis(request.get_output_tensor(last).data, 1, -1).copy()
+        return _plane_indices(job, out) if job.task == "argmax" else out
+
+    return request.infer, result
+
+
+def _openvino_model(job: Job) -> Any:
+    import openvino as ov
+    from openvino import opset14, opset15
+
+    case, axes = job.case, job.geometry.axes
+    shape = [case.shape[0], case.shape[-1], *case.shape[1:-1]]
+    x = opset15.parameter(shape, np.int8 if job.dtype == "int8" else np.float32)
+    low, high = ([getattr(axis, f"pad_{end}") for axis in axes] for end in ("low", "high"))
+    strides, window = list(case.strides), list(case.window)
+    if case.op == "avg_pool":
+        node = opset14.avg_pool(
+            x, strides, low, high, window, not case.count_include_pad, case.rounding, "explicit"
+        )
+        return ov.Model([node.output(0)], [x])
+    dilations = [axis.dilation for axis in axes]
+    node = opset14.max_pool(
+        x, strides, dilations, low, high, window, case.rounding, "explicit", "i32", 2
+    )
+    outputs = node.outputs() if job.task == "argmax" else [node.output(0)]
+    return ov.Model(outputs, [x])
+
+
+BUILDERS: dict[str, Callable[[Job], Contestant | None]] = {
+    "x + 1": one_pass,
+    "jaxpool": ours,
+    "reduce_window": reduce_window,
+    "torch": torch_cpu,
+    "onnxruntime": onnxruntime_cpu,
+    "openvino": openvino_cpu,
+}

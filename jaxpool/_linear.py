@@ -1,0 +1,47 @@
+"""A linear map with a written transpose, for every transformation of JAX."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+
+def with_transpose(
+    forward: Callable[[Array], Array],
+    transpose: Callable[[Array], Array],
+    t: Array,
+    out_shape: tuple[int, ...],
+) -> Array:
+    """Return ``forward(t)``, whose transpose JAX takes from ``transpose`` and not from ``forward``.
+
+    JAX lets a written transpose be batched and differentiated any number of times, in both modes,
+    only as that of a linear solve of a square system. So the map rides in the operator
+    ``(t, y) -> (0, forward(t))``, whose transpose is ``(t, y) -> (transpose(y), 0)``: both halves
+    lie in one array, and XLA removes the packing.
+
+    Args:
+      forward: linear map from arrays like ``t`` to arrays of ``out_shape``, of the same dtype.
+      transpose: its transpose.
+      t: the argument.
+      out_shape: shape of the result; as many axes as ``t``.
+    """
+    box = tuple(map(max, t.shape, out_shape))
+    zero = np.zeros((), t.dtype)
+
+    def put(a: Array, half: int) -> Array:
+        config = [(0, whole - part, 0) for whole, part in zip(box, a.shape, strict=True)]
+        return lax.pad(a[None], zero, [(half, 1 - half, 0), *config])
+
+    def take(both: Array, half: int, shape: tuple[int, ...]) -> Array:
+        starts = (half, *(0 for _ in shape))
+        ends = (half + 1, *shape)
+        return lax.slice(both, starts, ends).reshape(shape)
+
+    solved = lax.custom_linear_solve(
+        lambda both: both,
+        put(t, 0),
+        lambda _, both: put(forward(take(both, 0, t.shape)), 1),
+        lambda _, both: put(transpose(take(both, 1, out_shape)), 0),
+    )
+    return take(jnp.asarray(solved), 1, out_shape)

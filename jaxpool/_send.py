@@ -1,0 +1,287 @@
+"""The way back from windows to cells: sums of cotangents, without any scatter.
+
+Window ``o`` sends its cotangent ``g[o]`` to the place ``p = o * stride + tap * dilation`` of the
+padded axis, where ``tap`` won. With ``p = q * stride + phase`` a tap always falls into the phase
+``tap * dilation mod stride``, and ``q = o + shift`` with ``shift = tap * dilation // stride``, so
+
+    G[q, phase] = sum over shift of where(tap[q - shift] == wanted[shift, phase], g[q - shift], 0)
+
+with ``wanted`` the tap of that shift and phase. ``G`` lies in memory as the padded axis does.
+
+:func:`to_winners_at_once` takes all taps of all axes in one vectorised loop, for small windows.
+:func:`to_winners` takes one axis after the other: whatever arrives at a place of the first axis
+comes from windows that chose the same cell of one row, so it may be added there and shares the
+rest of its tap number. A long axis is taken in levels in the same way, since the winner of a window
+is the winner of each smaller window it lies in. So its taps must be those of a selection.
+:func:`to_all` sends every cotangent to every cell of its window: the transpose of a sum.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ._reductions import SUM
+from ._window import Axis, Geometry, cdiv
+from .lowerings import doubling
+from .lowerings._cut import cut, pad, tree
+
+MOST_TAPS_UNROLLED = 7
+LEVEL = 6
+"""Smaller windows that a long window is divided into at each level."""
+
+NO_TAP = 254  # no tap number of the small windows that use it, and not the mark of an empty window
+
+
+class Phases(NamedTuple):
+    """How the places of an axis fall into phases.
+
+    Attributes:
+      first, last: the range of ``q`` that covers the cells of the axis.
+      taps: for each shift, the tap that falls into each phase, or None.
+    """
+
+    first: int
+    last: int
+    taps: dict[int, list[int | None]]
+
+
+def _phases(axis: Axis) -> Phases:
+    taps: dict[int, list[int | None]] = {}
+    for tap in range(axis.kernel):
+        shift, phase = divmod(tap * axis.dilation, axis.stride)
+        taps.setdefault(shift, [None] * axis.stride)[phase] = tap
+    last = cdiv(axis.pad_low + axis.size, axis.stride)
+    return Phases(axis.pad_low // axis.stride, last, taps)
+
+
+def _runs(
+    axis: Axis, phases: Phases, shifts: Sequence[int]
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Neighbouring places ``first <= q < last`` and the shifts at which they hear a window."""
+    ends = {phases.first, phases.last}
+    for q in itertools.chain(shifts, (shift + axis.out for shift in shifts)):
+        if phases.first < q < phases.last:
+            ends.add(q)
+    for first, last in itertools.pairwise(sorted(ends)):
+        yield first, last, [shift for shift in shifts if 0 <= first - shift < axis.out]
+
+
+def _crop(x: Array, axis: Axis, position: int) -> Array:
+    """The cells of the axis out of whole groups of phases."""
+    return cut(x, position, axis.pad_low % axis.stride, axis.size, 1)
+
+
+# --- all axes at once -----------------------------------------------------------------------------
+
+
+def to_winners_at_once(g: Array, taps: Array, geometry: Geometry) -> Array:
+    """Return what each cell receives from the windows it won; every phase is a broadcast axis."""
+    places = sorted(zip(geometry.positions, range(len(geometry.axes)), strict=True))
+    split = [position + g.ndim + n + 1 for n, (position, _) in enumerate(places)]
+    shape = list(jnp.expand_dims(g, split).shape)
+    for dimension, (_, index) in zip(split, places, strict=True):
+        axis = geometry.axes[index]
+        phases = _phases(axis)
+        shape[dimension - 1 : dimension + 1] = phases.last - phases.first, axis.stride
+    pieces = [(jnp.expand_dims(g, split), jnp.expand_dims(taps, split), {})]
+    order = [(dimension, index) for dimension, (_, index) in zip(split, places, strict=True)]
+    wide = _all_axes(pieces, order, geometry, shape, g.dtype)
+    merged = list(g.shape)
+    for position, index in places:
+        phases = _phases(geometry.axes[index])
+        merged[position] = (phases.last - phases.first) * geometry.axes[index].stride
+    wide = wide.reshape(merged)
+    for position, index in places:
+        wide = _crop(wide, geometry.axes[index], position)
+    return wide
+
+
+def _all_axes(
+    pieces: list, order: list, geometry: Geometry, shape: list[int], dtype: np.dtype
+) -> Array:
+    """Sum of the pieces (g, taps, shift of each axis), cut at the axes in ``order``."""
+    if not pieces:
+        return jnp.zeros(shape, dtype)
+    if not order:
+        return tree(lax.add, [_hits(*piece, geometry, shape) for piece in pieces])
+    (dimension, index), rest = order[0], order[1:]
+    axis, parts = geometry.axes[index], []
+    phases = _phases(axis)
+    for first, last, shifts in _runs(axis, phases, list(phases.taps)):
+        cuts = [
+            (
+                cut(g, dimension - 1, first - shift, last - first, 1),
+                cut(taps, dimension - 1, first - shift, last - first, 1),
+                {**chosen, dimension: (index, phases.taps[shift])},
+            )
+            for g, taps, chosen in pieces
+            for shift in shifts
+        ]
+        part = [*shape[: dimension - 1], last - first, *shape[dimension:]]
+        parts.append(_all_axes(cuts, rest, geometry, part, dtype))
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, dimension - 1)
+
+
+def _hits(g: Array, taps: Array, chosen: dict, geometry: Geometry, shape: list[int]) -> Array:
+    """``g`` where the tap of each phase won, else 0."""
+    wanted, missing = np.zeros((1,) * g.ndim, np.int64), np.zeros((1,) * g.ndim, bool)
+    for dimension, (index, by_phase) in chosen.items():
+        line = [1] * g.ndim
+        line[dimension] = len(by_phase)
+        unit = int(np.prod(geometry.kernel[index + 1 :], dtype=int))
+        wanted = wanted + unit * np.reshape([tap or 0 for tap in by_phase], line)
+        missing = missing | np.reshape([tap is None for tap in by_phase], line)
+    wanted = np.where(missing, NO_TAP, wanted).astype(taps.dtype)
+    return jnp.broadcast_to(jnp.where(taps == wanted, g, jnp.zeros((), g.dtype)), shape)
+
+
+# --- one axis after the other ---------------------------------------------------------------------
+
+
+def to_winners(g: Array, taps: Array, geometry: Geometry) -> Array:
+    """Return what each cell receives from the windows it won; cost grows with the log of windows.
+
+    Codes are tap numbers plus one, so that 0 is no tap; an empty window's mark becomes 0.
+    """
+    codes = taps + np.asarray(1, taps.dtype)
+    unit = geometry.taps
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        unit //= axis.kernel
+        send = _along_axis if axis.kernel <= MOST_TAPS_UNROLLED else _by_levels
+        g, codes = send(g, codes, axis, position, unit)
+    return g
+
+
+def _take(g: Array, codes: Array, low: int, high: int, paid: int) -> tuple[Array, Array]:
+    """The cotangents whose tap number lies in ``low <= tap < high``, and what is left of codes."""
+    number = lambda value: np.asarray(value, codes.dtype)  # noqa: E731
+    goes = codes > number(low)
+    if high <= np.iinfo(codes.dtype).max:
+        goes = goes & (codes <= number(high))
+    left = jnp.where(goes, codes - number(paid), number(0))
+    return jnp.where(goes, g, jnp.zeros((), g.dtype)), left
+
+
+def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    return a[0] + b[0], jnp.maximum(a[1], b[1])
+
+
+def _along_axis(
+    g: Array, codes: Array, axis: Axis, position: int, unit: int
+) -> tuple[Array, Array]:
+    phases = _phases(axis)
+    sent = []
+    for phase in range(axis.stride):
+        taps = {shift: by[phase] for shift, by in phases.taps.items() if by[phase] is not None}
+        parts = []
+        for first, last, shifts in _runs(axis, phases, list(taps)):
+            terms = []
+            for shift in shifts:
+                here = (
+                    cut(array, position, first - shift, last - first, 1) for array in (g, codes)
+                )
+                low = taps[shift] * unit
+                terms.append(_take(*here, low, low + unit, low))
+            parts.append(tree(_add, terms) if terms else _nothing(g, codes, position, last - first))
+        sent.append([_join(arrays, position) for arrays in zip(*parts, strict=True)])
+    whole = (_interleave(arrays, position) for arrays in zip(*sent, strict=True))
+    g, codes = (_crop(array, axis, position) for array in whole)
+    return g, codes
+
+
+def _nothing(g: Array, codes: Array, position: int, length: int) -> tuple[Array, Array]:
+    shape = list(g.shape)
+    shape[position] = length
+    return jnp.zeros(shape, g.dtype), jnp.zeros(shape, codes.dtype)
+
+
+def _join(arrays: Sequence[Array], position: int) -> Array:
+    return arrays[0] if len(arrays) == 1 else lax.concatenate(arrays, arrays[0].ndim + position)
+
+
+def _interleave(phases: Sequence[Array], position: int) -> Array:
+    if len(phases) == 1:
+        return phases[0]
+    shape = list(phases[0].shape)
+    shape[position] *= len(phases)
+    return jnp.stack(phases, phases[0].ndim + position + 1).reshape(shape)
+
+
+def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> tuple[Array, Array]:
+    """Along a long axis, on the grid of all window starts, through ever smaller windows."""
+    none = np.zeros((), codes.dtype)
+    g, codes = (_stretch(array, axis, position) for array in (g, codes))
+    for inner, shifts in _levels(axis.kernel):
+        room = shifts[-1] * axis.dilation
+        length = g.shape[position] + room
+        g = pad(g, position, room, room, np.zeros((), g.dtype))
+        codes = pad(codes, position, room, room, none)
+        terms, low = [], 0
+        for shift in shifts:
+            start = room - shift * axis.dilation
+            here = (cut(array, position, start, length, 1) for array in (g, codes))
+            high = shift + inner
+            terms.append(_take(*here, low * unit, high * unit, shift * unit))
+            low = high
+        g, codes = tree(_add, terms)
+    high = axis.pad_low + axis.size - g.shape[position]
+    g = pad(g, position, -axis.pad_low, high, np.zeros((), g.dtype))
+    return g, pad(codes, position, -axis.pad_low, high, none)
+
+
+def _stretch(x: Array, axis: Axis, position: int) -> Array:
+    config = [(0, 0, 0)] * x.ndim
+    config[position] = (0, 0, axis.stride - 1)
+    return lax.pad(x, np.zeros((), x.dtype), config)
+
+
+def _levels(kernel: int) -> Iterator[tuple[int, list[int]]]:
+    """The window of each level and the shifts of its copies, which cover the window before.
+
+    A tap belongs to the first copy that holds it; the last copy may overlap its neighbour.
+    """
+    while kernel > 1:
+        inner = 1
+        while inner * LEVEL < kernel:
+            inner *= LEVEL
+        inner = min(inner, cdiv(kernel, LEVEL))
+        yield inner, [*range(0, kernel - inner, inner), kernel - inner]
+        kernel = inner
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def to_all(g: Array, geometry: Geometry) -> Array:
+    """Return what each cell receives when every window sends to all its cells."""
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        unrolled = axis.kernel <= MOST_TAPS_UNROLLED
+        g = (_sum_along_axis if unrolled else _sum_by_doubling)(g, axis, position)
+    return g
+
+
+def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
+    phases = _phases(axis)
+    sent = []
+    for phase in range(axis.stride):
+        heard = [shift for shift, taps in phases.taps.items() if taps[phase] is not None]
+        parts = []
+        for first, last, shifts in _runs(axis, phases, heard):
+            terms = [cut(g, position, first - shift, last - first, 1) for shift in shifts]
+            parts.append(
+                tree(lax.add, terms) if terms else _nothing(g, g, position, last - first)[0]
+            )
+        sent.append(_join(parts, position))
+    return _crop(_interleave(sent, position), axis, position)
+
+
+def _sum_by_doubling(g: Array, axis: Axis, position: int) -> Array:
+    """A cell hears the windows that start at most a window before it: a window sum, mirrored."""
+    size = (axis.out - 1) * axis.stride + 1
+    low = axis.span - 1 - axis.pad_low
+    mirrored = Axis(size, axis.kernel, 1, axis.dilation, low, 0, 0, axis.size)
+    return doubling.run(_stretch(g, axis, position), Geometry((mirrored,), (position,)), SUM)

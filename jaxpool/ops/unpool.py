@@ -1,0 +1,474 @@
+"""Max unpooling: values back to the cells they came from.
+
+Let source ``s`` hold the value ``y[s]`` and name the cell ``c[s]``. Several sources may name one
+cell; the last of them, row-major, is its writer. With ``w[i]`` the writer of cell ``i``,
+
+    out[i] = y[w[i]],  0 where no source names the cell,
+    d out[i] = dy[w[i]],
+
+a linear map of ``y`` that depends on the indices alone: the reverse rule gives source ``s`` the
+cotangent of ``c[s]`` if it is the writer there, else 0.
+
+Flat indices. ``w`` is a maximum of source numbers, scattered to the cells they name: integers, and
+a maximum, so the order in which a device runs through them does not matter. Values are then
+gathered by ``w``. The tangent is the scatter of the writers' tangents, no two to one cell, and its
+transpose, which is the reverse rule, is a gather.
+
+Taps. The map is the transpose of :func:`jaxpool._gather.read`, without any scatter, of the values
+of the writers. Of the windows that name one cell the last reads it by the smallest tap; whether a
+later window names the cell of window ``o`` by tap ``t`` is a comparison of taps:
+window ``o + d`` names it by tap ``t - d * stride / dilation``.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.core import Tracer
+from jax.typing import ArrayLike
+
+from .. import _data_format, _gather, _indices
+from .._errors import message
+from .._window import Axis, Geometry, is_sequence, per_axis
+from ..lowerings._cut import empty, pad, tap_dtype
+from ._common import Op, Settings, call, check_real
+
+_NAME = "max_unpool"
+_INT32_MAX = 2**31 - 1
+
+
+def max_unpool(
+    y: ArrayLike,
+    indices: ArrayLike,
+    output_shape: Any,
+    *,
+    index_space: str | int = "spatial",
+    data_format: str = "channels_last",
+    window_shape: Any = None,
+    strides: Any = None,
+    padding: Any = "VALID",
+    dilations: Any = 1,
+    rounding: str = "floor",
+) -> Array:
+    """Each value at its index, zeros elsewhere: the way back from max pooling with indices.
+
+    ``out.flat[indices[s]] = y[s]`` for every ``s`` in row-major order, on an array of zeros; where
+    indices are equal, the last write wins. ``flat`` runs over the axes that ``index_space`` counts.
+
+    Args:
+      y: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      indices: integers of the shape of ``y``, as :func:`max_pool_with_argmax` returns them, in the
+        same ``index_space``. The mark of a window without a cell (-1; in an unsigned "window" space
+        the largest number of the dtype) is ignored.
+      output_shape: lengths of the pooled axes of the result, such as ``x.shape[1:-1]``. With a
+        ``data_format`` in letters also the full shape, or an int for all pooled axes.
+      index_space: "spatial", flat over the pooled axes of the result (PyTorch); an int axis ``a``,
+        flat over all axes of the result from ``a`` on (0 is ONNX); or "window", the number of the
+        tap in the window.
+      data_format: as in :func:`max_pool`.
+      window_shape, strides, padding, dilations, rounding: for "window" only, and there needed: the
+        pooling that the taps come from, as in :func:`max_pool`.
+    Returns:
+      Array of the dtype of ``y``, with ``output_shape`` in place of its pooled axes.
+    Derivatives: linear in ``y``; forward and reverse, any order. They are those of what is
+      computed: of several sources at one index only the last has a derivative, where PyTorch's
+      backward gives each of them the cotangent of the cell. Where no index is used twice the two
+      agree. Results and derivatives do not depend on the order in which a device writes. "window"
+      needs no scatter, but for overlapping windows of more than 32 taps.
+    Edge cases: an index never wraps, a negative one does not count from the end. An index outside
+      the result is an error in an eager call, which therefore waits for the indices; inside a
+      transformation (jit, vmap), where values are unknown, it is dropped. A tap on padding is
+      dropped. Empty batch or channel axes give an empty result.
+    Raises:
+      TypeError: ``indices`` are not integers, or a setting is not.
+      ValueError: shapes do not fit, an index is outside the result, or a setting is out of range,
+        missing or not for this ``index_space``.
+    References: Zeiler and Fergus 2014 (arXiv:1311.2901), section 2.1; PyTorch ``max_unpool2d``;
+      ONNX MaxUnpool-22.
+    Example:
+      >>> x = jnp.array([[1.0, 2.0, 3.0], [6.0, 5.0, 4.0], [7.0, 9.0, 8.0]])
+      >>> y, indices = jaxpool.max_pool_with_argmax(x, 2, 1, data_format="HW")
+      >>> jaxpool.max_unpool(y, indices, (3, 3), data_format="HW")
+      Array([[0., 0., 0.],
+             [6., 5., 0.],
+             [0., 9., 0.]], dtype=float32)
+      >>> jaxpool.max_unpool(jnp.array([10.0, 20.0]), jnp.array([1, 1]), 3, data_format="W")
+      Array([ 0., 20.,  0.], dtype=float32)
+    """
+    windowed = (window_shape, strides, padding, dilations, rounding)
+    if not _check_windowed(index_space, *windowed):
+        windowed = (_unit_window(output_shape, data_format), 1, "VALID", 1, "floor")
+    out, stray, example = call(
+        _MAX_UNPOOL, y, _as_indices(indices), *windowed, data_format, "auto",
+        _hashable(output_shape), index_space,
+    )  # fmt: skip
+    if not isinstance(stray, Tracer) and stray:
+        raise ValueError(_outside(int(example), index_space, out.shape))
+    return out
+
+
+# --- what the caller wrote -----------------------------------------------------------------------
+
+
+def _check_windowed(space: Any, window_shape: Any, strides: Any, *others: Any) -> bool:
+    """Whether the call has a window; raise unless it has one exactly for taps."""
+    if space == "window" and (window_shape is None or strides is None):
+        raise ValueError(
+            message(
+                _NAME,
+                '`index_space` = "window" needs `window_shape` and `strides`.',
+                "The number of a tap says nothing without the window it belongs to.",
+                "Give the settings of the pooling that the indices come from.",
+            )
+        )
+    given = window_shape is not None or strides is not None or others != ("VALID", 1, "floor")
+    if given and space != "window":
+        raise ValueError(
+            message(
+                _NAME,
+                f"settings of a window are given for `index_space` = {space!r}.",
+                "Flat indices name a cell by themselves; only tap numbers need a window.",
+                'Leave them out, or give index_space="window".',
+            )
+        )
+    return space == "window"
+
+
+def _unit_window(output_shape: Any, data_format: Any) -> Any:
+    """The window of one cell: with it the settings say which axes are pooled, and no more."""
+    if is_sequence(output_shape):
+        return 1 if _data_format.is_explicit(data_format) else (1,) * len(output_shape)
+    if _data_format.is_explicit(data_format):
+        return 1
+    raise TypeError(
+        message(
+            _NAME,
+            f"`output_shape` = {output_shape!r} does not say how many axes are pooled.",
+            f"With data_format {data_format!r} it has one entry per pooled axis.",
+            'Give a tuple such as (8, 8), or a layout in letters such as "NHWC".',
+        )
+    )
+
+
+def _hashable(output_shape: Any) -> Any:
+    return tuple(output_shape) if is_sequence(output_shape) else output_shape
+
+
+def _as_indices(indices: Any) -> Any:
+    """An array; 64-bit integers that JAX would wrap to 32 stay outside every result instead."""
+    if not isinstance(indices, (jax.Array, np.ndarray)):
+        indices = np.asarray(indices)
+    wide = indices.dtype.kind in "iu" and indices.dtype.itemsize == 8
+    if wide and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
+        return np.clip(indices, -2, _INT32_MAX).astype(np.int32)
+    return indices
+
+
+def _settle(op: str, output_shape: Any, index_space: Any) -> tuple[Any, ...]:
+    count = len(output_shape) if is_sequence(output_shape) else 1
+    lengths = per_axis(op, "output_shape", output_shape, count, least=0)
+    space = _indices.check_space(op, index_space)
+    return lengths, is_sequence(output_shape), space
+
+
+def _outside(index: int, space: Any, shape: tuple[int, ...]) -> str:
+    return message(
+        _NAME,
+        f"`indices` hold {index}, which is outside the result.",
+        f"The result has shape {shape}, the index space is {space!r}; an index never wraps.",
+        "Check `output_shape`, `index_space` and `data_format` against the pooling's.",
+    )
+
+
+def _check_indices(y: Array, indices: Array) -> None:
+    if not jnp.issubdtype(indices.dtype, jnp.integer):
+        raise TypeError(
+            message(
+                _NAME,
+                f"`indices` have dtype {indices.dtype}.",
+                "An index is a whole number.",
+                "Give the indices of max_pool_with_argmax.",
+            )
+        )
+    if indices.shape != y.shape:
+        raise ValueError(
+            message(
+                _NAME,
+                f"`indices` have shape {indices.shape}.",
+                f"The values have shape {y.shape}; each value has one index.",
+                "Give both results of one max_pool_with_argmax.",
+            )
+        )
+
+
+# --- shapes --------------------------------------------------------------------------------------
+
+
+def _result_shape(settings: Settings, y: Array) -> tuple[int, ...]:
+    """The full shape of the result."""
+    lengths, many, _ = settings.own
+    layout, count = settings.data_format, len(settings.window.kernel)
+    explicit = _data_format.is_explicit(layout)
+    if not many:
+        lengths = lengths * count
+    full = explicit and len(lengths) == len(layout)
+    if len(lengths) != count and not full:
+        raise ValueError(_wrong_length(lengths, f"{count} axes are pooled"))
+    if not explicit and len(lengths) >= y.ndim:
+        raise ValueError(_wrong_length(lengths, f"the values have shape {y.shape}"))
+    positions = _data_format.pooled_axes(_NAME, layout, count, y.shape)
+    shape = list(y.shape)
+    for number, position in enumerate(positions):
+        shape[position] = lengths[position if full else number]
+    if full and tuple(shape) != lengths:
+        raise ValueError(_wrong_batch(lengths, y.shape))
+    return tuple(shape)
+
+
+def _wrong_length(lengths: tuple[int, ...], facts: str) -> str:
+    entries = "1 entry" if len(lengths) == 1 else f"{len(lengths)} entries"
+    return message(
+        _NAME,
+        f"`output_shape` = {lengths} has {entries}.",
+        f"It holds the lengths of the pooled axes; {facts}.",
+        'Give for example x.shape[1:-1], or a layout in letters such as "NHWC" and the full shape.',
+    )
+
+
+def _wrong_batch(lengths: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    return message(
+        _NAME,
+        f"`output_shape` = {lengths} does not fit the values.",
+        f"They have shape {shape}; only the pooled axes may differ.",
+        "Check `data_format`, or give the lengths of the pooled axes alone.",
+    )
+
+
+def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array, Array]:
+    """Return the result, whether an index is outside of it, and such an index."""
+    check_real(_NAME, y)
+    _check_indices(y, indices)
+    shape, space = _result_shape(settings, y), settings.own[-1]
+    geometry = settings.geometry(shape)
+    if space == "window":
+        _check_windows(geometry, shape, y.shape)
+        limit, marks, unpool = geometry.taps, True, functools.partial(_by_taps, geometry=geometry)
+    else:
+        axes = _flat_axes(space, geometry, len(shape))
+        limit = math.prod(shape[axis] for axis in axes)
+        marks, unpool = _is_signed(indices), functools.partial(_by_cells, axes=axes)
+    if y.size == 0:
+        return jnp.zeros(shape, y.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
+    valid = _inside(indices, limit)
+    stray = ~valid & (indices != empty(indices.dtype)) if marks else ~valid
+    out = unpool(y, jnp.where(valid, indices.astype(jnp.int32), -1), shape)
+    return out, stray.any(), indices.ravel()[jnp.argmax(stray)]
+
+
+def _flat_axes(space: Any, geometry: Geometry, rank: int) -> tuple[int, ...]:
+    """The axes that a flat index counts, in array order, as negative positions."""
+    if isinstance(space, str):
+        return tuple(sorted(geometry.positions))
+    return _indices._counted_axes(_NAME, space, rank)
+
+
+def _is_signed(indices: Array) -> bool:
+    return jnp.issubdtype(indices.dtype, jnp.signedinteger)
+
+
+def _inside(indices: Array, limit: int) -> Array:
+    """Where an index is in ``[0, limit)``."""
+    if limit > jnp.iinfo(indices.dtype).max:
+        return indices >= 0
+    return (indices >= 0) & (indices < np.asarray(limit, indices.dtype))
+
+
+# --- flat indices: a maximum of source numbers, and a gather -------------------------------------
+
+
+def _by_cells(y: Array, cells: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """``cells`` are flat over ``axes`` of the result, or -1."""
+    adjacent = all(b == a + 1 for a, b in itertools.pairwise(axes))
+    if not adjacent:
+        last = tuple(range(-len(axes), 0))
+        y, cells = (jnp.moveaxis(a, axes, last) for a in (y, cells))
+        moved = jax.eval_shape(lambda: jnp.moveaxis(jnp.zeros(shape), axes, last)).shape
+        return jnp.moveaxis(_by_cells(y, cells, moved, last), last, axes)
+    first, end = axes[0] % len(shape), axes[-1] % len(shape) + 1
+    blocks = (math.prod(y.shape[:first]), -1, math.prod(y.shape[end:]))
+    size = math.prod(shape[first:end])
+    _check_size(max(size, math.prod(y.shape[first:end])))
+    rule = _write if jnp.issubdtype(y.dtype, jnp.inexact) else _write.fun
+    return rule(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
+
+
+def _check_size(cells: int) -> None:
+    if cells > _INT32_MAX:
+        raise ValueError(
+            message(
+                _NAME,
+                f"an index would count {cells} cells.",
+                f"Cells are counted in int32, up to {_INT32_MAX}.",
+                'Unpool parts of the batch, or count fewer axes, as "spatial" does.',
+            )
+        )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _write(y: Array, cells: Array, size: int) -> Array:
+    """``out[b, cells[b, s, c], c] = y[b, s, c]``, the last write wins; -1 is no cell."""
+    return _over_planes(_last_write, size, y, cells)[0]
+
+
+@_write.defjvp
+def _write_jvp(size: int, primals, tangents):
+    y, cells = primals
+    out, writes = _over_planes(_last_write, size, y, cells)
+    return out, _over_planes(_put, size, tangents[0], jnp.where(writes, cells, -1))
+
+
+def _over_planes(f: Callable[..., Any], size: int, values: Array, cells: Array) -> Any:
+    """Run ``f(values, cells, size)``, for one plane, over the planes ``[b, :, c]``.
+
+    On CPU as one plane of all cells, which is quicker there; elsewhere as a batch, which keeps
+    planes on the device that holds them.
+    """
+    before, _, after = values.shape
+    total = before * size * after
+    batch = jax.vmap(jax.vmap(lambda v, c: f(v, c, size), 1, 1))
+
+    def flat(values: Array, cells: Array) -> Any:
+        b = lax.broadcasted_iota(jnp.int32, cells.shape, 0)
+        c = lax.broadcasted_iota(jnp.int32, cells.shape, 2)
+        number = jnp.where(cells < 0, -1, (b * size + cells) * after + c)
+        done = f(values.ravel(), number.ravel(), total)
+        return jax.tree.map(lambda a: a.reshape(before, -1, after), done)
+
+    if max(total, values.size) > _INT32_MAX:
+        return batch(values, cells)
+    return lax.platform_dependent(values, cells, cpu=flat, default=batch)
+
+
+def _last_write(y: Array, cells: Array, size: int) -> tuple[Array, Array]:
+    """Return the result for one plane, and whether each source is the last to write its cell."""
+    cells = jnp.where(cells < 0, size, cells)
+    number = lax.iota(jnp.int32, y.size)
+    last = jnp.full(size, -1, jnp.int32).at[cells].max(number, mode="drop")
+    values = y.at[jnp.maximum(last, 0)].get(mode="promise_in_bounds")
+    out = jnp.where(last < 0, jnp.zeros((), y.dtype), values)
+    return out, last.at[cells].get(mode="fill", fill_value=-1) == number
+
+
+def _put(t: Array, cells: Array, size: int) -> Array:
+    """Linear in ``t``; no two sources name one cell."""
+    cells = jnp.where(cells < 0, size, cells)
+    return jnp.zeros(size, t.dtype).at[cells].add(t, mode="drop")
+
+
+# --- taps: the transpose of a read --------------------------------------------------------------
+
+
+def _by_taps(y: Array, taps: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
+    """``taps`` are numbers of taps of the windows over the result, or -1."""
+    apart = all(axis.stride >= axis.span for axis in geometry.axes)
+    if not apart and geometry.taps > _gather.MOST_DIRECT_TAPS:
+        return _by_cells(y, _cells(taps, geometry), shape, tuple(sorted(geometry.positions)))
+    taps = taps.astype(tap_dtype(geometry))
+    wide = y.astype(jnp.uint8) if y.dtype == jnp.bool_ else y
+    spread = jax.checkpoint(
+        functools.partial(_spread, geometry=geometry, shape=shape),
+        policy=jax.checkpoint_policies.nothing_saveable,
+    )
+    return spread(wide, taps).astype(y.dtype)
+
+
+def _spread(y: Array, taps: Array, geometry: Geometry, shape: tuple[int, ...]) -> Array:
+    """The transpose of ``_gather.read``, with the values of the last writers alone."""
+    read = functools.partial(_gather.read, taps=taps, geometry=geometry)
+    shifts = list(_shifts(geometry))
+    if shifts:
+        beaten = _beaten(taps, geometry, shifts)
+        none = jnp.zeros((), y.dtype)
+        # A branch is what keeps XLA from comparing anew for every tap that is then summed.
+        y = lax.cond(beaten.any(), lambda y: jnp.where(beaten, none, y), lambda y: y, y)
+    return jax.linear_transpose(read, jax.ShapeDtypeStruct(shape, y.dtype))(y)[0]
+
+
+Shift = tuple[tuple[int, int], ...]
+"""Per pooled axis: windows to a later window, and taps that a shared cell is nearer its start."""
+
+
+def _shifts(geometry: Geometry) -> Iterator[Shift]:
+    """Every way in which a later window, row-major, can share a cell with a window."""
+    for shift in itertools.product(*map(_axis_shifts, geometry.axes)):
+        if tuple(windows for windows, _ in shift) > (0,) * len(shift):
+            yield shift
+
+
+def _axis_shifts(axis: Axis) -> Iterator[tuple[int, int]]:
+    most = min((axis.span - 1) // axis.stride, axis.out - 1)
+    for windows in range(-most, most + 1):
+        taps, rest = divmod(windows * axis.stride, axis.dilation)
+        if not rest:
+            yield windows, taps
+
+
+def _beaten(taps: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
+    """Whether a later window names the cell that a window names."""
+    taps = taps.astype(jnp.int8)  # up to 32 taps, -1 is none
+    digits = _digits(taps, geometry.kernel)
+    beaten = jnp.zeros(taps.shape, bool)
+    for shift in shifts:
+        later, wanted, reads = taps, jnp.zeros((), jnp.int8), taps >= 0
+        for axis, position, digit, (windows, nearer) in zip(
+            geometry.axes, geometry.positions, digits, shift, strict=True
+        ):
+            later = pad(later, position, -windows, windows, empty(taps.dtype))
+            tap = digit - np.int8(nearer)
+            reads = reads & (tap >= 0) & (tap < axis.kernel)
+            wanted = wanted * np.int8(axis.kernel) + tap
+        beaten = beaten | (reads & (later == wanted))
+    return beaten
+
+
+def _digits(taps: Array, kernel: tuple[int, ...]) -> list[Array]:
+    """The tap on each pooled axis."""
+    digits = []
+    for count in reversed(kernel):
+        digits.append(taps % np.asarray(count, taps.dtype))
+        taps = taps // np.asarray(count, taps.dtype)
+    return digits[::-1]
+
+
+def _cells(taps: Array, geometry: Geometry) -> Array:
+    """Taps as cells, flat over the pooled axes; -1 for no tap and for a tap on padding."""
+    cell, real = jnp.zeros((), jnp.int32), taps >= 0
+    digits = _digits(taps, geometry.kernel)
+    for axis, position, digit in zip(geometry.axes, geometry.positions, digits, strict=True):
+        window = lax.broadcasted_iota(jnp.int32, taps.shape, taps.ndim + position)
+        place = window * axis.stride - axis.pad_low + digit * axis.dilation
+        real = real & (place >= 0) & (place < axis.size)
+        cell = cell * axis.size + place
+    return jnp.where(real, cell, -1)
+
+
+def _check_windows(geometry: Geometry, shape: tuple[int, ...], given: tuple[int, ...]) -> None:
+    wanted = geometry.full_shape(shape)
+    if given != wanted:
+        raise ValueError(
+            message(
+                _NAME,
+                f"the values have shape {given}.",
+                f"These windows over a result of shape {shape} make {wanted}.",
+                "Give the settings of the pooling that the indices come from, and its input shape.",
+            )
+        )
+
+
+_MAX_UNPOOL = Op(_NAME, _unpool, _settle)

@@ -1,0 +1,197 @@
+"""The layers of the package: a file imports only from the layers below it.
+
+``LAYERS`` is the picture of the architecture, the lowest layer first. Files of one layer know
+nothing of each other. A new file needs a row here, which is the moment to think about its place.
+"""
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import jaxpool
+
+ROOT = Path(jaxpool.__file__).parent
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("_errors",),
+    ("_window", "_data_format"),
+    ("_reductions",),
+    ("lowerings._cut",),
+    ("lowerings.slices", "lowerings.doubling", "lowerings.reduce_window"),
+    ("lowerings",),
+    ("_indices", "_exact"),
+    ("_plan",),
+    ("_gather",),
+    ("_derivatives",),
+    ("ops",),
+    ("ops._common",),
+    ("ops.max", "ops.average", "ops.shapes"),
+    ("",),  # jaxpool/__init__.py: the public names
+    ("testing",),
+    ("_demo",),
+    ("_demo.model",),
+    ("_demo.show",),
+    ("__main__",),
+)
+LEVELS = {module: level for level, row in enumerate(LAYERS) for module in row}
+
+PURE = ("_errors", "_window", "_data_format")
+"""Geometry, layouts and messages: nothing outside the standard library."""
+
+APART = ("testing",)
+"""Shares no code with the library, so that a fault cannot be on both sides of a test."""
+
+ALLOWED = {"jax", "numpy"} | sys.stdlib_module_names
+"""Top-level modules that the package may import. No framework, no runtime, no plotting."""
+
+PRIVATE = {"_src", "interpreters", "extend"}
+"""Parts of JAX that are not its public face."""
+
+
+def module_name(path: Path, root: Path) -> str:
+    """The module of a file, relative to the package: "ops.max", or "" for its __init__."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Every module of the package at ``root``."""
+    return {module_name(path, root): path for path in sorted(root.rglob("*.py"))}
+
+
+def imports(module: str, known: Mapping[str, Path]) -> Iterator[str]:
+    """Full names of the modules that ``module`` imports anywhere in its text, also in functions.
+
+    A name taken from a package is the submodule of that name, if there is one, else the package.
+    """
+    here = module.split(".") if module else []
+    if known[module].stem == "__init__":
+        here.append("__init__")
+    for node in ast.walk(ast.parse(known[module].read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ["jaxpool", *here[: len(here) - node.level]] if node.level else []
+            source = ".".join(base + ([node.module] if node.module else []))
+            yield from (_taken(source, alias.name, known) for alias in node.names)
+
+
+def _taken(source: str, name: str, known: Mapping[str, Path]) -> str:
+    """The module that ``from source import name`` reads."""
+    if source.partition(".")[0] == "jax" and name in PRIVATE:
+        return f"{source}.{name}"
+    inner = f"{source}.{name}".removeprefix("jaxpool.")
+    return f"jaxpool.{inner}" if source.startswith("jaxpool") and inner in known else source
+
+
+def attributes(path: Path) -> Iterator[str]:
+    """Every dotted name in the text of a file, such as "jax.lax.add"."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            yield ast.unparse(node)
+
+
+def faults(root: Path) -> list[str]:
+    """Every breach of the layers in the package at ``root``, in words."""
+    known = modules(root)
+    found = [f"{module or '__init__'} is in no layer" for module in known if module not in LEVELS]
+    for module in known:
+        if module in LEVELS:
+            for imported in imports(module, known):
+                reason = _objection(module, imported)
+                if reason:
+                    found.append(f"{module or '__init__'} imports {imported}: {reason}")
+        for name in attributes(known[module]):
+            if _is_private(name):
+                found.append(f"{module or '__init__'} uses {name}: not public JAX")
+    return found
+
+
+def _objection(module: str, imported: str) -> str | None:
+    top = imported.partition(".")[0]
+    if top != "jaxpool":
+        if module in PURE and top not in sys.stdlib_module_names:
+            return "only the standard library may be used here"
+        if _is_private(imported):
+            return "not public JAX"
+        return None if top in ALLOWED else "not a dependency"
+    inner = imported.removeprefix("jaxpool").removeprefix(".")
+    if module in APART:
+        return "this file shares no code with the library"
+    if inner not in LEVELS:
+        return "in no layer"
+    return None if LEVELS[inner] < LEVELS[module] else "not in a layer below"
+
+
+def _is_private(name: str) -> bool:
+    top, *inner = name.split(".")
+    return top in ("jax", "jaxlib") and bool(PRIVATE & set(inner) or top == "jaxlib")
+
+
+def test_every_file_keeps_to_its_layer() -> None:
+    assert faults(ROOT) == []
+
+
+def test_every_row_of_the_picture_is_a_file() -> None:
+    assert set(LEVELS) - set(modules(ROOT)) == set()
+
+
+def test_the_private_parts_exist() -> None:
+    assert all(importlib.util.find_spec(f"jax.{name}") for name in PRIVATE)
+
+
+# A file, its text, and what must be found in it.
+BAD = {
+    "upward": ("_window.py", "from ._plan import Plan", "_window imports jaxpool._plan: not in a"),
+    "sideways": (
+        "lowerings/slices.py",
+        "from . import doubling",
+        "lowerings.slices imports jaxpool.lowerings.doubling: not in a layer below",
+    ),
+    "sibling op": (
+        "ops/average.py",
+        "from .max import max_pool",
+        "ops.average imports jaxpool.ops.max: not in a layer below",
+    ),
+    "the public face": (
+        "_plan.py",
+        "import jaxpool",
+        "_plan imports jaxpool: not in a layer below",
+    ),
+    "in a function": (
+        "_errors.py",
+        "def f():\n    from .ops.max import max_pool\n    return max_pool",
+        "_errors imports jaxpool.ops.max: not in a layer below",
+    ),
+    "by its full name": (
+        "_exact.py",
+        "import jaxpool._derivatives",
+        "_exact imports jaxpool._derivatives: not in a layer below",
+    ),
+    "not pure": ("_data_format.py", "import numpy as np", "only the standard library"),
+    "a framework": ("_plan.py", "import flax.linen", "_plan imports flax.linen: not a dependency"),
+    "a framework in a function": ("ops/max.py", "def f():\n    import torch", "imports torch"),
+    "private import": ("_plan.py", "from jax._src import core", "jax._src: not public JAX"),
+    "private name": ("_plan.py", "from jax import _src", "jax._src: not public JAX"),
+    "private attribute": ("_plan.py", "import jax\njax._src.core", "uses jax._src.core"),
+    "jaxlib": ("_plan.py", "import jaxlib.xla_client", "jaxlib.xla_client: not public JAX"),
+    "oracle": ("testing.py", "from ._window import cdiv", "shares no code with the library"),
+    "no row": ("ops/new.py", "import jax", "ops.new is in no layer"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_breach_is_found(case: str, tmp_path: Path) -> None:
+    file, text, expected = BAD[case]
+    for module, path in modules(ROOT).items():
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("" if module else "from . import _window")
+    assert faults(tmp_path) == []
+    (tmp_path / file).write_text(text)
+    found = faults(tmp_path)
+    assert any(expected in fault for fault in found), found
