@@ -163,6 +163,10 @@ class Library:
         """``max`` of ``x`` as it is, however many batch axes it has."""
         return self.max(x, window, strides)
 
+    def product(self, x: Any, window: Any, strides: Any) -> Any:
+        """A reduction of the caller's own; multiplication stands for all of them."""
+        raise Missing("no pool of a reduction")
+
     def unpool(self, values: Any, indices: Any, shape: tuple[int, int]) -> Any:
         raise Missing("no function that takes indices back")
 
@@ -189,6 +193,9 @@ class Library:
         return jnp.asarray(x, dtype)
 
 
+PRODUCT = jaxpool.Reduction("product of my own", jax.lax.mul, 1)
+
+
 class Jaxpool(Library):
     title = package = "jaxpool"
 
@@ -206,6 +213,9 @@ class Jaxpool(Library):
 
     def argmax(self, x, window, strides):
         return jaxpool.max_pool_with_argmax(x, window, strides)
+
+    def product(self, x, window, strides):
+        return jaxpool.pool(x, PRODUCT, window, strides)
 
     def unpool(self, values, indices, shape):
         return jaxpool.max_unpool(values, indices, shape)
@@ -225,6 +235,9 @@ class Flax(Library):
 
     def min(self, x, window, strides):
         return flax_pooling.min_pool(x, window, strides)
+
+    def product(self, x, window, strides):
+        return flax_pooling.pool(x, 1.0, jax.lax.mul, window, strides, "VALID")
 
 
 class Haiku(Library):
@@ -256,7 +269,13 @@ class Equinox(Library):
         return self._pool(eqx.nn.AvgPool2d, x, window, strides, padding, rounding, settings)
 
     def min(self, x, window, strides):
-        pool = jax.vmap(eqx.nn.Pool(jnp.inf, jax.lax.min, len(window), window, strides))
+        return self._reduce(jnp.inf, jax.lax.min, x, window, strides)
+
+    def product(self, x, window, strides):
+        return self._reduce(1.0, jax.lax.mul, x, window, strides)
+
+    def _reduce(self, identity, combine, x, window, strides):
+        pool = jax.vmap(eqx.nn.Pool(identity, combine, len(window), window, strides))
         return jnp.moveaxis(pool(jnp.moveaxis(jnp.asarray(x), -1, -3)), -3, -1)
 
     def bare(self, x, window, strides):
@@ -312,7 +331,9 @@ class Torch(Library):
 
     def unpool(self, values, indices, shape):
         first = self._first(values), self._first(indices)
-        return self._last(functional.max_unpool2d(*first, PLAIN.window, PLAIN.strides, 0, shape))
+        return self._last(
+            functional.max_unpool2d(*first, PLAIN.window, PLAIN.strides, (0, 0), shape)
+        )
 
     def _first(self, x):
         return torch.movedim(torch.as_tensor(x), -1, -3)
@@ -418,6 +439,27 @@ def minima(library: Library) -> bool:
     return same(y, expected(PLAIN, lambda values, _: values.min()))
 
 
+def near_one() -> np.ndarray:
+    """Distinct numbers whose products neither vanish nor overflow."""
+    return (1 + X / X.size).astype(np.float32)
+
+
+def own_reduction(library: Library) -> bool:
+    want = expected(PLAIN, lambda values, _: (1 + values / X.size).prod())
+    return same(library.product(near_one(), PLAIN.window, PLAIN.strides), want)
+
+
+def own_reduction_gradient(library: Library) -> bool:
+    """A window's product over a cell is the derivative by that cell."""
+    g = library.gradient(lambda x: library.product(x, PLAIN.window, PLAIN.strides), near_one())
+    x, want = near_one().astype(np.float64), np.zeros(X.shape)
+    for o in np.ndindex(*PLAIN.out):
+        rows, columns = zip(*cells(PLAIN, o), strict=True)
+        in_window = x[:, rows, columns]
+        want[:, rows, columns] += in_window.prod(axis=1, keepdims=True) / in_window
+    return same(g, want)
+
+
 def both_divisors(library: Library) -> bool:
     asked = Asked((3, 2), (2, 2), (4, 4), ((1, 1), (1, 1)))
     call = [asked.window, asked.strides, asked.padding]
@@ -500,6 +542,8 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "maxima put back at their indices": unpooled,
     "mask of cells to leave out": mask,
     "minimum": minima,
+    "a reduction of your own": own_reduction,
+    "gradient of a reduction of your own": own_reduction_gradient,
     "average with and without padding in its divisor": both_divisors,
     "divisor of your own": divisor,
     "channels last and channels first": both_layouts,

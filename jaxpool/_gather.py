@@ -16,13 +16,14 @@ Cost and program grow with the log of the window.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._fence import computed_once
 from ._linear import with_transpose
 from ._reductions import accumulator
 from ._send import to_winners, to_winners_at_once
@@ -36,20 +37,21 @@ MOST_TAPS_AT_ONCE = 9
 def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     """Return the entry of ``t`` at the winning tap of every window."""
     wide = t.astype(accumulator(t.dtype))
-    forward = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
-    backward = _way_back(geometry)
-    result = with_transpose(
-        lambda t: forward(t, taps, geometry),
-        lambda g: backward(g, taps, geometry),
-        wide,
-        taps.shape,
-    )
-    return result.astype(t.dtype)
+    by = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
+    forward = lambda t: by(t, taps, geometry)  # noqa: E731
+    if _is_its_own_way_back(geometry):
+        return forward(wide).astype(t.dtype)
+    small = geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
+    send = to_winners_at_once if small else to_winners
+    backward = lambda g: send(*computed_once(g, taps, geometry.taps), geometry)  # noqa: E731
+    return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 
 
-def _way_back(geometry: Geometry) -> Callable[[Array, Array, Geometry], Array]:
-    small = geometry.taps <= MOST_TAPS_AT_ONCE
-    return to_winners_at_once if small and -1 not in geometry.positions else to_winners
+def _is_its_own_way_back(geometry: Geometry) -> bool:
+    """Whether JAX's transpose of the sum over taps, a sum of padded arrays, is the fastest."""
+    axes = geometry.axes
+    plain = all(axis.stride == 1 for axis in axes) or all(a.stride >= a.span for a in axes)
+    return plain and -1 in geometry.positions and geometry.taps <= MOST_TAPS_AT_ONCE
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:

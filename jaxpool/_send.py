@@ -33,8 +33,6 @@ MOST_TAPS_UNROLLED = 7
 LEVEL = 6
 """Smaller windows that a long window is divided into at each level."""
 
-NO_TAP = 254  # no tap number of the small windows that use it, and not the mark of an empty window
-
 
 class Phases(NamedTuple):
     """How the places of an axis fall into phases.
@@ -116,7 +114,7 @@ def _all_axes(
             (
                 cut(g, dimension - 1, first - shift, last - first, 1),
                 cut(taps, dimension - 1, first - shift, last - first, 1),
-                {**chosen, dimension: (index, phases.taps[shift])},
+                {**chosen, dimension: (index, shift)},
             )
             for g, taps, chosen in pieces
             for shift in shifts
@@ -128,15 +126,16 @@ def _all_axes(
 
 def _hits(g: Array, taps: Array, chosen: dict, geometry: Geometry, shape: list[int]) -> Array:
     """``g`` where the tap of each phase won, else 0."""
-    wanted, missing = np.zeros((1,) * g.ndim, np.int64), np.zeros((1,) * g.ndim, bool)
-    for dimension, (index, by_phase) in chosen.items():
-        line = [1] * g.ndim
-        line[dimension] = len(by_phase)
-        unit = int(np.prod(geometry.kernel[index + 1 :], dtype=int))
-        wanted = wanted + unit * np.reshape([tap or 0 for tap in by_phase], line)
-        missing = missing | np.reshape([tap is None for tap in by_phase], line)
-    wanted = np.where(missing, NO_TAP, wanted).astype(taps.dtype)
-    return jnp.broadcast_to(jnp.where(taps == wanted, g, jnp.zeros((), g.dtype)), shape)
+    line = (1,) * g.ndim
+    wanted, exists = jnp.zeros(line, jnp.int32), jnp.ones(line, bool)
+    for dimension, (index, shift) in chosen.items():
+        axis = geometry.axes[index]
+        phases = [*line[:dimension], axis.stride, *line[dimension + 1 :]]
+        place = shift * axis.stride + lax.broadcasted_iota(jnp.int32, phases, dimension)
+        exists = exists & (place % axis.dilation == 0) & (place < axis.kernel * axis.dilation)
+        wanted = wanted * axis.kernel + place // axis.dilation
+    hit = exists & (taps.astype(jnp.int32) == wanted)
+    return jnp.broadcast_to(jnp.where(hit, g, jnp.zeros((), g.dtype)), shape)
 
 
 # --- one axis after the other ---------------------------------------------------------------------

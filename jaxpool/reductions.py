@@ -9,6 +9,7 @@ import functools
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -48,9 +49,24 @@ def _mean(total: Array, count: Array) -> Array:
     return jnp.where(nothing, jnp.zeros((), total.dtype), total / jnp.where(nothing, 1, count))
 
 
+@jax.custom_jvp
+def _logaddexp(a: Array, b: Array) -> Array:
+    return jnp.logaddexp(a, b)
+
+
+@_logaddexp.defjvp
+def _logaddexp_jvp(primals, tangents):
+    """``dy = s(a - b) da + s(b - a) db``, s the logistic function; 0 where both are -inf."""
+    a, b = primals
+    y = _logaddexp(a, b)
+    difference = jnp.where(jnp.isinf(a) & (a == b), jnp.zeros((), a.dtype), a - b)
+    tangent = jax.nn.sigmoid(difference) * tangents[0] + jax.nn.sigmoid(-difference) * tangents[1]
+    return y, jnp.where(y == -jnp.inf, jnp.zeros((), a.dtype), tangent)
+
+
 MEAN = Reduction("mean", lax.add, 0, finish=_mean, accumulator=_floats)
 PRODUCT = Reduction("product", lax.mul, 1, accumulator=sum_accumulator, result=sum_dtype)
-LOGSUMEXP = Reduction("logsumexp", jnp.logaddexp, -np.inf, accumulator=_floats)
+LOGSUMEXP = Reduction("logsumexp", _logaddexp, -np.inf, accumulator=_floats)
 ANY = Reduction(
     "any", lax.bitwise_or, False, idempotent=True, accumulator=_boolean, result=_boolean
 )
@@ -106,7 +122,7 @@ def _lp(p: float) -> Reduction:
 
 
 def _absolute_power(x: Array, p: float) -> Array:
-    """``|x|^p``; without the corner of ``|x|`` where ``p`` is even, whose curvature is then right."""
+    """``|x|^p``; for even ``p`` without ``|x|``, whose corner would lose the curvature at 0."""
     if not p.is_integer():
         return _power(jnp.abs(x), p)
     return x ** int(p) if p % 2 == 0 else jnp.abs(x) ** int(p)

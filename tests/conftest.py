@@ -12,10 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import peers  # noqa: E402  (found through the line above)
 
-# A pooling must not depend on JAX's silent promotion, neither of dtypes nor of ranks: callers may
-# forbid both. In strict mode the library's own code raises wherever it would rely on one.
+# Callers may forbid JAX's silent promotion of dtypes; then the library's own code raises wherever it
+# relies on one. test_transforms.py does the same with ranks.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_report_header() -> list[str]:

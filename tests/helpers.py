@@ -1,4 +1,4 @@
-"""Comparing arrays so that a failure says where, and data that gives swapped axes no hiding place."""
+"""Comparisons that say where they fail, and data in which swapped axes cannot hide."""
 
 import math
 from typing import Any

@@ -221,6 +221,18 @@ def test_masked_cells_never_take_the_gradient_of_infinities(op: str) -> None:
     np.testing.assert_array_equal(gradient(pool, x), [0, 2, 1, 0])
 
 
+@over_extremes
+def test_a_nan_tangent_or_cotangent_stays_with_its_cell(op: str) -> None:
+    """The derivative picks, it does not multiply by zero: losers and other windows are untouched."""
+    x = signed(op, [1.0, 4.0, 2.0, 3.0, 0.0])
+    tangent = jax.jvp(pairs(op), (x,), (np.float32([math.nan, 1, math.inf, 2, math.nan]),))[1]
+    np.testing.assert_array_equal(tangent, [1, 1, 2, 2])
+    backward = jax.vjp(pairs(op), x)[1](jnp.array([1.0, 10.0, math.nan, math.inf]))[0]
+    np.testing.assert_array_equal(backward, [0, 11, 0, math.nan, 0])
+    backward = jax.vjp(pairs(op), x)[1](jnp.array([math.nan, 10.0, 1.0, 2.0]))[0]
+    np.testing.assert_array_equal(backward, [0, math.nan, 0, 3, 0])
+
+
 @over_ops
 def test_a_window_without_a_cell_has_no_gradient(op: str) -> None:
     """By dilation, taps -1 and 3 of three cells; by a mask."""

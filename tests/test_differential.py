@@ -242,7 +242,7 @@ def _draw_data(rng: np.random.Generator, dtype: str, cells: int) -> str:
 
 
 def _draw_mask(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts to ``shape``: whole, with axes of length 1, or without leading ones."""
+    """A shape that broadcasts: whole, with axes of length 1, or without the leading axis."""
     mask = tuple(1 if rng.random() < 0.2 else size for size in shape)
     return mask[rng.integers(0, 2) :]
 
@@ -279,10 +279,10 @@ def expected(case: Case) -> Answer:
         "spatial_axes": case.spatial_axes,
         "where": where,
     }
-    position = (case.window, case.strides, case.padding)
+    windows = (case.window, case.strides, case.padding)
     indices = None
     if case.op == "max_pool_with_argmax":
-        values, taps, positions = oracle_argmax(x, *position, **settings)
+        values, taps, positions = oracle_argmax(x, *windows, **settings)
         indices = oracle_indices(
             taps, positions, case.shape, case.index_space, spatial_axes=case.spatial_axes
         )
@@ -291,11 +291,11 @@ def expected(case: Case) -> Answer:
     else:
         if case.op == "avg_pool":
             settings |= case.own_settings()
-        values = oracle_pool(x, ORACLE_OPS[case.op], *position, **settings)
+        values = oracle_pool(x, ORACLE_OPS[case.op], *windows, **settings)
     gradient = None
     if case.is_float:
         cotangent = case.cotangent(values.shape)
-        gradient = oracle_gradient(x, cotangent, ORACLE_OPS[case.op], *position, **settings)
+        gradient = oracle_gradient(x, cotangent, ORACLE_OPS[case.op], *windows, **settings)
         gradient = gradient.astype(x.dtype)
     return Answer(values, indices, gradient)
 
@@ -377,8 +377,8 @@ def corners(case: Case) -> set[str]:
         found.add(space if isinstance(space, str) else "axis < 0" if space < 0 else "axis >= 0")
         x, where = case.array(), case.where()
         words = {"dilations": case.dilations, "rounding": case.rounding, "where": where}
-        position = (case.window, case.strides, case.padding)
-        taps = oracle_argmax(x, *position, spatial_axes=case.spatial_axes, **words)[1]
+        windows = (case.window, case.strides, case.padding)
+        taps = oracle_argmax(x, *windows, spatial_axes=case.spatial_axes, **words)[1]
         found |= {"window without a cell"} if (taps < 0).any() else set()
     if case.op == "avg_pool":
         found.add("divisor_override" if case.divisor_override else str(case.count_include_pad))

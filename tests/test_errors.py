@@ -5,6 +5,7 @@ facts, the third says what to do. Cases are data: a call, the type of its error,
 each line.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -63,6 +64,12 @@ def lines_of(call: Callable[[], Any], error: type[Exception]) -> list[str]:
 
 def check(op: str, call: Callable[[], Any], case: Case) -> None:
     """Fail unless ``call`` raises the error of ``case`` in the name of ``op``, twice alike."""
+    lines = check_once(op, call, case)
+    assert lines_of(call, case.error) == lines
+
+
+def check_once(op: str, call: Callable[[], Any], case: Case) -> list[str]:
+    """Fail unless ``call`` raises the error of ``case`` in the name of ``op``; return its lines."""
     lines = lines_of(call, case.error)
     assert len(lines) == 3, lines
     what, facts, advice = lines
@@ -72,7 +79,7 @@ def check(op: str, call: Callable[[], Any], case: Case) -> None:
     assert re.search(case.what, what), what
     assert re.search(case.facts, facts), facts
     assert re.search(case.advice, advice), advice
-    assert lines_of(call, case.error) == lines
+    return lines
 
 
 # --- settings that every function of this library has ---------------------------------------------
@@ -83,7 +90,9 @@ def shown_as(value: Any, shown: str | None = None) -> str:
     return "odd.name" if isinstance(value, OddName) else re.escape(shown or repr(value))
 
 
-def not_an_integer(name: str, value: Any, shown: str | None = None, kind: str | None = None) -> Case:
+def not_an_integer(
+    name: str, value: Any, shown: str | None = None, kind: str | None = None
+) -> Case:
     """``value``, given as the setting ``name``, holds something that is not an integer."""
     return Case(
         {name: value},
@@ -113,7 +122,9 @@ def wrong_length(name: str, value: Any, entries: str) -> Case:
     )
 
 
-def does_not_fit(axis: int, kernel: int, dilation: int, span: int, padded: str, **words: Any) -> Case:
+def does_not_fit(
+    axis: int, kernel: int, dilation: int, span: int, padded: str, **words: Any
+) -> Case:
     """A window longer than its padded axis."""
     size, low, high = map(int, re.findall(r"\d+", padded))
     return Case(
@@ -483,23 +494,26 @@ def test_window_refuses_in_its_own_name(case: str) -> None:
     check("Window", lambda: jaxpool.Window(**settings), WINDOW_CASES[case])
 
 
-@pytest.mark.parametrize("place", ["jit", "eval_shape", "vmap", "grad"])
-@over_ops
-def test_an_error_inside_a_transformation_reads_the_same(op: str, place: str) -> None:
-    def inside(call: Callable[[jax.Array], Any], x: np.ndarray) -> Any:
-        if place == "grad":
-            return jax.grad(lambda x: jnp.sum(jax.tree.leaves(call(x))[0]))(x)
-        return {"jit": lambda: jax.jit(call)(x), "vmap": lambda: jax.vmap(call)(x[None])}.get(
-            place, lambda: jax.eval_shape(call, x)
-        )()
+TRANSFORMATIONS: dict[str, Callable[[Callable[[Any], Any], np.ndarray], Any]] = {
+    "jit": lambda call, x: jax.jit(call)(x),
+    "eval_shape": lambda call, x: jax.eval_shape(call, x),
+    "vmap": lambda call, x: jax.vmap(call)(x[None]),
+    "grad": lambda call, x: jax.grad(lambda x: jnp.sum(jax.tree.leaves(call(x))[0]))(x),
+}
+PLACES = [("max_pool", place) for place in TRANSFORMATIONS] + [(op, "jit") for op in OPS][1:]
 
+
+@pytest.mark.parametrize(("op", "place"), PLACES)
+def test_an_error_inside_a_transformation_reads_the_same(op: str, place: str) -> None:
+    transformed = TRANSFORMATIONS[place]
     for name, case in ALL_CASES.items():
         x = case.settings.get("x", X)
         if not (isinstance(x, np.ndarray) and x.dtype == np.float32):
             continue
         words = {key: value for key, value in case.settings.items() if key != "x"}
+        call = functools.partial(lambda words, x: pool(op, x=x, **words), words)
         try:
-            check(op, lambda x=x, w=words: inside(lambda a: pool(op, x=a, **w), x), case)
+            check_once(op, lambda call=call, x=x: transformed(call, x), case)
         except AssertionError as failure:
             raise AssertionError(f"case {name!r}") from failure
 
@@ -549,7 +563,7 @@ LOOK_ALIKES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @over_ops
 def test_a_setting_equal_to_a_right_one_is_still_refused(op: str, case: str) -> None:
     right, wrong, what = LOOK_ALIKES[case]
-    pool(op, **right)
+    jax.eval_shape(lambda x: pool(op, x=x, **right), X)
     lines = lines_of(lambda: pool(op, **wrong), TypeError)
     assert len(lines) == 3 and what in lines[0], lines
 
@@ -912,7 +926,9 @@ def refusals() -> dict[str, tuple[dict[str, Any], str]]:
         for length in (1, 2, 3, 5, 8, 16, 33, 64, 130, 257, 600, 1200):
             settings = {"window_shape": (length, 2), "strides": 1, "padding": "SAME"}
             try:
-                jax.eval_shape(lambda x, w=settings, n=name: pool("max_pool", x=x, lowering=n, **w), X)
+                jax.eval_shape(
+                    lambda x, w=settings, n=name: pool("max_pool", x=x, lowering=n, **w), X
+                )
             except NotImplementedError as error:
                 found[name] = settings, str(error)
                 break
@@ -955,7 +971,7 @@ def test_python_refuses_unknown_and_missing_names(op: str) -> None:
         OPS[op](X, (2, 2), 1, "VALID", 1)
 
 
-# --- every row of the table of inputs that the big runtimes treat differently ----------------------
+# --- inputs that the big runtimes treat differently: accepted or rejected here ---------------------
 
 LINE = np.array([1.0, 2.0, 4.0], np.float32)
 INF = float("inf")
@@ -1056,7 +1072,8 @@ RANKS: Sequence[tuple[tuple[int, ...], int]] = [
 @pytest.mark.parametrize(("shape", "count"), RANKS)
 @over_ops
 def test_every_rank_is_accepted(op: str, shape: tuple[int, ...], count: int) -> None:
-    result = pool(op, x=np.ones(shape, np.float32), window_shape=(2,) * count, strides=1)
+    words = {"window_shape": (2,) * count, "strides": 1}
+    result = jax.eval_shape(lambda x: pool(op, x=x, **words), np.ones(shape, np.float32))
     pooled = tuple(size - 1 for size in shape[-1 - count : -1])
     assert jax.tree.leaves(result)[0].shape == (*shape[: -1 - count], *pooled, shape[-1])
 

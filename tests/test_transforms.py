@@ -277,6 +277,14 @@ def test_settings_may_be_lists_arrays_and_numpy_integers(name: str) -> None:
     assert_equal(op(x, (3, two), (two, one), ((one, 0), (0, one)), dilations=(one, two)), want)
 
 
+@over_all
+def test_callers_may_forbid_the_promotion_of_ranks(name: str) -> None:
+    pool = pooling(name)
+    with jax.numpy_rank_promotion("raise"):
+        for f in (pool, jax.grad(loss(pool)), jax.vmap(pool)):
+            jax.eval_shape(f, jax.ShapeDtypeStruct((2, *SHAPE), jnp.float32))
+
+
 @contextlib.contextmanager
 def counted_compilations() -> Iterator[list[str]]:
     """A list that grows by one entry with every program that is compiled."""

@@ -58,15 +58,17 @@ def _print_task(digits: Digits, held_out: Digits) -> None:
 
 def _progress(held_out: Digits, start: float, epoch: int, loss: float, params: Params) -> None:
     """Rewrite one line on a terminal; print every tenth epoch elsewhere."""
-    on_terminal = sys.stdout.isatty()
     last = epoch == model.EPOCHS
-    if not (on_terminal or last or epoch % 10 == 0):
+    if not (sys.stdout.isatty() or last or epoch % 10 == 0):
         return
     line = (
         f"training  epoch {epoch:2d} of {model.EPOCHS}, loss {loss:.4f}, "
         f"held out {model.accuracy(params, held_out):.1%}, {time.perf_counter() - start:.1f} s"
     )
-    print(f"{line:<79}", end="\r" if on_terminal and not last else "\n", flush=True)
+    if sys.stdout.isatty():
+        print(f"\r{line:<79}", end="\n" if last else "", flush=True)
+    else:
+        print(line, flush=True)
 
 
 def _print_layers(inputs: list[jax.Array]) -> None:

@@ -7,6 +7,7 @@ from jax import Array, lax
 from .._reductions import Reduction, identity_array
 from .._window import Geometry
 from ._cut import Pick, empty, padding_of, tap_dtype
+from ._order import in_integers, is_float_extreme
 
 _NOWHERE = np.int32(-1)
 
@@ -32,7 +33,19 @@ def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
 
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
-    """Return the reduction of every window."""
+    """Return the reduction of every window.
+
+    On CPU a float extreme runs in integers: XLA:CPU hands some of these reductions to a library
+    that drops NaN (jaxlib 0.10.2 and 0.12).
+    """
+    plain = lambda x: _run(x, geometry, reduction)  # noqa: E731
+    if not is_float_extreme(reduction, x.dtype):
+        return plain(x)
+    exact = lambda x: in_integers(lambda k, order: _run(k, geometry, order), x, reduction)  # noqa: E731
+    return lax.platform_dependent(x, cpu=exact, default=plain)
+
+
+def _run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     init = identity_array(reduction, x.dtype)
     return lax.reduce_window(x, init, reduction.combine, **configuration(geometry, x.ndim))
 

@@ -9,6 +9,7 @@ from jax import Array, lax
 from .._reductions import Reduction, identity_array
 from .._window import Geometry
 from ._cut import pad
+from ._order import in_integers, is_float_extreme
 
 
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
@@ -23,6 +24,8 @@ def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | No
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
+    if is_float_extreme(reduction, x.dtype):
+        return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
     init = identity_array(reduction, x.dtype)
     shape, windowed = list(x.shape), {}
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):

@@ -4,9 +4,11 @@ Along one axis the windows that read the same taps form a segment; a segment is 
 slices, and the segments are joined by ``concatenate``. Padding is never made, so it cannot win.
 XLA fuses the slices, the tree and the join into one vectorised loop. All axes at once read every
 tap; one axis after the other reads fewer, but stores what lies between, which pays for larger
-windows and where neighbouring windows overlap along the contiguous axis.
+windows and where the contiguous axis is pooled.
 """
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -48,8 +50,7 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
 def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     """Axes to take at once, last axis first where they are taken one after the other."""
     axes = list(zip(geometry.axes, geometry.positions, strict=True))
-    overlap = any(a.stride < a.kernel and a.stride == 1 for a, position in axes if position == -1)
-    if geometry.taps <= MAX_JOINT_TAPS and not overlap:
+    if geometry.taps <= MAX_JOINT_TAPS and -1 not in geometry.positions:
         return [axes]
     return [[axis] for axis in axes[::-1]]
 
@@ -112,14 +113,16 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
     The last axis goes first: its winners are the first of each row, and the earlier axes then
     choose among rows, which is the row-major order of ties.
     """
-    sparse = valid is not None
-    pick, inner = first_pick(x, valid, tap_dtype(geometry)), 1
-    blank = identity_array(reduction, x.dtype), np.asarray(empty(tap_dtype(geometry)))
-    combine = better(reduction, sparse)
+    sparse, dtype = valid is not None, tap_dtype(geometry)
+    pick, inner = first_pick(x, valid, dtype), 1
+    blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))
     for axes in _groups(geometry):
-        leaf = lambda pieces, inner=inner: tree(  # noqa: E731
-            combine, [numbered(cells, tap * inner, sparse) for tap, cells in pieces]
-        )
-        pick = _windows([(0, pick)], axes, leaf, blank)
-        inner *= np.prod([axis.kernel for axis, _ in axes], dtype=int)
+        best = functools.partial(_best, unit=inner, reduction=reduction, sparse=sparse)
+        pick = _windows([(0, pick)], axes, best, blank)
+        inner *= math.prod(axis.kernel for axis, _ in axes)
     return mark_empty(pick, geometry)
+
+
+def _best(pieces: list[Piece], unit: int, reduction: Reduction, sparse: bool) -> Pick:
+    picks = [numbered(pick, tap * unit, sparse) for tap, pick in pieces]
+    return tree(better(reduction, sparse), picks)

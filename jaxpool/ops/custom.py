@@ -1,9 +1,10 @@
 """Pooling by any reduction.
 
-Derivatives. A selection (max, min) has the rule of :mod:`jaxpool._derivatives`. Everything else is
-``combine`` applied to slices of the array, in plain JAX, and differentiated as such. It is computed
-anew in reverse mode, so that the array is all that is kept. ``lax.reduce_window`` knows the
-derivative of sums alone; it is chosen for sums, else only if asked for by name.
+Derivatives. Selections (max, min) and sums have the rules of :mod:`jaxpool._derivatives`. Any other
+reduction of floats is ``combine`` applied to slices of the array, in plain JAX, and is
+differentiated as such: by window doubling on every platform, since JAX has no derivative of
+``lax.reduce_window`` and ``lax.reduce`` with a combine it does not know, and since the backward pass
+of the unrolled lowering would compute every window anew for each of its cells.
 
 Laws. Lowerings combine the parts of a window in an order of their own. That ``combine`` allows it
 is tried on a few numbers when a reduction first meets a dtype: enough to find a subtraction or an
@@ -25,7 +26,6 @@ from .. import _derivatives, _plan
 from .._errors import message
 from .._plan import Plan
 from .._reductions import Reduction, accumulator, identity_array
-from ..lowerings import LOWERINGS
 from . import average
 from ._common import Op, Settings, call, check_real, check_where
 
@@ -62,7 +62,8 @@ def pool(
       ``accumulator``. MEAN, LOGSUMEXP and lp take floats only.
     Derivatives: forward and reverse, to the order to which ``prepare``, ``combine`` and ``finish``
       have them, on every backend. MAX, MIN and every reduction with ``beats`` as :func:`max_pool`.
-      With ``lowering="reduce_window"`` JAX has derivatives for MAX, MIN and sums alone.
+      With ``lowering="reduce_window"`` or "reshape" only reductions with ``beats`` and those whose
+      combine is ``lax.add`` have derivatives.
     Edge cases: a window without a cell gives ``finish`` of the identity and a count of 0. NaN and
       infinities go where ``combine`` takes them.
     Raises:
@@ -101,39 +102,28 @@ def _pool(settings: Settings, x: Array, where: Any) -> Array:
 def _reduce(
     settings: Settings, reduction: Reduction, x: Array, valid: Array | None, count: Any
 ) -> Array:
-    prepared = _prepare(reduction, x)
-    plan = _plan_for(settings, reduction, prepared)
+    x = x if reduction.prepare is None else reduction.prepare(x)
+    plan = _plan_for(settings, reduction, x)
     if reduction.beats is not None:
-        combined = _derivatives.extreme(prepared, valid, plan)
+        combined = _derivatives.extreme(x, valid, plan)
     else:
-        combined = _combined(reduction, x, valid, plan)
+        run = _derivatives.window_sum if reduction.combine is lax.add else _run
+        combined = run(_plan.fill(plan, x, valid), plan)
     if reduction.finish is None:
         return combined
     number = combined.dtype if jnp.issubdtype(combined.dtype, jnp.floating) else jnp.int32
     return reduction.finish(combined, jnp.asarray(count, number))
 
 
-def _prepare(reduction: Reduction, x: Array) -> Array:
-    return x if reduction.prepare is None else reduction.prepare(x)
-
-
-def _combined(reduction: Reduction, x: Array, valid: Array | None, plan: Plan) -> Array:
-    def combine(x: Array, valid: Array | None) -> Array:
-        return _plan.run(plan, _plan.fill(plan, _prepare(reduction, x), valid))
-
-    if reduction.combine is lax.add and reduction.prepare is None:
-        return combine(x, valid)  # linear: nothing is kept
-    return jax.checkpoint(combine, policy=jax.checkpoint_policies.nothing_saveable)(x, valid)
+def _run(x: Array, plan: Plan) -> Array:
+    return _plan.run(plan, x)
 
 
 def _plan_for(settings: Settings, reduction: Reduction, x: Array) -> Plan:
-    """The plan; unless a lowering is named, one that can be differentiated on every platform."""
-    known = reduction.combine is lax.add or reduction.beats is not None
-    if settings.lowering == "auto" and not known:
-        geometry = settings.geometry(x.shape)
-        plain = (name for name in LOWERINGS if name != "reduce_window")
-        accepting = (n for n in plain if not LOWERINGS[n].why_not(geometry, reduction, x.dtype))
-        settings = replace(settings, lowering=next(accepting))
+    """The plan; unless a lowering is named, one that can be differentiated where that is defined."""
+    has_rule = reduction.beats is not None or reduction.combine is lax.add
+    if settings.lowering == "auto" and not has_rule and jnp.issubdtype(x.dtype, jnp.inexact):
+        settings = replace(settings, lowering="doubling")
     return settings.plan(x.shape, x.dtype, reduction)
 
 
@@ -184,7 +174,7 @@ def _settle(op: str, reduction: Any) -> tuple[Reduction]:
 class Trial(NamedTuple):
     """Two sides of a law, as text and as numbers, and the operands they were made of."""
 
-    law: str
+    fault: str
     left: str
     right: str
     sides: Any
@@ -195,7 +185,8 @@ class Trial(NamedTuple):
 def _check_laws(op: str, reduction: Reduction, wide: np.dtype) -> None:
     """Raise unless the laws hold for a few numbers of the accumulator's dtype."""
     with jax.ensure_compile_time_eval():
-        cells = _prepare(reduction, jnp.asarray(_numbers(wide)))
+        cells = jnp.asarray(_numbers(wide))
+        cells = cells if reduction.prepare is None else reduction.prepare(cells)
         _check_signature(op, reduction, cells)
         trials = list(_trials(reduction, cells))
     for trial in trials:
@@ -225,9 +216,9 @@ def _trials(reduction: Reduction, cells: Array) -> Iterator[Trial]:
 
     def sides(a: Array, b: Array, c: Array, e: Array) -> list[tuple[Array, Array]]:
         return [
-            (combine(a, e), a),
             (combine(a, b), combine(b, a)),
             (combine(combine(a, b), c), combine(a, combine(b, c))),
+            (combine(a, e), a),
             (combine(a, a), a),
         ]
 
@@ -235,14 +226,14 @@ def _trials(reduction: Reduction, cells: Array) -> Iterator[Trial]:
     a, b, c = (jnp.broadcast_to(cells.reshape((-1,) + (1,) * rest), shape) for rest in (2, 1, 0))
     results = jax.jit(sides)(a, b, c, jnp.broadcast_to(identity, shape))
     laws = [
-        ("ignoring its identity", "combine(a, identity)", "a", (a,)),
-        ("commutative", "combine(a, b)", "combine(b, a)", (a, b)),
-        ("associative", "combine(combine(a, b), c)", "combine(a, combine(b, c))", (a, b, c)),
-        ("idempotent", "combine(a, a)", "a", (a,)),
+        ("is not commutative", "combine(a, b)", "combine(b, a)", (a, b)),
+        ("is not associative", "combine(combine(a, b), c)", "combine(a, combine(b, c))", (a, b, c)),
+        ("does not ignore its identity", "combine(a, identity)", "a", (a,)),
+        ("is not idempotent", "combine(a, a)", "a", (a,)),
     ]
-    for (law, left, right, operands), pair in zip(laws, results, strict=True):
-        if law != "idempotent" or reduction.idempotent:
-            yield Trial(law, left, right, pair, operands)
+    stated = laws if reduction.idempotent else laws[:-1]
+    for (fault, left, right, operands), pair in zip(stated, results, strict=False):
+        yield Trial(fault, left, right, pair, operands)
 
 
 def _close(left: np.ndarray, right: np.ndarray, operands: list[np.ndarray]) -> np.ndarray:
@@ -267,7 +258,7 @@ def _counterexample(
     where = ", ".join(f"{letter} = {number}" for letter, number in numbers.items())
     return message(
         op,
-        f"the combine of reduction {reduction.name!r} is not {trial.law}.",
+        f"the combine of reduction {reduction.name!r} {trial.fault}.",
         f"In {wide.name}, with {where}: {trial.left} = {values[0]}, {trial.right} = {values[1]}.",
         "Windows are cut into parts and combined in any order, padding is the identity: "
         "give a combine and an identity for which both are equal.",

@@ -10,14 +10,13 @@ a linear map of ``y`` that depends on the indices alone: the reverse rule gives 
 cotangent of ``c[s]`` if it is the writer there, else 0.
 
 Flat indices. ``w`` is a maximum of source numbers, scattered to the cells they name: integers, and
-a maximum, so the order in which a device runs through them does not matter. Values are then
-gathered by ``w``. The tangent is the scatter of the writers' tangents, no two to one cell, and its
-transpose, which is the reverse rule, is a gather.
+a maximum, so the order in which a device runs through them does not matter. Both the map and its
+transpose are then gathers: of values by ``w``, and of cotangents by ``c`` where ``w[c[s]] == s``.
 
-Taps. The map is the transpose of :func:`jaxpool._gather.read`, without any scatter, of the values
-of the writers. Of the windows that name one cell the last reads it by the smallest tap; whether a
-later window names the cell of window ``o`` by tap ``t`` is a comparison of taps:
-window ``o + d`` names it by tap ``t - d * stride / dilation``.
+Taps. Values go to the winners as cotangents do in the backward pass of max pooling, without any
+scatter; the transpose is the read of that rule. A window stays out of it if a later window names
+its cell: window ``o + d`` names the cell of tap ``t`` of window ``o`` by tap
+``t - d * stride / dilation``, so a comparison of taps finds it.
 """
 
 import functools
@@ -35,6 +34,8 @@ from jax.typing import ArrayLike
 
 from .. import _data_format, _gather, _indices
 from .._errors import message
+from .._linear import with_transpose
+from .._send import to_winners, to_winners_at_once
 from .._window import Axis, Geometry, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
 from ._common import Op, Settings, call, check_real
@@ -289,7 +290,7 @@ def _inside(indices: Array, limit: int) -> Array:
     return (indices >= 0) & (indices < np.asarray(limit, indices.dtype))
 
 
-# --- flat indices: a maximum of source numbers, and a gather -------------------------------------
+# --- flat indices: a maximum of source numbers, and gathers --------------------------------------
 
 
 def _by_cells(y: Array, cells: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
@@ -304,8 +305,7 @@ def _by_cells(y: Array, cells: Array, shape: tuple[int, ...], axes: tuple[int, .
     blocks = (math.prod(y.shape[:first]), -1, math.prod(y.shape[end:]))
     size = math.prod(shape[first:end])
     _check_size(max(size, math.prod(y.shape[first:end])))
-    rule = _write if jnp.issubdtype(y.dtype, jnp.inexact) else _write.fun
-    return rule(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
+    return _write(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
 
 
 def _check_size(cells: int) -> None:
@@ -320,58 +320,86 @@ def _check_size(cells: int) -> None:
         )
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _write(y: Array, cells: Array, size: int) -> Array:
     """``out[b, cells[b, s, c], c] = y[b, s, c]``, the last write wins; -1 is no cell."""
-    return _over_planes(_last_write, size, y, cells)[0]
+    writer = _writer(cells, size)
+    source = lax.broadcasted_iota(jnp.int32, cells.shape, 1)
+    cells = jnp.where(_take(writer, cells, -1) == source, cells, -1)
+    there, back = (functools.partial(_take, index=index, none=0) for index in (writer, cells))
+    return _linear(there, back, y, writer.shape)
 
 
-@_write.defjvp
-def _write_jvp(size: int, primals, tangents):
-    y, cells = primals
-    out, writes = _over_planes(_last_write, size, y, cells)
-    return out, _over_planes(_put, size, tangents[0], jnp.where(writes, cells, -1))
+def _linear(
+    there: Callable[[Array], Array],
+    back: Callable[[Array], Array],
+    y: Array,
+    out_shape: tuple[int, ...],
+) -> Array:
+    """Return ``there(y)``, whose transpose is ``back``."""
+    if not jnp.issubdtype(y.dtype, jnp.inexact):
+        return there(y)
+    return with_transpose(there, back, y, out_shape)
 
 
-def _over_planes(f: Callable[..., Any], size: int, values: Array, cells: Array) -> Any:
-    """Run ``f(values, cells, size)``, for one plane, over the planes ``[b, :, c]``.
+def _writer(cells: Array, size: int) -> Array:
+    """For each cell ``[b, i, c]``, the last source ``s`` of the plane that names it, or -1."""
 
-    On CPU as one plane of all cells, which is quicker there; elsewhere as a batch, which keeps
-    planes on the device that holds them.
+    def plane(source: Array, cells: Array, size: int) -> Array:
+        cells = jnp.where(cells < 0, size, cells)
+        return jnp.full(size, -1, jnp.int32).at[cells].max(source, mode="drop")
+
+    before, _, after = cells.shape
+    shape = (before, size, after)
+    source = lax.broadcasted_iota(jnp.int32, cells.shape, 1)
+    return _planes(
+        lambda s, c: plane(s.ravel(), _flat(c, size), math.prod(shape)).reshape(shape),
+        functools.partial(plane, size=size),
+        source,
+        cells,
+        math.prod(shape),
+    )
+
+
+def _take(values: Array, index: Array, none: int) -> Array:
+    """``values[b, index[b, i, c], c]``, and ``none`` where the index is -1."""
+
+    def plane(values: Array, index: Array) -> Array:
+        taken = values.at[jnp.maximum(index, 0)].get(mode="clip")
+        return jnp.where(index < 0, np.asarray(none, values.dtype), taken)
+
+    return _planes(
+        lambda v, i: plane(v.ravel(), _flat(i, v.shape[1])).reshape(i.shape),
+        plane,
+        values,
+        index,
+        values.size,
+    )
+
+
+def _flat(index: Array, size: int) -> Array:
+    """``index`` into planes of ``size`` cells as an index into all of them at once; -1 stays."""
+    b, c = (lax.broadcasted_iota(jnp.int32, index.shape, axis) for axis in (0, 2))
+    return jnp.where(index < 0, -1, (b * size + index) * index.shape[2] + c).ravel()
+
+
+def _planes(
+    at_once: Callable[..., Array],
+    plane: Callable[..., Array],
+    values: Array,
+    index: Array,
+    total: int,
+) -> Array:
+    """Run over the planes ``[b, :, c]``: on CPU all at once, which is quicker there.
+
+    Elsewhere as a batch, which keeps a plane on the device that holds it.
     """
-    before, _, after = values.shape
-    total = before * size * after
-    batch = jax.vmap(jax.vmap(lambda v, c: f(v, c, size), 1, 1))
-
-    def flat(values: Array, cells: Array) -> Any:
-        b = lax.broadcasted_iota(jnp.int32, cells.shape, 0)
-        c = lax.broadcasted_iota(jnp.int32, cells.shape, 2)
-        number = jnp.where(cells < 0, -1, (b * size + cells) * after + c)
-        done = f(values.ravel(), number.ravel(), total)
-        return jax.tree.map(lambda a: a.reshape(before, -1, after), done)
-
-    if max(total, values.size) > _INT32_MAX:
-        return batch(values, cells)
-    return lax.platform_dependent(values, cells, cpu=flat, default=batch)
+    batch = jax.vmap(jax.vmap(plane, 1, 1))
+    if max(total, index.size) > _INT32_MAX:
+        return batch(values, index)
+    return lax.platform_dependent(values, index, cpu=at_once, default=batch)
 
 
-def _last_write(y: Array, cells: Array, size: int) -> tuple[Array, Array]:
-    """Return the result for one plane, and whether each source is the last to write its cell."""
-    cells = jnp.where(cells < 0, size, cells)
-    number = lax.iota(jnp.int32, y.size)
-    last = jnp.full(size, -1, jnp.int32).at[cells].max(number, mode="drop")
-    values = y.at[jnp.maximum(last, 0)].get(mode="promise_in_bounds")
-    out = jnp.where(last < 0, jnp.zeros((), y.dtype), values)
-    return out, last.at[cells].get(mode="fill", fill_value=-1) == number
-
-
-def _put(t: Array, cells: Array, size: int) -> Array:
-    """Linear in ``t``; no two sources name one cell."""
-    cells = jnp.where(cells < 0, size, cells)
-    return jnp.zeros(size, t.dtype).at[cells].add(t, mode="drop")
-
-
-# --- taps: the transpose of a read --------------------------------------------------------------
+# --- taps: as in the backward pass of max pooling ------------------------------------------------
 
 
 def _by_taps(y: Array, taps: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
@@ -379,25 +407,26 @@ def _by_taps(y: Array, taps: Array, shape: tuple[int, ...], geometry: Geometry) 
     apart = all(axis.stride >= axis.span for axis in geometry.axes)
     if not apart and geometry.taps > _gather.MOST_DIRECT_TAPS:
         return _by_cells(y, _cells(taps, geometry), shape, tuple(sorted(geometry.positions)))
-    taps = taps.astype(tap_dtype(geometry))
+    taps = _without_beaten(taps.astype(tap_dtype(geometry)), geometry)
+    # One axis after the other adds what meets on the way, which only windows that are apart allow.
+    send = to_winners if apart else to_winners_at_once
     wide = y.astype(jnp.uint8) if y.dtype == jnp.bool_ else y
-    spread = jax.checkpoint(
-        functools.partial(_spread, geometry=geometry, shape=shape),
-        policy=jax.checkpoint_policies.nothing_saveable,
-    )
-    return spread(wide, taps).astype(y.dtype)
+    return _linear(
+        functools.partial(send, taps=taps, geometry=geometry),
+        functools.partial(_gather.read, taps=taps, geometry=geometry),
+        wide,
+        shape,
+    ).astype(y.dtype)
 
 
-def _spread(y: Array, taps: Array, geometry: Geometry, shape: tuple[int, ...]) -> Array:
-    """The transpose of ``_gather.read``, with the values of the last writers alone."""
-    read = functools.partial(_gather.read, taps=taps, geometry=geometry)
+def _without_beaten(taps: Array, geometry: Geometry) -> Array:
+    """The taps, none for a window whose cell a later window names."""
     shifts = list(_shifts(geometry))
-    if shifts:
-        beaten = _beaten(taps, geometry, shifts)
-        none = jnp.zeros((), y.dtype)
-        # A branch is what keeps XLA from comparing anew for every tap that is then summed.
-        y = lax.cond(beaten.any(), lambda y: jnp.where(beaten, none, y), lambda y: y, y)
-    return jax.linear_transpose(read, jax.ShapeDtypeStruct(shape, y.dtype))(y)[0]
+    if not shifts:
+        return taps
+    beaten = _beaten(taps, geometry, shifts)
+    # A branch keeps XLA from comparing the windows anew wherever a tap is read.
+    return lax.cond(beaten.any(), lambda: jnp.where(beaten, empty(taps.dtype), taps), lambda: taps)
 
 
 Shift = tuple[tuple[int, int], ...]

@@ -1,0 +1,256 @@
+"""Windows of any start and length along an axis, known before tracing.
+
+A :class:`Runs` is a row of windows over one axis, ``[start, start + length)`` each. A long one is
+taken in levels: its windows are cut into pieces of equal length, and the pieces are runs again. So
+the program grows with the root of the window. At a level, tap ``k`` of all windows is one read at
+positions known to the compiler, which it fuses with the others into one loop.
+
+:func:`total` sums the cells of each window, :func:`winners` finds the first of its largest cells,
+:func:`read` reads the winners, linearly. No transpose has a scatter: a cell is held by a row of
+neighbouring windows, which is again a :class:`Runs`.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._linear import with_transpose
+from .._reductions import MAX, accumulator, identity_array
+from ..lowerings._cut import Pick, tree
+
+LONGEST_UNROLLED = 32
+NOWHERE = 2**30
+"""A tap that no window has: the mark of a window without a cell."""
+
+
+class Runs(NamedTuple):
+    """Windows along one axis.
+
+    Attributes:
+      size: length of the axis.
+      starts: first cell of each window.
+      lengths: cells of each window, >= 1.
+    """
+
+    size: int
+    starts: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def longest(self) -> int:
+        """Cells of the longest window."""
+        return max(self.lengths)
+
+    def holders(self) -> "Runs":
+        """For each cell, the windows that hold it; starts and ends must not decrease."""
+        starts, ends = np.array(self.starts), np.add(self.starts, self.lengths)
+        cells = np.arange(self.size)
+        first = np.searchsorted(ends, cells, side="right")
+        last = np.searchsorted(starts, cells, side="right")
+        return Runs(len(starts), _ints(first), _ints(last - first))
+
+    def pieces(self, length: int) -> tuple["Runs", "Runs"]:
+        """The windows cut into pieces of at most ``length`` cells, and the pieces of each."""
+        counts = [-(-n // length) for n in self.lengths]
+        cuts = [
+            (start + j * length, min(length, n - j * length))
+            for start, n, count in zip(self.starts, self.lengths, counts, strict=True)
+            for j in range(count)
+        ]
+        starts, lengths = zip(*cuts, strict=True)
+        firsts = np.cumsum([0, *counts[:-1]])
+        return Runs(self.size, starts, lengths), Runs(len(cuts), _ints(firsts), tuple(counts))
+
+
+def _ints(numbers: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(n) for n in numbers)
+
+
+def _length_of_pieces(runs: Runs) -> int:
+    """Cells of the pieces of windows too long to be unrolled: near the root of the longest."""
+    return min(math.isqrt(runs.longest - 1) + 1, LONGEST_UNROLLED)
+
+
+def _tap(x: Array, position: int, runs: Runs, tap: int) -> Array:
+    """Cell ``tap`` of every window; a shorter window repeats its last cell."""
+    last = np.array(runs.lengths) - 1
+    where = np.array(runs.starts) + np.minimum(tap, last)
+    steps = np.unique(np.diff(where))
+    if len(steps) == 1 and steps[0] > 0:
+        stop = int(where[-1]) + 1
+        return lax.slice_in_dim(x, int(where[0]), stop, int(steps[0]), position)
+    return jnp.take(x, where.astype(np.int32), axis=position, mode="clip", indices_are_sorted=True)
+
+
+def column(values: Any, position: int, rank: int) -> np.ndarray:
+    """One value per entry of an axis, in the shape of an array of ``rank`` axes."""
+    shape = [1] * rank
+    shape[position] = -1
+    column = np.reshape(values, shape)
+    return column if column.dtype == np.bool_ else column.astype(np.int32)
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+def total(x: Array, position: int, runs: Runs) -> Array:
+    """Return the sum of every window; the transpose is a sum over the holders of a cell."""
+    there = functools.partial(_fold, position=position, runs=runs, combine=lax.add, identity=0)
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return there(x)
+    shape = list(x.shape)
+    shape[position] = len(runs.starts)
+    return with_transpose(there, functools.partial(there, runs=runs.holders()), x, tuple(shape))
+
+
+def _fold(
+    x: Array, position: int, runs: Runs, combine: Callable[[Array, Array], Array], identity: Any
+) -> Array:
+    """Combine the cells of every window."""
+    again = functools.partial(_fold, position=position, combine=combine, identity=identity)
+    if runs.longest > LONGEST_UNROLLED:
+        pieces, groups = runs.pieces(_length_of_pieces(runs))
+        return again(again(x, runs=pieces), runs=groups)
+    cells = []
+    for tap in range(runs.longest):
+        there = column(np.array(runs.lengths) > tap, position, x.ndim)
+        cell = _tap(x, position, runs, tap)
+        cells.append(cell if there.all() else jnp.where(there, cell, np.asarray(identity, x.dtype)))
+    return tree(combine, cells)
+
+
+# --- winners -------------------------------------------------------------------------------------
+
+
+def largest(x: Array, position: int, runs: Runs) -> Array:
+    """Return the largest cell of every window."""
+    identity = identity_array(MAX, x.dtype)
+    return _fold(x, position, runs, lax.max, identity)
+
+
+def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Sequence[Runs]) -> Pick:
+    """Return the largest value of every window and its tap, row-major in the longest window.
+
+    The largest value comes first, one axis after the other. The tap is then the smallest of those
+    that lead to a cell as large: the first in row-major order.
+
+    Args:
+      x: the array, with the identity of max where it is not ``valid``.
+      valid: mask of the cells, or None.
+      positions: the array axes, negative.
+      runs: windows along each of them.
+    """
+    taps = jnp.zeros(x.shape, jnp.int32)
+    if valid is not None:
+        taps = jnp.where(valid, taps, NOWHERE)
+    unit = 1
+    for position, run in zip(positions[::-1], runs[::-1], strict=True):
+        x, taps = _winners(x, taps, position, run, unit)
+        unit *= run.longest
+    return x, jnp.minimum(taps, NOWHERE)
+
+
+def _winners(x: Array, taps: Array, position: int, runs: Runs, unit: int) -> Pick:
+    if runs.longest > LONGEST_UNROLLED:
+        length = _length_of_pieces(runs)
+        pieces, groups = runs.pieces(length)
+        x, taps = _winners(x, taps, position, pieces, unit)
+        return _winners(x, taps, position, groups, unit * length)
+    cells = [_tap(x, position, runs, tap) for tap in range(runs.longest)]
+    best = tree(lax.max, cells)
+    offers = []
+    for tap, cell in enumerate(cells):
+        reached = _tap(taps, position, runs, tap) + tap * unit
+        offers.append(jnp.where((cell == best) | (cell != cell), reached, NOWHERE))
+    return best, tree(lax.min, offers)
+
+
+def places(taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
+    """Return where each window's winner lies on each of the axes."""
+    found: list[Array] = []
+    for position, run in zip(positions[::-1], runs[::-1], strict=True):
+        found.append(column(run.starts, position, taps.ndim) + taps % run.longest)
+        taps = taps // run.longest
+    return found[::-1]
+
+
+def read(t: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+    """Return the entry of ``t`` at the winner of every window, 0 where there is none."""
+    narrow = _narrowed(taps, runs)
+    result = with_transpose(
+        lambda t: _read(t, _widened(narrow), positions, runs),
+        lambda g: _send(g, _widened(narrow), positions, runs),
+        t.astype(accumulator(t.dtype)),
+        taps.shape,
+    )
+    return result.astype(t.dtype)
+
+
+def _narrowed(taps: Array, runs: Sequence[Runs]) -> Array:
+    """Taps as reverse mode keeps them: a byte each if they fit, 255 for none."""
+    if math.prod(run.longest for run in runs) > 255:
+        return taps
+    return jnp.minimum(taps, 255).astype(jnp.uint8)
+
+
+def _widened(taps: Array) -> Array:
+    if taps.dtype != jnp.uint8:
+        return taps
+    return jnp.where(taps == 255, NOWHERE, taps.astype(jnp.int32))
+
+
+def _read(t: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+    on_axis = dict(zip(positions, places(taps, positions, runs), strict=True))
+    for axis in range(-t.ndim, 0):
+        if axis not in on_axis:
+            on_axis[axis] = jnp.asarray(column(range(t.shape[axis]), axis, t.ndim))
+    index = tuple(jnp.broadcast_to(on_axis[axis], taps.shape) for axis in range(-t.ndim, 0))
+    return jnp.where(taps < NOWHERE, t.at[index].get(mode="clip"), np.zeros((), t.dtype))
+
+
+def _send(g: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+    """Send each entry to the winner of its window, one axis after the other.
+
+    Windows that chose a cell of the same row chose the same cell, the first of its largest. So what
+    arrives in a row may be added there and shares the rest of its tap.
+    """
+    unit = math.prod(run.longest for run in runs)
+    for position, run in zip(positions, runs, strict=True):
+        unit //= run.longest
+        g, taps = _send_along(g, taps, position, run, unit)
+    return g
+
+
+def _send_along(g: Array, taps: Array, position: int, runs: Runs, unit: int) -> Pick:
+    holders = runs.holders()
+    cells = np.arange(runs.size)
+    if holders.longest <= LONGEST_UNROLLED:
+        return _receive(g, taps, position, runs, holders, cells, unit)
+    pieces, groups = holders.pieces(_length_of_pieces(holders))
+    cells = np.repeat(cells, groups.lengths)
+    g, taps = _receive(g, taps, position, runs, pieces, cells, unit)
+    return (
+        _fold(g, position, groups, lax.add, 0),
+        _fold(taps, position, groups, lax.min, NOWHERE),
+    )
+
+
+def _receive(
+    g: Array, taps: Array, position: int, runs: Runs, holders: Runs, cells: np.ndarray, unit: int
+) -> Pick:
+    """For each row of windows, what they send to one cell that they all hold."""
+    starts, firsts, counts = (np.array(n) for n in (runs.starts, holders.starts, holders.lengths))
+    entries, rests = [], []
+    for nth in range(holders.longest):
+        own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
+        wanted = column(np.where(nth < counts, own_taps, -1), position, g.ndim)
+        sent, tap = (_tap(a, position, holders, nth) for a in (g, taps))
+        hit = tap // unit == wanted
+        entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
+        rests.append(jnp.where(hit, tap % unit, NOWHERE))
+    return tree(lax.add, entries), tree(lax.min, rests)

@@ -1,0 +1,418 @@
+"""Adaptive pooling: the number of windows is given, and the windows share the axis out.
+
+Window ``i`` of ``O`` over an axis of ``L`` cells is ``[i * L // O, ceil((i + 1) * L / O))``, in
+exact integers. Where all windows of an axis have one length and one stride (``O`` divides ``L``,
+but also 3 of 7) they are ordinary windows, and the axis takes their way. The windows of the others
+have at most two lengths and come from :mod:`._runs`.
+
+Source: PyTorch, ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from .. import _data_format, _derivatives, _exact, _indices
+from .._errors import message
+from .._plan import Plan, plan_for
+from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
+from .._window import Axis, Geometry, cdiv, integer, is_sequence
+from . import _runs
+from ._common import Op, check_real, check_where
+from ._runs import Runs
+from ._static import call
+from .average import _check_averageable, _divide, _masked
+
+
+def adaptive_avg_pool(
+    x: ArrayLike,
+    output_size: Any,
+    *,
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average over as many windows as asked for.
+
+    Window ``i`` of ``O`` over an axis of ``L`` cells averages
+    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, in exact integers. Windows overlap by a cell
+    where ``O`` does not divide ``L``; with ``O > L`` cells are repeated.
+
+    Args:
+      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      output_size: windows per pooled axis, >= 0; its length is the number of pooled axes. None
+        leaves an axis as it is. With a ``data_format`` in letters an int stands for all of them.
+      data_format: as in :func:`max_pool`.
+      where: boolean mask that broadcasts to ``x``; cells where it is False are neither added nor
+        counted.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
+      Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,
+      the sum does not wrap; they are rounded half to even.
+    Derivatives: linear; forward and reverse, any order, without any scatter. Integers have none.
+    Edge cases: a window in which nothing counts gives 0. NaN and infinities propagate within their
+      windows. An output size of 0 gives an empty result.
+    Raises:
+      TypeError: ``output_size`` holds something else than integers and None, or ``x`` is complex or
+        bool. ValueError: it is negative, has the wrong length, or a pooled axis is empty.
+    References: PyTorch ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
+    Example:
+      >>> x = jnp.arange(1.0, 8.0)
+      >>> jaxpool.adaptive_avg_pool(x, 3, data_format="W")
+      Array([2., 4., 6.], dtype=float32)
+      >>> jaxpool.adaptive_avg_pool(jnp.zeros((8, 224, 200, 3)), (7, None)).shape
+      (8, 7, 200, 3)
+    """
+    return call(_ADAPTIVE_AVG_POOL, x, where, output_size, data_format)
+
+
+def adaptive_max_pool(
+    x: ArrayLike,
+    output_size: Any,
+    *,
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over as many windows as asked for.
+
+    Window ``i`` of ``O`` over an axis of ``L`` cells takes the maximum of
+    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, in exact integers.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      output_size, data_format: as in :func:`adaptive_avg_pool`.
+      where: boolean mask that broadcasts to ``x``; False takes the cell away.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
+    Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
+      order of the window; second derivatives are zero. Reverse mode has no scatter, so it is
+      deterministic on every backend.
+    Edge cases: NaN in a window gives NaN. A window without a cell (only ``where`` makes one) gives
+      the lowest value of the dtype and no gradient. An output size of 0 gives an empty result.
+    Raises:
+      TypeError, ValueError: as :func:`adaptive_avg_pool`, but bool is allowed.
+    References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
+    Example:
+      >>> jaxpool.adaptive_max_pool(jnp.array([3, 1, 2, 5, 4]), 3, data_format="W")
+      Array([3, 5, 5], dtype=int32)
+    """
+    return call(_ADAPTIVE_MAX_POOL, x, where, output_size, data_format)
+
+
+def adaptive_max_pool_with_argmax(
+    x: ArrayLike,
+    output_size: Any,
+    *,
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+    index_space: str | int = "spatial",
+    index_dtype: Any = None,
+) -> tuple[Array, Array]:
+    """Maximum over as many windows as asked for, and where it was found.
+
+    ``y`` as :func:`adaptive_max_pool`; ``indices`` say which cell of
+    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]`` is its first maximum, row-major.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      output_size, data_format, where: as in :func:`adaptive_max_pool`.
+      index_space: "spatial", flat over the pooled axes of ``x`` (PyTorch, OpenVINO), or an int axis
+        ``a``, flat over all axes of ``x`` from ``a`` on. There are no "window" indices, since the
+        windows have no common shape.
+      index_dtype: an integer dtype; default int32.
+    Returns:
+      (values, indices), both of the shape of :func:`adaptive_max_pool`'s result. As there, an axis
+      whose size is None is not pooled: "spatial" does count it, in the place it has in ``x``.
+    Derivatives: values as :func:`adaptive_max_pool`; indices carry no tangent (float0).
+    Edge cases: the index of NaN is that of the first NaN in the window. A window without a cell has
+      index -1.
+    Raises:
+      TypeError, ValueError: as :func:`adaptive_max_pool`; ValueError also if an index would not fit
+        ``index_dtype``.
+    References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
+    Example:
+      >>> x = jnp.array([3.0, 1.0, 2.0, 5.0, 4.0])
+      >>> jaxpool.adaptive_max_pool_with_argmax(x, 3, data_format="W")[1]
+      Array([0, 3, 3], dtype=int32)
+    """
+    return call(
+        _ADAPTIVE_MAX_POOL_WITH_ARGMAX, x, where, output_size, data_format, index_space, index_dtype
+    )
+
+
+# --- from what the caller wrote to windows -------------------------------------------------------
+
+
+class Settings(NamedTuple):
+    """The settled settings of one call.
+
+    Attributes:
+      op: name of the public function, for messages.
+      sizes: windows per pooled axis; None keeps an axis.
+      data_format: a layout word or letters.
+      index: index space and dtype, of the op that returns indices.
+    """
+
+    op: str
+    sizes: tuple[int | None, ...]
+    data_format: str
+    index: tuple[Any, ...] = ()
+
+
+def _settle(op: str, output_size: Any, data_format: Any, *index: Any) -> Settings:
+    data_format = _data_format.check(op, data_format)
+    explicit = _data_format.is_explicit(data_format)
+    count = _data_format.spatial_count(data_format)
+    if not is_sequence(output_size):
+        if not explicit:
+            raise TypeError(_says_not_how_many(op, output_size, data_format))
+        output_size = (output_size,) * count
+    if not len(output_size) or (explicit and len(output_size) != count):
+        raise ValueError(_wrong_length(op, output_size, data_format))
+    sizes = tuple(None if n is None else integer(op, "output_size", n, 0) for n in output_size)
+    return Settings(op, sizes, data_format, _settle_index(op, *index) if index else ())
+
+
+def _says_not_how_many(op: str, output_size: Any, data_format: str) -> str:
+    return message(
+        op,
+        f"`output_size` = {output_size!r} does not say how many axes are pooled.",
+        f"With data_format {data_format!r} it has one entry per pooled axis.",
+        'Give a tuple such as (7, 7), or a layout in letters such as "NHWC".',
+    )
+
+
+def _wrong_length(op: str, output_size: Any, data_format: str) -> str:
+    entries = "1 entry" if len(output_size) == 1 else f"{len(output_size)} entries"
+    return message(
+        op,
+        f"`output_size` = {output_size!r} has {entries}.",
+        f"It has one per pooled axis; data_format is {data_format!r}.",
+        "Give one entry for each pooled axis, None for one to keep as it is.",
+    )
+
+
+def _settle_index(op: str, index_space: Any, index_dtype: Any) -> tuple[Any, ...]:
+    if index_space == "window":
+        raise ValueError(
+            message(
+                op,
+                '`index_space` = "window" has no meaning here.',
+                "The number of a tap needs windows of one shape; adaptive windows have several.",
+                'Give "spatial", or the first axis that the flat index counts.',
+            )
+        )
+    return _indices.check_space(op, index_space), _indices.check_dtype(op, index_dtype)
+
+
+class Partition(NamedTuple):
+    """The windows of an array.
+
+    Attributes:
+      positions: the array axes that are pooled, negative.
+      runs: windows along each of them.
+      even: those axes whose windows have one length and one stride, as ordinary geometry.
+    """
+
+    positions: tuple[int, ...]
+    runs: tuple[Runs, ...]
+    even: Geometry
+
+    @property
+    def uneven(self) -> list[tuple[int, Runs]]:
+        """The other axes and their windows."""
+        pairs = zip(self.positions, self.runs, strict=True)
+        return [pair for pair in pairs if pair[0] not in self.even.positions]
+
+    def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return ``shape`` with the pooled axes at their output lengths."""
+        out = list(shape)
+        for position, runs in zip(self.positions, self.runs, strict=True):
+            out[position] = len(runs.starts)
+        return tuple(out)
+
+
+def share_out(size: int, windows: int) -> Runs:
+    """Return the windows of an axis."""
+    starts = tuple(i * size // windows for i in range(windows))
+    ends = (cdiv((i + 1) * size, windows) for i in range(windows))
+    return Runs(size, starts, tuple(e - s for s, e in zip(starts, ends, strict=True)))
+
+
+def _even(runs: Runs) -> Axis | None:
+    """The axis with these windows as ordinary ones, if they are."""
+    steps = {b - a for a, b in zip(runs.starts, runs.starts[1:], strict=False)}
+    if len(set(runs.lengths)) != 1 or len(steps) > 1 or steps == {0}:
+        return None
+    kernel = runs.lengths[0]
+    stride = steps.pop() if steps else kernel
+    return Axis(runs.size, kernel, stride, 1, 0, 0, 0, len(runs.starts))
+
+
+def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
+    count = len(settings.sizes)
+    positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
+    runs, even = [], {}
+    for index, (position, windows) in enumerate(zip(positions, settings.sizes, strict=True)):
+        if shape[position] < 1:
+            raise ValueError(_is_empty(settings.op, index))
+        run = share_out(shape[position], shape[position] if windows is None else windows)
+        runs.append(run)
+        axis = _even(run)
+        if axis is not None:
+            even[position] = axis
+    return Partition(positions, tuple(runs), Geometry(tuple(even.values()), tuple(even)))
+
+
+def _is_empty(op: str, index: int) -> str:
+    return message(
+        op,
+        f"pooled axis {index} has size 0.",
+        "A window needs at least one cell on every pooled axis; only batch and channel axes may be "
+        "empty.",
+        "Check the shape and `data_format`.",
+    )
+
+
+def _plan(op: str, partition: Partition, dtype: Any, reduction: Reduction) -> Plan:
+    return plan_for(op, partition.even, reduction, np.dtype(dtype))
+
+
+# --- averages ------------------------------------------------------------------------------------
+
+
+def _average(settings: Settings, x: Array, where: Any) -> Array:
+    _check_averageable(settings.op, x)
+    valid = check_where(settings.op, where, x.shape)
+    partition = _partition(settings, x.shape)
+    if 0 in settings.sizes:
+        return jnp.zeros(partition.out_shape(x.shape), x.dtype)
+    window_sum = functools.partial(_sum, settings.op, partition)
+    x = _masked(x, valid)
+    if valid is None:
+        divisor = _cells(partition, x.ndim)
+    else:
+        divisor = window_sum(valid.astype(jnp.int32))
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        largest = math.prod(run.longest for run in partition.runs)
+        return _exact.average(x, window_sum, divisor, largest)
+    return _divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
+
+
+def _sum(op: str, partition: Partition, x: Array) -> Array:
+    if partition.even.axes:
+        x = _derivatives.window_sum(x, _plan(op, partition, x.dtype, SUM))
+    for position, runs in partition.uneven:
+        x = _runs.total(x, position, runs)
+    return x
+
+
+def _cells(partition: Partition, rank: int) -> Any:
+    """Cells of each window: an int, or an array that broadcasts to the result."""
+    lengths = np.ones((1,) * rank, np.int32)
+    for position, runs in zip(partition.positions, partition.runs, strict=True):
+        lengths = lengths * _runs.column(runs.lengths, position, rank)
+    return int(lengths.flat[0]) if lengths.min() == lengths.max() else jnp.asarray(lengths)
+
+
+# --- maxima --------------------------------------------------------------------------------------
+
+
+def _max(settings: Settings, x: Array, where: Any) -> Array:
+    check_real(settings.op, x)
+    valid = check_where(settings.op, where, x.shape)
+    partition = _partition(settings, x.shape)
+    if 0 in settings.sizes:
+        return jnp.zeros(partition.out_shape(x.shape), x.dtype)
+    if not partition.uneven:
+        return _derivatives.extreme(x, valid, _plan(settings.op, partition, x.dtype, MAX))
+    rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
+    return rule(x, valid, partition)
+
+
+def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, Array]:
+    check_real(settings.op, x)
+    valid = check_where(settings.op, where, x.shape)
+    partition = _partition(settings, x.shape)
+    masked = valid is not None
+    if 0 in settings.sizes:
+        out = partition.out_shape(x.shape)
+        taps = jnp.zeros(out, jnp.int32)
+        return jnp.zeros(out, x.dtype), _index(settings, partition, x.shape, taps, masked)
+    if not partition.uneven:
+        plan = _plan(settings.op, partition, x.dtype, MAX)
+        values, taps = _derivatives.extreme_with_taps(x, valid, plan)
+        return values, _indices.convert(
+            settings.op, taps, x.shape, plan.geometry, *settings.index, masked
+        )
+    rule = _with_taps if jnp.issubdtype(x.dtype, jnp.inexact) else _with_taps.fun
+    values, taps = rule(x, valid, partition)
+    return values, _index(settings, partition, x.shape, taps, masked)
+
+
+# Let ``p(i)`` be the cell of the first maximum of window ``i``: ``y[i] = x[p(i)]``, and so
+# ``dy[i] = dx[p(i)]``, a linear map of ``dx`` in which ``x`` has a part only through the taps.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _largest(x: Array, valid: Array | None, partition: Partition) -> Array:
+    x = _filled(x, valid)
+    for position, runs in zip(partition.positions, partition.runs, strict=True):
+        x = _runs.largest(x, position, runs)
+    return x
+
+
+@_largest.defjvp
+def _largest_jvp(partition: Partition, primals, tangents):
+    (values, _), (tangent, _) = _with_taps_jvp(partition, primals, tangents)
+    return values, tangent
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _with_taps(x: Array, valid: Array | None, partition: Partition) -> tuple[Array, Array]:
+    return _runs.winners(_filled(x, valid), valid, partition.positions, partition.runs)
+
+
+@_with_taps.defjvp
+def _with_taps_jvp(partition: Partition, primals, tangents):
+    values, taps = _with_taps(*primals, partition)
+    tangent = _runs.read(tangents[0], taps, partition.positions, partition.runs)
+    return (values, taps), (tangent, np.zeros(taps.shape, jax.dtypes.float0))
+
+
+def _filled(x: Array, valid: Array | None) -> Array:
+    return x if valid is None else jnp.where(valid, x, identity_array(MAX, np.dtype(x.dtype)))
+
+
+def _index(
+    settings: Settings, partition: Partition, shape: tuple[int, ...], taps: Array, masked: bool
+) -> Array:
+    """Taps as flat indices of an array of ``shape``; -1 where a window has no cell."""
+    space, dtype = settings.index
+    dtype = np.dtype(dtype or np.int32)
+    axes = sorted(partition.positions)
+    if not isinstance(space, str):
+        axes = _indices._counted_axes(settings.op, space, len(shape))
+    _indices._check_width(settings.op, dtype)
+    last = math.prod(shape[axis] for axis in axes) - 1
+    _indices._check_fit(settings.op, space, dtype, last, marks=masked)
+    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
+    places = _runs.places(taps, partition.positions, partition.runs)
+    on_axis = dict(zip(partition.positions, places, strict=True))
+    index = jnp.zeros(taps.shape, wide)
+    for axis in axes:
+        place = on_axis.get(axis)
+        if place is None:
+            place = jnp.asarray(_runs.column(range(shape[axis]), axis, len(shape)))
+        index = index * shape[axis] + place.astype(wide)
+    return jnp.where(taps < _runs.NOWHERE, index, np.asarray(-1).astype(wide)).astype(dtype)
+
+
+_ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", _average, _settle)
+_ADAPTIVE_MAX_POOL = Op("adaptive_max_pool", _max, _settle)
+_ADAPTIVE_MAX_POOL_WITH_ARGMAX = Op("adaptive_max_pool_with_argmax", _max_with_argmax, _settle)
