@@ -12,6 +12,9 @@ from .ops.custom import pool as pool
 from .ops.max import max_pool as max_pool
 from .ops.max import max_pool_with_argmax as max_pool_with_argmax
 from .ops.max import min_pool as min_pool
+from .ops.random import fractional_max_pool as fractional_max_pool
+from .ops.random import fractional_max_pool_with_argmax as fractional_max_pool_with_argmax
+from .ops.random import stochastic_pool as stochastic_pool
 from .ops.shapes import output_shape as output_shape
 from .ops.unpool import max_unpool as max_unpool
 
@@ -21,6 +24,8 @@ __all__ = [
     "Reduction",
     "Window",
     "avg_pool",
+    "fractional_max_pool",
+    "fractional_max_pool_with_argmax",
     "geometry",
     "max_pool",
     "max_pool_with_argmax",
@@ -28,6 +33,7 @@ __all__ = [
     "min_pool",
     "output_shape",
     "pool",
+    "stochastic_pool",
     "sum_pool",
 ]
 __version__ = "0.1.0"

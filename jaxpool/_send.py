@@ -27,11 +27,11 @@ from jax import Array, lax
 from ._reductions import SUM
 from ._window import Axis, Geometry, cdiv
 from .lowerings import doubling
-from .lowerings._cut import cut, pad, tree
+from .lowerings._cut import cut, levels, pad, tree
 
 MOST_TAPS_UNROLLED = 7
-LEVEL = 6
-"""Smaller windows that a long window is divided into at each level."""
+RADIX = 6
+"""Smaller windows that a long window is made of, at each level."""
 
 
 class Phases(NamedTuple):
@@ -214,7 +214,8 @@ def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> 
     """Along a long axis, on the grid of all window starts, through ever smaller windows."""
     none = np.zeros((), codes.dtype)
     g, codes = (_stretch(array, axis, position) for array in (g, codes))
-    for inner, shifts in _levels(axis.kernel):
+    for window, shifts in levels(axis.kernel, RADIX):
+        inner = window - shifts[-1]
         room = shifts[-1] * axis.dilation
         length = g.shape[position] + room
         g = pad(g, position, room, room, np.zeros((), g.dtype))
@@ -236,20 +237,6 @@ def _stretch(x: Array, axis: Axis, position: int) -> Array:
     config = [(0, 0, 0)] * x.ndim
     config[position] = (0, 0, axis.stride - 1)
     return lax.pad(x, np.zeros((), x.dtype), config)
-
-
-def _levels(kernel: int) -> Iterator[tuple[int, list[int]]]:
-    """The window of each level and the shifts of its copies, which cover the window before.
-
-    A tap belongs to the first copy that holds it; the last copy may overlap its neighbour.
-    """
-    while kernel > 1:
-        inner = 1
-        while inner * LEVEL < kernel:
-            inner *= LEVEL
-        inner = min(inner, cdiv(kernel, LEVEL))
-        yield inner, [*range(0, kernel - inner, inner), kernel - inner]
-        kernel = inner
 
 
 # --- sums -----------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import peers  # noqa: E402  (found through the line above)
 
-# Callers may forbid JAX's silent promotion of dtypes; then the library's own code raises wherever it
-# relies on one. test_transforms.py does the same with ranks.
+# Callers may forbid JAX's silent promotion of dtypes; then the library's own code raises wherever
+# it relies on one. test_transforms.py does the same with ranks.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 

@@ -236,10 +236,12 @@ def run_jaxpool(batch: Sequence[Configuration], expected: Sequence[Answer]) -> l
 
     with jax.enable_x64(any(c.dtype == "float64" for c in batch)):
         results = jax.device_get(program(arrays, cotangents))
-    return [
-        Answer(*(None if part is None else c.from_layout(part) for part in result))
-        for c, result in zip(batch, results, strict=True)
-    ]
+    return [_answer(c, *result) for c, result in zip(batch, results, strict=True)]
+
+
+def _answer(c: Configuration, values: Any, indices: Any, gradient: Any) -> Answer:
+    given = (None if part is None else c.from_layout(part) for part in (indices, gradient))
+    return Answer(c.from_layout(values), *given)
 
 
 def _outputs(c: Configuration, x: jax.Array, cotangent: jax.Array, want_gradient: bool) -> tuple:

@@ -74,9 +74,14 @@ def pairs(op: str) -> Callable[[Any], Any]:
     return row(OPS[op], (2,), 1)
 
 
+def vector(x: Any) -> np.ndarray:
+    """``x`` in single precision."""
+    return np.array(x, np.float32)
+
+
 def signed(op: str, x: Any) -> np.ndarray:
     """``x`` where the op takes maxima, ``-x`` where it takes minima: the same cells win."""
-    return np.float32(x) * np.float32(-1 if op == "min_pool" else 1)
+    return vector(x) * np.float32(-1 if op == "min_pool" else 1)
 
 
 def gradient(f: Callable[[Any], Any], x: Any) -> np.ndarray:
@@ -186,7 +191,7 @@ def test_the_first_tap_in_row_major_order_owns_a_tie_on_two_axes(op: str) -> Non
 @over_extremes
 @pytest.mark.parametrize("zeros", [(-0.0, 0.0), (0.0, -0.0)])
 def test_signed_zeros_tie(op: str, zeros: tuple[float, float]) -> None:
-    np.testing.assert_array_equal(gradient(row(OPS[op], (2,), 1), np.float32(zeros)), [1, 0])
+    np.testing.assert_array_equal(gradient(row(OPS[op], (2,), 1), vector(zeros)), [1, 0])
 
 
 @over_extremes
@@ -223,9 +228,9 @@ def test_masked_cells_never_take_the_gradient_of_infinities(op: str) -> None:
 
 @over_extremes
 def test_a_nan_tangent_or_cotangent_stays_with_its_cell(op: str) -> None:
-    """The derivative picks, it does not multiply by zero: losers and other windows are untouched."""
+    """The derivative picks, it does not multiply by zero: other cells are untouched."""
     x = signed(op, [1.0, 4.0, 2.0, 3.0, 0.0])
-    tangent = jax.jvp(pairs(op), (x,), (np.float32([math.nan, 1, math.inf, 2, math.nan]),))[1]
+    tangent = jax.jvp(pairs(op), (x,), (vector([math.nan, 1, math.inf, 2, math.nan]),))[1]
     np.testing.assert_array_equal(tangent, [1, 1, 2, 2])
     backward = jax.vjp(pairs(op), x)[1](jnp.array([1.0, 10.0, math.nan, math.inf]))[0]
     np.testing.assert_array_equal(backward, [0, 11, 0, math.nan, 0])
@@ -237,16 +242,16 @@ def test_a_nan_tangent_or_cotangent_stays_with_its_cell(op: str) -> None:
 def test_a_window_without_a_cell_has_no_gradient(op: str) -> None:
     """By dilation, taps -1 and 3 of three cells; by a mask."""
     hollow = row(OPS[op], (2,), 1, 1, dilations=4)
-    np.testing.assert_array_equal(gradient(hollow, np.float32([1, 2, 3])), [0, 0, 0])
+    np.testing.assert_array_equal(gradient(hollow, vector([1, 2, 3])), [0, 0, 0])
     masked = row(OPS[op], (2,), 2, where=jnp.zeros(4, bool))
-    np.testing.assert_array_equal(gradient(masked, np.float32([1, 2, 3, 4])), [0, 0, 0, 0])
+    np.testing.assert_array_equal(gradient(masked, vector([1, 2, 3, 4])), [0, 0, 0, 0])
     tangent = jax.jvp(hollow, (jnp.ones(3),), (jnp.ones(3),))[1]
     np.testing.assert_array_equal(tangent, np.zeros(1))
 
 
 @over_ops
 def test_a_masked_nan_reaches_neither_value_nor_gradient(op: str) -> None:
-    x = np.float32([math.nan, 2, 3, math.nan])
+    x = vector([math.nan, 2, 3, math.nan])
     mask = jnp.array([False, True, True, False])
     pool = row(OPS[op], (2,), 1, where=mask)
     values = {"avg_pool": [2, 2.5, 3], "sum_pool": [2, 5, 3], "min_pool": [2, 2, 3]}
@@ -269,7 +274,7 @@ def test_the_gradient_of_an_average_divides_by_the_forward_count() -> None:
     expected[-1] += 1 / 2  # the last window: cell 6 and one cell of padding
     np.testing.assert_allclose(gradient(ceil, x), expected, rtol=1e-6)
     override = row(jaxpool.avg_pool, (3,), 2, 1, divisor_override=-4)
-    np.testing.assert_array_equal(gradient(override, x), np.float32([1, 2, 1, 2, 1, 1]) / -4)
+    np.testing.assert_array_equal(gradient(override, x), vector([1, 2, 1, 2, 1, 1]) / -4)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -433,14 +433,16 @@ def test_onednn_backward() -> None:
     """diff_src from diff_dst, and for a maximum from the workspace: each tap gets its share."""
     diff_dst = np.random.default_rng(2).integers(-9, 10, (2, 3, OH, OW)).astype(np.float32)
     words: dict[str, Any] = {"data_format": "channels_first"}
-    workspace = jaxpool.max_pool_with_argmax(SRC, *ONEDNN, index_space="window", **words)[1]
+    taps = jaxpool.max_pool_with_argmax(SRC, *ONEDNN, index_space="window", **words)[1]
+    workspace = np.asarray(taps)
     maximum, average = np.zeros_like(SRC), np.zeros_like(SRC)
     for n, c, oh, ow in WINDOWS:
         for tap, (kh, kw) in enumerate(itertools.product(range(KH), range(KW))):
             h, w = oh * SH + kh - PH0, ow * SW + kw - PW0
             if 0 <= h < 6 and 0 <= w < 5:
                 average[n, c, h, w] += diff_dst[n, c, oh, ow] / (KH * KW)
-                maximum[n, c, h, w] += diff_dst[n, c, oh, ow] * (tap == workspace[n, c, oh, ow])
+                if tap == workspace[n, c, oh, ow]:
+                    maximum[n, c, h, w] += diff_dst[n, c, oh, ow]
     pull_max = jax.vjp(lambda x: jaxpool.max_pool(x, *ONEDNN, **words), jnp.asarray(SRC))[1]
     pull_average = jax.vjp(lambda x: jaxpool.avg_pool(x, *ONEDNN, **words), jnp.asarray(SRC))[1]
     assert np.array_equal(pull_max(diff_dst)[0], maximum)

@@ -75,7 +75,7 @@ def test_every_dtype_agrees_with_the_oracle(
     op: str, dtype: str, masked: bool, rng: np.random.Generator
 ) -> None:
     x = random_numbers(rng, (2, 6, 7, 2), dtype)
-    settings = SETTINGS | ({"where": rng.random(x.shape) < 0.7} if masked else {})
+    settings = dict(SETTINGS, where=rng.random(x.shape) < 0.7 if masked else None)
     with wide(dtype):
         if op == "avg" and dtype == "bool":
             with pytest.raises(TypeError, match="boolean"):

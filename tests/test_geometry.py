@@ -1,4 +1,4 @@
-"""Geometry against counting: every window listed one by one, and the worked numbers of the rules."""
+"""Geometry against counting: every window listed one by one, and numbers worked by hand."""
 
 import dataclasses
 import itertools
@@ -91,10 +91,16 @@ def test_padding_words_agree_with_counting(a: dict[str, Any], word: str) -> None
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(axes)
 def test_a_window_fits_or_is_refused(a: dict[str, Any]) -> None:
-    assume(not fits(a))
-    with pytest.raises(ValueError, match="does not fit pooled axis 0") as caught:
-        settle(a)
-    assert f"= {a['size'] + a['low'] + a['high']}." in str(caught.value)
+    """The longest window that fits, dense and of two taps, and those longer by one cell."""
+    padded = a["size"] + a["low"] + a["high"]
+    assume(padded > 1)
+    for kernel, dilation in ((padded, 1), (2, padded - 1)):
+        fitting = a | {"kernel": kernel, "dilation": dilation, "rounding": "floor"}
+        assert settle(fitting).out == 1
+    for kernel, dilation in ((padded + 1, 1), (2, padded)):
+        with pytest.raises(ValueError, match="does not fit pooled axis 0") as caught:
+            settle(a | {"kernel": kernel, "dilation": dilation})
+        assert f"= {padded}." in str(caught.value)
 
 
 def test_every_small_axis_agrees_with_counting() -> None:
@@ -268,14 +274,15 @@ def test_one_int_stands_for_all_axes_and_ends() -> None:
     long = geometry((9, 8), (3, 2), (2, 2), ((1, 1), (1, 1)), dilations=(1, 1))
     assert geometry((9, 8), (3, 2), 2, 1) == long
     assert geometry([9, 8], [3, 2], [2, 2], [1, 1], dilations=[1, 1]) == long
-    assert geometry(np.array([9, 8]), np.array([3, 2]), np.int64(2), np.array([[1, 1]] * 2)) == long
+    arrays: Any = (np.array([9, 8]), np.array([3, 2]), np.int64(2), np.array([[1, 1], [1, 1]]))
+    assert geometry(*arrays) == long
 
 
 def test_geometry_is_frozen_and_hashable() -> None:
     first, second = (geometry((9, 8), (3, 2), 2, word) for word in ("same", "SAME_UPPER"))
     assert first == second and hash(first) == hash(second)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        first.axes = ()
+        first.axes = ()  # pyright: ignore[reportAttributeAccessIssue]
     assert all(type(n) is int for axis in first.axes for n in dataclasses.astuple(axis))
 
 

@@ -100,12 +100,13 @@ def run_torch(c: Configuration) -> Answer:
         settings |= {"dilation": c.each("dilation"), "return_indices": True}
     result = getattr(torch.nn.functional, pool)(x, c.each("kernel"), c.each("stride"), **settings)
     values, indices = result if isinstance(result, tuple) else (result, None)
+    if c.op != "max_pool_with_argmax":
+        indices = None
     gradient = None
     if c.dtype in FLOATS:
         cotangent = torch.tensor(c.cotangent(values.shape))
         gradient = torch.autograd.grad(values, x, cotangent)[0].numpy()
-    returned = indices is not None and c.op == "max_pool_with_argmax"
-    return Answer(values.detach().numpy(), indices.numpy() if returned else None, gradient)
+    return Answer(values.detach().numpy(), None if indices is None else indices.numpy(), gradient)
 
 
 # Float32 mostly; the other dtypes that both sides pool. PyTorch has max kernels for integers.

@@ -45,14 +45,16 @@ def wide(dtype: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def _cases() -> dict[str, tuple[Reduction, np.dtype]]:
-    """Every reduction in every dtype that it combines."""
-    found: dict[str, tuple[Reduction, np.dtype]] = {}
+    """Every reduction in every dtype that it combines; of those with the same laws, the first."""
+    found: dict[tuple[Any, ...], tuple[str, Reduction, np.dtype]] = {}
     for (name, reduction), dtype in itertools.product(REDUCTIONS.items(), DTYPES):
         with wide(dtype):
             combined = combined_dtype(reduction, dtype)
-        if combined is not None:
-            found[f"{name}-{combined.name}"] = reduction, combined
-    return found
+            if combined is not None:
+                identity = str(identity_array(reduction, combined))
+                laws = reduction.combine, reduction.beats, reduction.idempotent, identity, combined
+                found.setdefault(laws, (f"{name}-{combined.name}", reduction, combined))
+    return {name: (reduction, combined) for name, reduction, combined in found.values()}
 
 
 CASES = _cases()
@@ -81,7 +83,15 @@ def small(dtype: np.dtype) -> np.ndarray:
 
 
 def numbers_for(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
-    return awkward(dtype) if reduction.beats is not None else small(dtype)
+    """What is combined: of a selection, awkward numbers as they are after ``prepare``."""
+    if reduction.beats is None:
+        return small(dtype)
+    numbers = awkward(dtype)
+    return (
+        numbers
+        if reduction.prepare is None
+        else np.asarray(reduction.prepare(jnp.asarray(numbers)))
+    )
 
 
 def triples(numbers: np.ndarray) -> list[jax.Array]:
@@ -105,7 +115,8 @@ def same(a: Any, b: Any, reduction: Reduction) -> bool:
 
 def test_all_reductions_are_tried() -> None:
     assert {MAX, MIN, SUM} <= set(REDUCTIONS.values())
-    assert {name.split("-")[0] for name in CASES} == set(REDUCTIONS)
+    alike = set(REDUCTIONS) - {name.split("-")[0] for name in CASES}
+    assert {REDUCTIONS[name].combine for name in alike} == {SUM.combine}
     assert {dtype for _, dtype in CASES.values()} == {np.dtype(dtype) for dtype in DTYPES}
 
 
@@ -235,10 +246,8 @@ def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
 def test_nothing_is_beaten_by_the_identity(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
     assert reduction.beats is not None
-    if reduction is REDUCTIONS["lp(inf)"]:
-        return  # its identity is below what it prepares, absolute values, not below all numbers
     with wide(dtype):
-        a = jnp.asarray(awkward(dtype))
+        a = jnp.asarray(numbers_for(reduction, dtype))
         e = jnp.broadcast_to(jnp.asarray(identity_array(reduction, dtype)), a.shape)
         assert not reduction.beats(e, a).any()
 
@@ -265,7 +274,8 @@ def test_the_order_is_that_of_numbers(case: str) -> None:
         a, b, _ = (np.asarray(part) for part in triples(awkward(dtype)))
         beats = np.asarray(reduction.beats(jnp.asarray(b), jnp.asarray(a)))
     numbers = ~((a != a) | (b != b))
-    expected = b > a if reduction.wins == "largest" else b < a
+    with np.errstate(invalid="ignore"):
+        expected = b > a if reduction.wins == "largest" else b < a
     assert (beats == expected)[numbers].all()
 
 
@@ -316,7 +326,7 @@ def test_a_reduction_is_equal_to_itself_alone() -> None:
     one = Reduction("sum", jnp.add, 0)
     assert one != Reduction("sum", jnp.add, 0) and one == one
     assert len({one, MAX, MAX}) == 2
-    assert reductions.lp(2) is reductions.lp(2.0) is reductions.lp(np.int32(2))
+    assert reductions.lp(2) is reductions.lp(2.0)
     assert reductions.lp(2) != reductions.lp(3)
 
 

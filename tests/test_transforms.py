@@ -153,7 +153,7 @@ def test_scan_over_the_op_is_a_loop(name: str, rng: np.random.Generator) -> None
         result = pool(part)
         return total + values_of(result).sum(), result
 
-    total, stacked = jax.lax.scan(body, jnp.zeros(()), x)
+    total, stacked = jax.lax.scan(body, jnp.zeros(()), jnp.asarray(x))
     loop = [pool(part) for part in x]
     assert_close(stacked, jax.tree.map(lambda *parts: np.stack(parts), *loop))
     grad = jax.grad(lambda x: jax.lax.scan(body, jnp.zeros(()), x)[0])(x)
@@ -290,7 +290,7 @@ def counted_compilations() -> Iterator[list[str]]:
     """A list that grows by one entry with every program that is compiled."""
     found: list[str] = []
 
-    def note(event: str, duration: float, **_: Any) -> None:
+    def note(event: str, duration_secs: float, **kwargs: Any) -> None:
         if event.endswith("backend_compile_duration"):
             found.append(event)
 

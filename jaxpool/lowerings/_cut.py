@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._reductions import Reduction
-from .._window import Axis, Geometry
+from .._window import Axis, Geometry, cdiv
 
 T = TypeVar("T")
 
@@ -36,6 +36,25 @@ def tree(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + list(parts[len(pairs) * 2 :])
     return parts[0]
+
+
+def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
+    """How to build a window from overlapping smaller ones, largest first.
+
+    Returns:
+      (window, shifts) of each level: copies of the next smaller window at these taps cover the
+      window, and the last may overlap its neighbour; the smallest window is one tap. A tap belongs
+      to the first copy that holds it.
+    """
+    found = []
+    while kernel > 1:
+        inner = 1
+        while inner * radix < kernel:
+            inner *= radix
+        inner = min(inner, cdiv(kernel, radix)) if radix > 2 else inner
+        found.append((kernel, [*range(0, kernel - inner, inner), kernel - inner]))
+        kernel = inner
+    return found
 
 
 # --- selections: the best value of a window and the number of the tap that holds it ---------------

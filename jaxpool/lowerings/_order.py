@@ -37,16 +37,50 @@ def reduce_cells(reduction: Reduction, cells: Sequence[Array]) -> Array:
 
 def in_integers(run: Callable[[Array, Reduction], Array], x: Array, reduction: Reduction) -> Array:
     """Return ``run(x, reduction)`` of a float extreme, computed in order-preserving integers."""
+    empty = _flip(_bits(identity_array(reduction, x.dtype)))
+    order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: empty)
+    return from_order(run(_ordered(x, reduction), order), x.dtype)
+
+
+def has_room(reduction: Reduction, dtype: np.dtype) -> bool:
+    """Whether some integer loses to every value, see :func:`to_order`."""
+    if jnp.issubdtype(dtype, jnp.floating):
+        return is_float_extreme(reduction, dtype)
+    return reduction.wins is not None and dtype.itemsize < 4
+
+
+def to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
+    """Return ``x`` as integers in its order, the extreme of them, and an integer that never wins.
+
+    The integer that never wins is the identity of the extreme.
+    """
+    if is_float_extreme(reduction, x.dtype):
+        keys, worst = _ordered(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
+    else:
+        keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
+    step = -1 if reduction.wins == "largest" else 1
+    absent = np.asarray(worst + np.asarray(step, keys.dtype), keys.dtype)
+    order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: absent)
+    return keys, order, absent
+
+
+def from_order(keys: Array, dtype: np.dtype) -> Array:
+    """Return the values that ``keys`` stand for."""
+    if jnp.issubdtype(dtype, jnp.floating):
+        return lax.bitcast_convert_type(_flip(keys), dtype)
+    return keys.astype(dtype)
+
+
+def _integer_extreme(reduction: Reduction) -> Reduction:
+    return MAX if reduction.wins == "largest" else MIN
+
+
+def _bits(x: np.ndarray) -> np.ndarray:
+    return x.view(f"int{8 * x.dtype.itemsize}")
+
+
+def _ordered(x: Array, reduction: Reduction) -> Array:
     integers = np.dtype(f"int{8 * x.dtype.itemsize}")
-    empty = _flip(identity_array(reduction, x.dtype).view(integers))
-    order = dataclasses.replace(
-        MAX if reduction.wins == "largest" else MIN, identity=lambda dtype: empty
-    )
-    result = run(_to_order(x, integers, reduction), order)
-    return lax.bitcast_convert_type(_flip(result), x.dtype)
-
-
-def _to_order(x: Array, integers: np.dtype, reduction: Reduction) -> Array:
     limits = np.iinfo(integers)
     winning = np.asarray(limits.max if reduction.wins == "largest" else limits.min, integers)
     return jnp.where(x != x, winning, _flip(lax.bitcast_convert_type(x, integers)))

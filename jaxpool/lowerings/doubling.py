@@ -1,16 +1,17 @@
-"""Window doubling, one axis after the other: cost and program grow with the log of the window.
+"""Windows made of smaller windows, one axis after the other: cost and program grow with log k.
 
-With ``w_1 = x`` and ``w_2m[p] = w_m[p] . w_m[p + m * dilation]`` every window length that is a
-power of two takes one step. A window of K taps is then
+For an idempotent reduction a window of K taps is a few overlapping windows of fewer taps, and so
+on down to one tap (``levels``). A sum must count each cell once: it takes the windows of the binary
+digits of K, side by side, where the window of ``2m`` taps is two of ``m``. Never a running sum,
+which would cancel.
 
-* for an idempotent reduction, two overlapping windows of ``2^j <= K``:
-  ``w_m[o] . w_m[o + (K - m) * dilation]``;
-* else the windows of the binary digits of K, side by side: each cell counts once.
-
-Source: van Herk 1992 and Gil and Werman 1993 give the window-independent bound; the doubling form
-is the erosion by decomposition of Pecht 1985, chosen because each step is one vector operation.
+Source: van Herk 1992 and Gil and Werman 1993 for cost that does not grow with the window; here each
+level is one vector operation over the whole array.
 """
 
+from collections.abc import Sequence
+
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -22,6 +23,7 @@ from ._cut import (
     cut,
     empty,
     first_pick,
+    levels,
     mark_empty,
     numbered,
     pad,
@@ -29,7 +31,9 @@ from ._cut import (
     tap_dtype,
     tree,
 )
-from ._order import in_integers, is_float_extreme
+from ._order import from_order, has_room, in_integers, is_float_extreme, to_order
+
+SELECT_RADIX = 4
 
 
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
@@ -41,74 +45,95 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
     if is_float_extreme(reduction, x.dtype):
         return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
+    along = _overlapping if reduction.idempotent else _digits
     for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        x = _reduce(x, axis, position, reduction)
+        x = pad(x, position, *padding_of(axis), identity_array(reduction, x.dtype))
+        x = tree(reduction.combine, along(x, axis, position, reduction))
     return x
 
 
-def _reduce(x: Array, axis: Axis, position: int, reduction: Reduction) -> Array:
-    x = pad(x, position, *padding_of(axis), identity_array(reduction, x.dtype))
-    parts: list[Array] = []
-    length, done = 1, 0
-    while True:
-        if not reduction.idempotent and axis.kernel & length:
-            parts.append(_at(x, axis, position, done))
+def _overlapping(x: Array, axis: Axis, position: int, reduction: Reduction) -> Sequence[Array]:
+    """Arrays that combine to the windows of ``axis``, cells counted more than once."""
+    parts = [_copy(x, axis, position, 0, last=axis.kernel == 1)]
+    for window, shifts in levels(axis.kernel, radix=2)[::-1]:
+        last = window == axis.kernel
+        parts = [_copy(x, axis, position, shift, last, shifts[-1]) for shift in shifts]
+        if not last:
+            x = tree(reduction.combine, parts)
+    return parts
+
+
+def _copy(x: Array, axis: Axis, position: int, shift: int, last: bool, room: int = 0) -> Array:
+    """``x`` from ``shift`` taps on: at every place, or in the last level at the windows' starts."""
+    count = axis.out if last else x.shape[position] - room * axis.dilation
+    return cut(x, position, shift * axis.dilation, count, axis.stride if last else 1)
+
+
+def _digits(x: Array, axis: Axis, position: int, reduction: Reduction) -> Sequence[Array]:
+    """Arrays that combine to the windows of ``axis``, each cell counted once."""
+    parts, length, done = [], 1, 0
+    while length <= axis.kernel:
+        if axis.kernel & length:
+            parts.append(_copy(x, axis, position, done, last=True))
             done += length
-        if 2 * length > axis.kernel:
-            break
-        shift = length * axis.dilation
-        rest = x.shape[position] - shift
-        x = reduction.combine(cut(x, position, 0, rest, 1), cut(x, position, shift, rest, 1))
         length *= 2
-    if reduction.idempotent:
-        parts = [_at(x, axis, position, tap) for tap in sorted({0, axis.kernel - length})]
-    return tree(reduction.combine, parts)
-
-
-def _at(x: Array, axis: Axis, position: int, tap: int) -> Array:
-    """The entries of padded ``x`` at one tap of every window."""
-    return cut(x, position, tap * axis.dilation, axis.out, axis.stride)
+        if length <= axis.kernel:
+            half = length // 2
+            pair = [_copy(x, axis, position, shift, False, half) for shift in (0, half)]
+            x = reduction.combine(*pair)
+    return parts
 
 
 def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
-    """Return the winner of every window and the number of its tap, row-major in the window."""
-    sparse = valid is not None
+    """Return the winner of every window and the number of its tap, row-major in the window.
+
+    Where integers in the order of the values leave room for one that loses to all, cells that are
+    not there take it, and nothing else has to be asked about them.
+    """
+    if not has_room(reduction, x.dtype):
+        return _select(x, valid, geometry, reduction, may_be_empty=True)
+    keys, order, absent = to_order(x, reduction)
+    if valid is not None:
+        keys = jnp.where(valid, keys, absent)
+    keys, taps = _select(keys, None, geometry, order, may_be_empty=False)
+    none = keys == absent
+    values = jnp.where(none, identity_array(reduction, x.dtype), from_order(keys, x.dtype))
+    return values, jnp.where(none, empty(taps.dtype), taps)
+
+
+def _select(
+    x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction, may_be_empty: bool
+) -> Pick:
+    sparse = may_be_empty and (valid is not None or any(any(padding_of(a)) for a in geometry.axes))
     pick, inner = first_pick(x, valid, tap_dtype(geometry)), 1
     for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        sparse = sparse or any(padding_of(axis))
-        pick = _select(pick, axis, position, inner, reduction, sparse)
+        pick = _select_along(pick, axis, position, inner, reduction, sparse)
         inner *= axis.kernel
     return mark_empty(pick, geometry)
 
 
-def _select(
+def _select_along(
     pick: Pick, axis: Axis, position: int, inner: int, reduction: Reduction, sparse: bool
 ) -> Pick:
-    combine = better(reduction, sparse)
-    pick = _pad_pick(pick, axis, position, reduction)
-    length = 1
-    while 2 * length <= axis.kernel:
-        shift = length * axis.dilation
-        rest = pick[0].shape[position] - shift
-        later = _cut_pick(pick, position, shift, rest, 1)
-        earlier = _cut_pick(pick, position, 0, rest, 1)
-        pick = combine(earlier, numbered(later, length * inner, sparse))
-        length *= 2
-    shifts = sorted({0, axis.kernel - length})
-    picks = (_cut_pick(pick, position, t * axis.dilation, axis.out, axis.stride) for t in shifts)
-    return tree(
-        combine, [numbered(p, t * inner, sparse) for t, p in zip(shifts, picks, strict=True)]
-    )
-
-
-def _pad_pick(pick: Pick, axis: Axis, position: int, reduction: Reduction) -> Pick:
     low, high = padding_of(axis)
-    values, taps = pick
-    values = pad(values, position, low, high, identity_array(reduction, values.dtype))
-    return values, pad(taps, position, low, high, np.asarray(empty(taps.dtype)))
-
-
-def _cut_pick(pick: Pick, position: int, start: int, count: int, stride: int) -> Pick:
-    return cut(pick[0], position, start, count, stride), cut(
-        pick[1], position, start, count, stride
+    blank = identity_array(reduction, pick[0].dtype), np.asarray(empty(pick[1].dtype))
+    values, taps = (
+        pad(a, position, low, high, value) for a, value in zip(pick, blank, strict=True)
     )
+    if axis.kernel == 1:
+        return tuple(_copy(a, axis, position, 0, last=True) for a in (values, taps))  # pyright: ignore
+    for window, shifts in levels(axis.kernel, SELECT_RADIX)[::-1]:
+        last = window == axis.kernel
+        copies = [
+            numbered(
+                (
+                    _copy(values, axis, position, shift, last, shifts[-1]),
+                    _copy(taps, axis, position, shift, last, shifts[-1]),
+                ),
+                shift * inner,
+                sparse,
+            )
+            for shift in shifts
+        ]
+        values, taps = tree(better(reduction, sparse), copies)
+    return values, taps

@@ -136,8 +136,9 @@ def largest(x: Array, position: int, runs: Runs) -> Array:
 def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Sequence[Runs]) -> Pick:
     """Return the largest value of every window and its tap, row-major in the longest window.
 
-    The largest value comes first, one axis after the other. The tap is then the smallest of those
-    that lead to a cell as large: the first in row-major order.
+    Along an axis, the largest value comes first; the tap is then the smallest of those that lead to
+    a cell as large, which makes it the first in row-major order whatever the order of the axes. The
+    first axis goes first, so that the last, whose cells lie side by side, is shorter by then.
 
     Args:
       x: the array, with the identity of max where it is not ``valid``.
@@ -148,11 +149,14 @@ def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Seque
     taps = jnp.zeros(x.shape, jnp.int32)
     if valid is not None:
         taps = jnp.where(valid, taps, NOWHERE)
-    unit = 1
-    for position, run in zip(positions[::-1], runs[::-1], strict=True):
+    for position, run, unit in zip(positions, runs, _units(runs), strict=True):
         x, taps = _winners(x, taps, position, run, unit)
-        unit *= run.longest
     return x, jnp.minimum(taps, NOWHERE)
+
+
+def _units(runs: Sequence[Runs]) -> list[int]:
+    """What one step along each axis adds to a row-major tap."""
+    return [math.prod(run.longest for run in runs[n + 1 :]) for n in range(len(runs))]
 
 
 def _winners(x: Array, taps: Array, position: int, runs: Runs, unit: int) -> Pick:
@@ -172,11 +176,11 @@ def _winners(x: Array, taps: Array, position: int, runs: Runs, unit: int) -> Pic
 
 def places(taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
     """Return where each window's winner lies on each of the axes."""
-    found: list[Array] = []
-    for position, run in zip(positions[::-1], runs[::-1], strict=True):
-        found.append(column(run.starts, position, taps.ndim) + taps % run.longest)
-        taps = taps // run.longest
-    return found[::-1]
+    axes = zip(positions, runs, _units(runs), strict=True)
+    return [
+        column(run.starts, position, taps.ndim) + taps // unit % run.longest
+        for position, run, unit in axes
+    ]
 
 
 def read(t: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
@@ -214,14 +218,14 @@ def _read(t: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs])
 
 
 def _send(g: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
-    """Send each entry to the winner of its window, one axis after the other.
+    """Send each entry to the winner of its window, one axis after the other, the last one first.
 
-    Windows that chose a cell of the same row chose the same cell, the first of its largest. So what
-    arrives in a row may be added there and shares the rest of its tap.
+    Windows whose winners meet at a place of an axis chose the same cell, since they are windows of
+    the same rows and each took the first of the largest. So entries that arrive at a place may be
+    added, and share the rest of their taps.
     """
-    unit = math.prod(run.longest for run in runs)
-    for position, run in zip(positions, runs, strict=True):
-        unit //= run.longest
+    axes = list(zip(positions, runs, _units(runs), strict=True))
+    for position, run, unit in axes[::-1]:
         g, taps = _send_along(g, taps, position, run, unit)
     return g
 
@@ -245,12 +249,12 @@ def _receive(
 ) -> Pick:
     """For each row of windows, what they send to one cell that they all hold."""
     starts, firsts, counts = (np.array(n) for n in (runs.starts, holders.starts, holders.lengths))
-    entries, rests = [], []
+    entries, kept = [], []
     for nth in range(holders.longest):
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
         wanted = column(np.where(nth < counts, own_taps, -1), position, g.ndim)
         sent, tap = (_tap(a, position, holders, nth) for a in (g, taps))
-        hit = tap // unit == wanted
+        hit = (tap < NOWHERE) & (tap // unit % runs.longest == wanted)
         entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
-        rests.append(jnp.where(hit, tap % unit, NOWHERE))
-    return tree(lax.add, entries), tree(lax.min, rests)
+        kept.append(jnp.where(hit, tap, NOWHERE))
+    return tree(lax.add, entries), tree(lax.min, kept)

@@ -23,11 +23,17 @@ from .._errors import message
 from .._plan import Plan, plan_for
 from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, integer, is_sequence
-from . import _runs
+from ..lowerings._cut import Pick
+from . import _blocks, _runs
+from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
 from .average import _check_averageable, _divide, _masked
+
+
+_LEAST_BLOCK = 16
+"""Cells from which a plain reduction of a block beats the lowerings of ordinary windows."""
 
 
 def adaptive_avg_pool(
@@ -224,6 +230,15 @@ class Partition(NamedTuple):
     even: Geometry
 
     @property
+    def blocks(self) -> Blocks | None:
+        """The windows as blocks, if they lie side by side and are too long to be unrolled."""
+        axes = self.even.axes
+        side_by_side = all(axis.kernel * axis.out == axis.size for axis in axes)
+        if self.uneven or not side_by_side or self.even.taps < _LEAST_BLOCK:
+            return None
+        return Blocks(self.even.positions, self.even.kernel)
+
+    @property
     def uneven(self) -> list[tuple[int, Runs]]:
         """The other axes and their windows."""
         pairs = zip(self.positions, self.runs, strict=True)
@@ -305,6 +320,8 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _sum(op: str, partition: Partition, x: Array) -> Array:
+    if partition.blocks is not None:
+        return _blocks.total(x, partition.blocks)
     if partition.even.axes:
         x = _derivatives.window_sum(x, _plan(op, partition, x.dtype, SUM))
     for position, runs in partition.uneven:
@@ -329,6 +346,8 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
     partition = _partition(settings, x.shape)
     if 0 in settings.sizes:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
+    if partition.blocks is not None:
+        return _blocks.largest(x, valid, partition.blocks)
     if not partition.uneven:
         return _derivatives.extreme(x, valid, _plan(settings.op, partition, x.dtype, MAX))
     rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
@@ -345,14 +364,19 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
         taps = jnp.zeros(out, jnp.int32)
         return jnp.zeros(out, x.dtype), _index(settings, partition, x.shape, taps, masked)
     if not partition.uneven:
-        plan = _plan(settings.op, partition, x.dtype, MAX)
-        values, taps = _derivatives.extreme_with_taps(x, valid, plan)
+        values, taps = _even_picks(settings.op, x, valid, partition)
         return values, _indices.convert(
-            settings.op, taps, x.shape, plan.geometry, *settings.index, masked
+            settings.op, taps, x.shape, partition.even, *settings.index, masked
         )
     rule = _with_taps if jnp.issubdtype(x.dtype, jnp.inexact) else _with_taps.fun
     values, taps = rule(x, valid, partition)
     return values, _index(settings, partition, x.shape, taps, masked)
+
+
+def _even_picks(op: str, x: Array, valid: Array | None, partition: Partition) -> Pick:
+    if partition.blocks is not None:
+        return _blocks.picks(x, valid, partition.blocks)
+    return _derivatives.extreme_with_taps(x, valid, _plan(op, partition, x.dtype, MAX))
 
 
 # Let ``p(i)`` be the cell of the first maximum of window ``i``: ``y[i] = x[p(i)]``, and so
@@ -374,7 +398,7 @@ def _largest_jvp(partition: Partition, primals, tangents):
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _with_taps(x: Array, valid: Array | None, partition: Partition) -> tuple[Array, Array]:
+def _with_taps(x: Array, valid: Array | None, partition: Partition) -> Pick:
     return _runs.winners(_filled(x, valid), valid, partition.positions, partition.runs)
 
 

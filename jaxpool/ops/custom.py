@@ -3,8 +3,8 @@
 Derivatives. Selections (max, min) and sums have the rules of :mod:`jaxpool._derivatives`. Any other
 reduction of floats is ``combine`` applied to slices of the array, in plain JAX, and is
 differentiated as such: by window doubling on every platform, since JAX has no derivative of
-``lax.reduce_window`` and ``lax.reduce`` with a combine it does not know, and since the backward pass
-of the unrolled lowering would compute every window anew for each of its cells.
+``lax.reduce_window`` and ``lax.reduce`` with a combine it does not know, and since the backward
+pass of the unrolled lowering would compute every window anew for each of its cells.
 
 Laws. Lowerings combine the parts of a window in an order of their own. That ``combine`` allows it
 is tried on a few numbers when a reduction first meets a dtype: enough to find a subtraction or an
@@ -120,7 +120,7 @@ def _run(x: Array, plan: Plan) -> Array:
 
 
 def _plan_for(settings: Settings, reduction: Reduction, x: Array) -> Plan:
-    """The plan; unless a lowering is named, one that can be differentiated where that is defined."""
+    """The plan; unless a lowering is named, one with derivatives where they are defined."""
     has_rule = reduction.beats is not None or reduction.combine is lax.add
     if settings.lowering == "auto" and not has_rule and jnp.issubdtype(x.dtype, jnp.inexact):
         settings = replace(settings, lowering="doubling")

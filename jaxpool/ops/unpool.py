@@ -32,13 +32,13 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from .. import _data_format, _gather, _indices
+from .. import _data_format, _indices
 from .._errors import message
 from .._linear import with_transpose
-from .._send import to_winners, to_winners_at_once
 from .._window import Axis, Geometry, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
 from ._common import Op, Settings, call, check_real
+from ._taps import MOST_DIRECT_TAPS, are_apart, digits, read, send
 
 _NAME = "max_unpool"
 _INT32_MAX = 2**31 - 1
@@ -399,24 +399,17 @@ def _planes(
     return lax.platform_dependent(values, index, cpu=at_once, default=batch)
 
 
-# --- taps: as in the backward pass of max pooling ------------------------------------------------
+# --- taps: as in the backward pass of max pooling -------------------------------------------------
 
 
 def _by_taps(y: Array, taps: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
     """``taps`` are numbers of taps of the windows over the result, or -1."""
-    apart = all(axis.stride >= axis.span for axis in geometry.axes)
-    if not apart and geometry.taps > _gather.MOST_DIRECT_TAPS:
+    if not are_apart(geometry) and geometry.taps > MOST_DIRECT_TAPS:
         return _by_cells(y, _cells(taps, geometry), shape, tuple(sorted(geometry.positions)))
     taps = _without_beaten(taps.astype(tap_dtype(geometry)), geometry)
-    # One axis after the other adds what meets on the way, which only windows that are apart allow.
-    send = to_winners if apart else to_winners_at_once
+    there, back = (functools.partial(f, taps=taps, geometry=geometry) for f in (send, read))
     wide = y.astype(jnp.uint8) if y.dtype == jnp.bool_ else y
-    return _linear(
-        functools.partial(send, taps=taps, geometry=geometry),
-        functools.partial(_gather.read, taps=taps, geometry=geometry),
-        wide,
-        shape,
-    ).astype(y.dtype)
+    return _linear(there, back, wide, shape).astype(y.dtype)
 
 
 def _without_beaten(taps: Array, geometry: Geometry) -> Array:
@@ -451,12 +444,12 @@ def _axis_shifts(axis: Axis) -> Iterator[tuple[int, int]]:
 def _beaten(taps: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
     """Whether a later window names the cell that a window names."""
     taps = taps.astype(jnp.int8)  # up to 32 taps, -1 is none
-    digits = _digits(taps, geometry.kernel)
+    on_axes = digits(taps, geometry.kernel)
     beaten = jnp.zeros(taps.shape, bool)
     for shift in shifts:
         later, wanted, reads = taps, jnp.zeros((), jnp.int8), taps >= 0
         for axis, position, digit, (windows, nearer) in zip(
-            geometry.axes, geometry.positions, digits, shift, strict=True
+            geometry.axes, geometry.positions, on_axes, shift, strict=True
         ):
             later = pad(later, position, -windows, windows, empty(taps.dtype))
             tap = digit - np.int8(nearer)
@@ -466,20 +459,11 @@ def _beaten(taps: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
     return beaten
 
 
-def _digits(taps: Array, kernel: tuple[int, ...]) -> list[Array]:
-    """The tap on each pooled axis."""
-    digits = []
-    for count in reversed(kernel):
-        digits.append(taps % np.asarray(count, taps.dtype))
-        taps = taps // np.asarray(count, taps.dtype)
-    return digits[::-1]
-
-
 def _cells(taps: Array, geometry: Geometry) -> Array:
     """Taps as cells, flat over the pooled axes; -1 for no tap and for a tap on padding."""
     cell, real = jnp.zeros((), jnp.int32), taps >= 0
-    digits = _digits(taps, geometry.kernel)
-    for axis, position, digit in zip(geometry.axes, geometry.positions, digits, strict=True):
+    on_axes = digits(taps, geometry.kernel)
+    for axis, position, digit in zip(geometry.axes, geometry.positions, on_axes, strict=True):
         window = lax.broadcasted_iota(jnp.int32, taps.shape, taps.ndim + position)
         place = window * axis.stride - axis.pad_low + digit * axis.dilation
         real = real & (place >= 0) & (place < axis.size)

@@ -1,0 +1,187 @@
+"""What pooling costs besides time: memory, residuals, program size, compile time, dispatch.
+
+    python benchmarks/costs.py [--out results/costs.json]
+
+Prints one table a question. Sizes are exact; times are ratios of medians taken in one run.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import jaxpool
+from jaxpool.testing import NAMED_CASES, NamedCase
+
+WINDOWS = (2, 3, 5, 8, 16, 31, 64, 128)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", help="JSON file for the results")
+    options = parser.parse_args()
+    report = {
+        "gradient_memory": [_gradient_memory(case) for case in _max_cases()],
+        "growth": [_growth(kernel) for kernel in WINDOWS],
+        "long_window": _long_window(),
+        "dispatch": _dispatch(),
+    }
+    _print(report)
+    if options.out:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+def _max_cases() -> list[NamedCase]:
+    return [case for case in NAMED_CASES if case.op == "max_pool"]
+
+
+def _gradient_memory(case: NamedCase) -> dict[str, Any]:
+    """Bytes that a forward and backward pass holds between and inside its steps."""
+    x = jax.ShapeDtypeStruct(case.shape, jnp.float32)
+    pool = lambda x: jaxpool.max_pool(x, **_words(case))  # noqa: E731
+    y = jax.eval_shape(pool, x)
+    kept = jax.eval_shape(lambda x: jax.vjp(pool, x)[1], x)
+    residual = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(kept))
+    return {
+        "case": case.name,
+        "input": 4 * int(np.prod(case.shape)),
+        "output": 4 * y.size,
+        "residual_bytes_per_output": residual / y.size,
+        "temporaries": _temporaries(pool, x, y),
+        "temporaries_of_reduce_window": _temporaries(_reference(case), x, y),
+    }
+
+
+def _words(case: NamedCase) -> dict[str, Any]:
+    return dict(case.settings)
+
+
+def _temporaries(pool: Callable, x: Any, y: Any) -> int | None:
+    """Scratch bytes of a jitted forward and backward; None where JAX has no such gradient."""
+
+    def both(x, cotangent):
+        value, pull = jax.vjp(pool, x)
+        return value, pull(cotangent)[0]
+
+    try:
+        compiled = jax.jit(both).lower(x, y).compile()
+    except NotImplementedError:
+        return None
+    return compiled.memory_analysis().temp_size_in_bytes
+
+
+def _reference(case: NamedCase) -> Callable:
+    words = {k: v for k, v in _words(case).items() if k != "count_include_pad"}
+    axes = jaxpool.geometry(case.shape[1:-1], **words).axes
+    padding = [(axis.pad_low, max(axis.reach, 0)) for axis in axes]
+    return lambda x: lax.reduce_window(
+        x,
+        -np.inf,
+        lax.max,
+        (1, *(axis.kernel for axis in axes), 1),
+        (1, *(axis.stride for axis in axes), 1),
+        ((0, 0), *padding, (0, 0)),
+        window_dilation=(1, *(axis.dilation for axis in axes), 1),
+    )
+
+
+def _growth(kernel: int) -> dict[str, Any]:
+    """Program size, compile time and run time of one square window after the other."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(1, 256, 256, 16)), jnp.float32)
+    pool = lambda x: jaxpool.max_pool(x, (kernel, kernel), 1, "SAME")  # noqa: E731
+    grad = jax.grad(lambda x: pool(x).sum())
+    row: dict[str, Any] = {"window": kernel}
+    for name, run in {"forward": pool, "gradient": grad}.items():
+        lowered = jax.jit(run).lower(x)
+        start = time.perf_counter()
+        compiled = lowered.compile()
+        row[f"{name}_compile_seconds"] = time.perf_counter() - start
+        row[f"{name}_instructions"] = compiled.as_text().count(" = ")
+        row[f"{name}_milliseconds"] = 1e3 * _median(lambda c=compiled: c(x), 9)
+    return row
+
+
+def _median(run: Callable, rounds: int) -> float:
+    jax.block_until_ready(run())
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        jax.block_until_ready(run())
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _long_window() -> dict[str, float]:
+    """A window of a million taps over an axis of a million cells."""
+    x = jnp.zeros((10**6, 1), jnp.float32)
+    seconds = {}
+    for name in ("max_pool", "avg_pool"):
+        pool = getattr(jaxpool, name)
+        start = time.perf_counter()
+        jax.block_until_ready(pool(x, (10**6,), 1))
+        seconds[name] = time.perf_counter() - start
+    return seconds
+
+
+def _dispatch() -> dict[str, float]:
+    """Eager calls on a tiny array, as a ratio to a bare jitted function of the same array."""
+    x = jnp.ones((1, 8, 8, 1))
+    config = ((1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    bare = jax.jit(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, *config))
+    calls: dict[str, Callable] = {
+        "bare jit": lambda: bare(x),
+        "max_pool": lambda: jaxpool.max_pool(x, (2, 2), 2),
+        "avg_pool": lambda: jaxpool.avg_pool(x, (2, 2), 2),
+        "max_pool_with_argmax": lambda: jaxpool.max_pool_with_argmax(x, (2, 2), 2),
+    }
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(30):
+        for name, run in calls.items():
+            run()
+            start = time.perf_counter()
+            for _ in range(200):
+                run()
+            times[name].append((time.perf_counter() - start) / 200)
+    medians = {name: statistics.median(t) for name, t in times.items()}
+    return {name: t / medians["bare jit"] for name, t in medians.items()}
+
+
+def _print(report: dict[str, Any]) -> None:
+    mib = lambda n: "none" if n is None else f"{n / 2**20:.1f}"  # noqa: E731
+    print("gradient memory, MiB (forward and backward in one program, float32, NHWC)")
+    print(f"  {'case':22} {'input':>8} {'output':>8} {'jaxpool':>8} {'JAX':>8}  residual/output")
+    for row in report["gradient_memory"]:
+        print(
+            f"  {row['case']:22} {mib(row['input']):>8} {mib(row['output']):>8} "
+            f"{mib(row['temporaries']):>8} {mib(row['temporaries_of_reduce_window']):>8}  "
+            f"{row['residual_bytes_per_output']:.0f} byte"
+        )
+    print("\nmax_pool k x k, stride 1, on (1, 256, 256, 16)")
+    for row in report["growth"]:
+        print(
+            f"  k = {row['window']:4}  "
+            + "  ".join(
+                f"{name}: {row[f'{name}_instructions']:4} instructions, compiled in "
+                f"{row[f'{name}_compile_seconds']:.2f} s, {row[f'{name}_milliseconds']:7.2f} ms"
+                for name in ("forward", "gradient")
+            )
+        )
+    print("\nwindow of 10**6 on an axis of 10**6, first call, seconds:", report["long_window"])
+    print("\neager call on (1, 8, 8, 1), ratio to a bare jitted function:")
+    for name, ratio in report["dispatch"].items():
+        print(f"  {name:22} {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

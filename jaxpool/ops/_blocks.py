@@ -1,0 +1,131 @@
+"""Sums and maxima over windows side by side: blocks, each of which may be a whole axis.
+
+An axis of ``out * length`` cells is split into ``(out, length)``, and the lengths are reduced by
+plain reductions over all pooled axes at once. The way back is one comparison for each cell.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._linear import with_transpose
+from .._reductions import MAX, accumulator, identity_array
+from ..lowerings._cut import Pick, empty
+
+_NOWHERE = 2**31 - 1
+
+
+class Blocks(NamedTuple):
+    """Blocks of an array.
+
+    Attributes:
+      positions: the array axes that are cut, negative.
+      lengths: cells of a block along each of them.
+    """
+
+    positions: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    def split_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return ``shape`` with every axis that is cut as two, blocks and cells."""
+        cuts = dict(zip(self.positions, self.lengths, strict=True))
+        split: list[int] = []
+        for position, size in zip(range(-len(shape), 0), shape, strict=True):
+            split += [size // cuts[position], cuts[position]] if position in cuts else [size]
+        return tuple(split)
+
+    def cell_axes(self, rank: int) -> tuple[int, ...]:
+        """The axes of the cells in the split shape of an array of ``rank`` axes."""
+        return tuple(rank + p + n + 1 for n, p in enumerate(sorted(self.positions)))
+
+    def taps(self, rank: int) -> Array:
+        """The number of every cell in its block, row-major, in the rank of the split shape."""
+        places = dict(zip(sorted(self.positions), self.cell_axes(rank), strict=True))
+        shape = [1] * (rank + len(self.positions))
+        taps = np.arange(math.prod(self.lengths), dtype=np.int32).reshape(self.lengths)
+        order = sorted(range(len(self.positions)), key=self.positions.__getitem__)
+        for position, length in zip(self.positions, self.lengths, strict=True):
+            shape[places[position]] = length
+        return jnp.asarray(taps.transpose(order).reshape(shape))
+
+
+def total(x: Array, blocks: Blocks) -> Array:
+    """Return the sum of every block."""
+    return lax.reduce_sum(_split(x, blocks), blocks.cell_axes(x.ndim))
+
+
+def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
+    """Return the largest of the ``valid`` cells of every block; differentiable."""
+    rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
+    return rule(x, valid, blocks)
+
+
+# ``y[b] = x[p(b)]`` with ``p`` the first maximum of block ``b``, so ``dy[b] = dx[p(b)]``: linear in
+# ``dx``. Its transpose gives cell ``i`` of block ``b`` the cotangent of ``b`` if ``p(b) = i``.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
+    return lax.reduce_max(_split(_filled(x, valid), blocks), blocks.cell_axes(x.ndim))
+
+
+@_largest.defjvp
+def _largest_jvp(blocks: Blocks, primals, tangents):
+    (x, valid), (t, _) = primals, tangents
+    values = _largest(x, valid, blocks)
+    return values, _read(t, _taps(x, valid, values, blocks), blocks)
+
+
+def _filled(x: Array, valid: Array | None) -> Array:
+    return x if valid is None else jnp.where(valid, x, identity_array(MAX, np.dtype(x.dtype)))
+
+
+def _split(x: Array, blocks: Blocks) -> Array:
+    return x.reshape(blocks.split_shape(x.shape))
+
+
+def _over_cells(y: Array, blocks: Blocks) -> Array:
+    """One value per block, in the rank of the split shape."""
+    return jnp.expand_dims(y, blocks.cell_axes(y.ndim))
+
+
+def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array:
+    """The first cell of each block that holds its largest value, or the mark of none."""
+    cells = _split(x, blocks)
+    hit = (cells == _over_cells(values, blocks)) | (cells != cells)
+    if valid is not None:
+        hit = hit & _split(valid, blocks)
+    taps = jnp.where(hit, blocks.taps(x.ndim), _NOWHERE)
+    taps = lax.reduce_min(taps, blocks.cell_axes(x.ndim))
+    narrow = np.dtype(np.uint8 if math.prod(blocks.lengths) <= 255 else np.int32)
+    return jnp.where(taps == _NOWHERE, empty(narrow), taps.astype(narrow))
+
+
+def _read(t: Array, taps: Array, blocks: Blocks) -> Array:
+    """Return the entry of ``t`` at the tap of every block, 0 where there is none."""
+    cell_axes = blocks.cell_axes(t.ndim)
+
+    def hit() -> Array:
+        return _over_cells(taps, blocks) == blocks.taps(t.ndim).astype(taps.dtype)
+
+    def there(t: Array) -> Array:
+        return lax.reduce_sum(jnp.where(hit(), _split(t, blocks), np.zeros((), t.dtype)), cell_axes)
+
+    def back(g: Array) -> Array:
+        sent = jnp.where(hit(), _over_cells(g, blocks), np.zeros((), g.dtype))
+        return sent.reshape(t.shape)
+
+    wide = t.astype(accumulator(t.dtype))
+    return with_transpose(there, back, wide, taps.shape).astype(t.dtype)
+
+
+def picks(x: Array, valid: Array | None, blocks: Blocks) -> Pick:
+    """Return the largest value of every block, differentiable, and the number of its tap."""
+    values = largest(x, valid, blocks)
+    return values, _taps(x, valid, lax.stop_gradient(values), blocks)
