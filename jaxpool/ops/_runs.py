@@ -11,7 +11,6 @@ neighbouring windows, which is again a :class:`Runs`.
 """
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from ..lowerings._cut import Pick, tree
 
 LONGEST_UNROLLED = 32
 NOWHERE = 2**30
-"""A tap that no window has: the mark of a window without a cell."""
+"""A code that no tap has: the mark of a window without a cell."""
 
 
 class Runs(NamedTuple):
@@ -72,8 +71,8 @@ def _ints(numbers: np.ndarray) -> tuple[int, ...]:
 
 
 def _length_of_pieces(runs: Runs) -> int:
-    """Cells of the pieces of windows too long to be unrolled: near the root of the longest."""
-    return min(math.isqrt(runs.longest - 1) + 1, LONGEST_UNROLLED)
+    """Cells of the pieces of windows too long to be unrolled: a power of two near the root."""
+    return min(1 << (runs.longest.bit_length() + 1) // 2, LONGEST_UNROLLED)
 
 
 def _tap(x: Array, position: int, runs: Runs, tap: int) -> Array:
@@ -134,11 +133,13 @@ def largest(x: Array, position: int, runs: Runs) -> Array:
 
 
 def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Sequence[Runs]) -> Pick:
-    """Return the largest value of every window and its tap, row-major in the longest window.
+    """Return the largest value of every window and the code of its first holder, or NOWHERE.
 
-    Along an axis, the largest value comes first; the tap is then the smallest of those that lead to
-    a cell as large, which makes it the first in row-major order whatever the order of the axes. The
-    first axis goes first, so that the last, whose cells lie side by side, is shorter by then.
+    A code holds the tap along each axis in bits of its own, the first axis highest, so that codes
+    are ordered as row-major taps are. Along an axis, the largest value comes first; the code is the
+    smallest of those that lead to a cell as large, which makes it the first in row-major order
+    whatever the order of the axes. The first axis goes first, so that the last, whose cells lie
+    side by side, is shorter by then.
 
     Args:
       x: the array, with the identity of max where it is not ``valid``.
@@ -146,106 +147,125 @@ def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Seque
       positions: the array axes, negative.
       runs: windows along each of them.
     """
-    taps = jnp.zeros(x.shape, jnp.int32)
+    codes = jnp.zeros(x.shape, jnp.int32)
     if valid is not None:
-        taps = jnp.where(valid, taps, NOWHERE)
-    for position, run, unit in zip(positions, runs, _units(runs), strict=True):
-        x, taps = _winners(x, taps, position, run, unit)
-    return x, jnp.minimum(taps, NOWHERE)
+        codes = jnp.where(valid, codes, NOWHERE)
+    for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
+        x, codes = _winners(*(_computed_once(x, codes) if n else (x, codes)), position, run, shift)
+    return x, jnp.minimum(codes, NOWHERE)
 
 
-def _units(runs: Sequence[Runs]) -> list[int]:
-    """What one step along each axis adds to a row-major tap."""
-    return [math.prod(run.longest for run in runs[n + 1 :]) for n in range(len(runs))]
+def _computed_once(x: Array, codes: Array) -> Pick:
+    """Return both as they are, but finished: a fence against fusion, as :mod:`.._fence`."""
+    if x.size == 0:
+        return x, codes
+    return lax.platform_dependent(x, codes, cpu=_choice, default=lambda x, codes: (x, codes))
 
 
-def _winners(x: Array, taps: Array, position: int, runs: Runs, unit: int) -> Pick:
+def _choice(x: Array, codes: Array) -> Pick:
+    """A choice that always goes one way, since no code is negative; only this function knows."""
+    first = lax.slice(codes, (0,) * codes.ndim, (1,) * codes.ndim).reshape(())
+    return lax.cond(first < 0, lambda x, c: (x, -c), lambda x, c: (x, c), x, codes)
+
+
+def _shifts(runs: Sequence[Runs]) -> list[int]:
+    """Where the bits of each axis lie in a code."""
+    bits = [(run.longest - 1).bit_length() for run in runs]
+    return [sum(bits[n + 1 :]) for n in range(len(runs))]
+
+
+def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int) -> Pick:
     if runs.longest > LONGEST_UNROLLED:
-        length = _length_of_pieces(runs)
-        pieces, groups = runs.pieces(length)
-        x, taps = _winners(x, taps, position, pieces, unit)
-        return _winners(x, taps, position, groups, unit * length)
+        bits = _length_of_pieces(runs).bit_length() - 1
+        pieces, groups = runs.pieces(1 << bits)
+        x, codes = _winners(x, codes, position, pieces, shift)
+        return _winners(x, codes, position, groups, shift + bits)
     cells = [_tap(x, position, runs, tap) for tap in range(runs.longest)]
     best = tree(lax.max, cells)
     offers = []
     for tap, cell in enumerate(cells):
-        reached = _tap(taps, position, runs, tap) + tap * unit
+        reached = _tap(codes, position, runs, tap) + (tap << shift)
         offers.append(jnp.where((cell == best) | (cell != cell), reached, NOWHERE))
     return best, tree(lax.min, offers)
 
 
-def places(taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
+def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
     """Return where each window's winner lies on each of the axes."""
-    axes = zip(positions, runs, _units(runs), strict=True)
+    axes = zip(positions, runs, _shifts(runs), strict=True)
     return [
-        column(run.starts, position, taps.ndim) + taps // unit % run.longest
-        for position, run, unit in axes
+        column(run.starts, position, codes.ndim) + _own(codes, run, shift)
+        for position, run, shift in axes
     ]
 
 
-def read(t: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+def _own(codes: Array, runs: Runs, shift: int) -> Array:
+    """The taps along one axis."""
+    return (codes >> shift) & ((1 << (runs.longest - 1).bit_length()) - 1)
+
+
+def read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
     """Return the entry of ``t`` at the winner of every window, 0 where there is none."""
-    narrow = _narrowed(taps, runs)
+    narrow = _narrowed(codes, runs)
     result = with_transpose(
         lambda t: _read(t, _widened(narrow), positions, runs),
         lambda g: _send(g, _widened(narrow), positions, runs),
         t.astype(accumulator(t.dtype)),
-        taps.shape,
+        codes.shape,
     )
     return result.astype(t.dtype)
 
 
-def _narrowed(taps: Array, runs: Sequence[Runs]) -> Array:
-    """Taps as reverse mode keeps them: a byte each if they fit, 255 for none."""
-    if math.prod(run.longest for run in runs) > 255:
-        return taps
-    return jnp.minimum(taps, 255).astype(jnp.uint8)
+def _narrowed(codes: Array, runs: Sequence[Runs]) -> Array:
+    """Codes as reverse mode keeps them: a byte each if they fit, 255 for none."""
+    shifts = _shifts(runs)
+    last = sum((run.longest - 1) << shift for run, shift in zip(runs, shifts, strict=True))
+    return codes if last >= 255 else jnp.minimum(codes, 255).astype(jnp.uint8)
 
 
-def _widened(taps: Array) -> Array:
-    if taps.dtype != jnp.uint8:
-        return taps
-    return jnp.where(taps == 255, NOWHERE, taps.astype(jnp.int32))
+def _widened(codes: Array) -> Array:
+    if codes.dtype != jnp.uint8:
+        return codes
+    return jnp.where(codes == 255, NOWHERE, codes.astype(jnp.int32))
 
 
-def _read(t: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
-    on_axis = dict(zip(positions, places(taps, positions, runs), strict=True))
+def _read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+    on_axis = dict(zip(positions, places(codes, positions, runs), strict=True))
     for axis in range(-t.ndim, 0):
         if axis not in on_axis:
             on_axis[axis] = jnp.asarray(column(range(t.shape[axis]), axis, t.ndim))
-    index = tuple(jnp.broadcast_to(on_axis[axis], taps.shape) for axis in range(-t.ndim, 0))
-    return jnp.where(taps < NOWHERE, t.at[index].get(mode="clip"), np.zeros((), t.dtype))
+    index = tuple(jnp.broadcast_to(on_axis[axis], codes.shape) for axis in range(-t.ndim, 0))
+    return jnp.where(codes < NOWHERE, t.at[index].get(mode="clip"), np.zeros((), t.dtype))
 
 
-def _send(g: Array, taps: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+def _send(g: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
     """Send each entry to the winner of its window, one axis after the other, the last one first.
 
     Windows whose winners meet at a place of an axis chose the same cell, since they are windows of
     the same rows and each took the first of the largest. So entries that arrive at a place may be
-    added, and share the rest of their taps.
+    added, and share the rest of their codes.
     """
-    axes = list(zip(positions, runs, _units(runs), strict=True))
-    for position, run, unit in axes[::-1]:
-        g, taps = _send_along(g, taps, position, run, unit)
+    axes = list(zip(positions, runs, _shifts(runs), strict=True))
+    for position, run, shift in axes[::-1]:
+        g, codes = _send_along(*_computed_once(g, codes), position, run, shift)
     return g
 
 
-def _send_along(g: Array, taps: Array, position: int, runs: Runs, unit: int) -> Pick:
+def _send_along(g: Array, codes: Array, position: int, runs: Runs, shift: int) -> Pick:
     holders = runs.holders()
     cells = np.arange(runs.size)
     if holders.longest <= LONGEST_UNROLLED:
-        return _receive(g, taps, position, runs, holders, cells, unit)
+        return _receive(g, codes, position, runs, holders, cells, shift)
     pieces, groups = holders.pieces(_length_of_pieces(holders))
     cells = np.repeat(cells, groups.lengths)
-    g, taps = _receive(g, taps, position, runs, pieces, cells, unit)
+    g, codes = _receive(g, codes, position, runs, pieces, cells, shift)
     return (
         _fold(g, position, groups, lax.add, 0),
-        _fold(taps, position, groups, lax.min, NOWHERE),
+        _fold(codes, position, groups, lax.min, NOWHERE),
     )
 
 
 def _receive(
-    g: Array, taps: Array, position: int, runs: Runs, holders: Runs, cells: np.ndarray, unit: int
+    g: Array, codes: Array, position: int, runs: Runs, holders: Runs, cells: np.ndarray, shift: int
 ) -> Pick:
     """For each row of windows, what they send to one cell that they all hold."""
     starts, firsts, counts = (np.array(n) for n in (runs.starts, holders.starts, holders.lengths))
@@ -253,8 +273,8 @@ def _receive(
     for nth in range(holders.longest):
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
         wanted = column(np.where(nth < counts, own_taps, -1), position, g.ndim)
-        sent, tap = (_tap(a, position, holders, nth) for a in (g, taps))
-        hit = (tap < NOWHERE) & (tap // unit % runs.longest == wanted)
+        sent, code = (_tap(a, position, holders, nth) for a in (g, codes))
+        hit = (code < NOWHERE) & (_own(code, runs, shift) == wanted)
         entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
-        kept.append(jnp.where(hit, tap, NOWHERE))
+        kept.append(jnp.where(hit, code, NOWHERE))
     return tree(lax.add, entries), tree(lax.min, kept)

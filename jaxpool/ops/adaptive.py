@@ -31,7 +31,6 @@ from ._runs import Runs
 from ._static import call
 from .average import _check_averageable, _divide, _masked
 
-
 _LEAST_BLOCK = 16
 """Cells from which a plain reduction of a block beats the lowerings of ordinary windows."""
 
@@ -361,16 +360,16 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
     masked = valid is not None
     if 0 in settings.sizes:
         out = partition.out_shape(x.shape)
-        taps = jnp.zeros(out, jnp.int32)
-        return jnp.zeros(out, x.dtype), _index(settings, partition, x.shape, taps, masked)
+        codes = jnp.zeros(out, jnp.int32)
+        return jnp.zeros(out, x.dtype), _index(settings, partition, x.shape, codes, masked)
     if not partition.uneven:
         values, taps = _even_picks(settings.op, x, valid, partition)
         return values, _indices.convert(
             settings.op, taps, x.shape, partition.even, *settings.index, masked
         )
-    rule = _with_taps if jnp.issubdtype(x.dtype, jnp.inexact) else _with_taps.fun
-    values, taps = rule(x, valid, partition)
-    return values, _index(settings, partition, x.shape, taps, masked)
+    rule = _with_codes if jnp.issubdtype(x.dtype, jnp.inexact) else _with_codes.fun
+    values, codes = rule(x, valid, partition)
+    return values, _index(settings, partition, x.shape, codes, masked)
 
 
 def _even_picks(op: str, x: Array, valid: Array | None, partition: Partition) -> Pick:
@@ -380,7 +379,7 @@ def _even_picks(op: str, x: Array, valid: Array | None, partition: Partition) ->
 
 
 # Let ``p(i)`` be the cell of the first maximum of window ``i``: ``y[i] = x[p(i)]``, and so
-# ``dy[i] = dx[p(i)]``, a linear map of ``dx`` in which ``x`` has a part only through the taps.
+# ``dy[i] = dx[p(i)]``, a linear map of ``dx`` in which ``x`` has a part only through the codes.
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -393,20 +392,20 @@ def _largest(x: Array, valid: Array | None, partition: Partition) -> Array:
 
 @_largest.defjvp
 def _largest_jvp(partition: Partition, primals, tangents):
-    (values, _), (tangent, _) = _with_taps_jvp(partition, primals, tangents)
+    (values, _), (tangent, _) = _with_codes_jvp(partition, primals, tangents)
     return values, tangent
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _with_taps(x: Array, valid: Array | None, partition: Partition) -> Pick:
+def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
     return _runs.winners(_filled(x, valid), valid, partition.positions, partition.runs)
 
 
-@_with_taps.defjvp
-def _with_taps_jvp(partition: Partition, primals, tangents):
-    values, taps = _with_taps(*primals, partition)
-    tangent = _runs.read(tangents[0], taps, partition.positions, partition.runs)
-    return (values, taps), (tangent, np.zeros(taps.shape, jax.dtypes.float0))
+@_with_codes.defjvp
+def _with_codes_jvp(partition: Partition, primals, tangents):
+    values, codes = _with_codes(*primals, partition)
+    tangent = _runs.read(tangents[0], codes, partition.positions, partition.runs)
+    return (values, codes), (tangent, np.zeros(codes.shape, jax.dtypes.float0))
 
 
 def _filled(x: Array, valid: Array | None) -> Array:
@@ -414,9 +413,9 @@ def _filled(x: Array, valid: Array | None) -> Array:
 
 
 def _index(
-    settings: Settings, partition: Partition, shape: tuple[int, ...], taps: Array, masked: bool
+    settings: Settings, partition: Partition, shape: tuple[int, ...], codes: Array, masked: bool
 ) -> Array:
-    """Taps as flat indices of an array of ``shape``; -1 where a window has no cell."""
+    """Codes as flat indices of an array of ``shape``; -1 where a window has no cell."""
     space, dtype = settings.index
     dtype = np.dtype(dtype or np.int32)
     axes = sorted(partition.positions)
@@ -426,15 +425,15 @@ def _index(
     last = math.prod(shape[axis] for axis in axes) - 1
     _indices._check_fit(settings.op, space, dtype, last, marks=masked)
     wide = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
-    places = _runs.places(taps, partition.positions, partition.runs)
+    places = _runs.places(codes, partition.positions, partition.runs)
     on_axis = dict(zip(partition.positions, places, strict=True))
-    index = jnp.zeros(taps.shape, wide)
+    index = jnp.zeros(codes.shape, wide)
     for axis in axes:
         place = on_axis.get(axis)
         if place is None:
             place = jnp.asarray(_runs.column(range(shape[axis]), axis, len(shape)))
         index = index * shape[axis] + place.astype(wide)
-    return jnp.where(taps < _runs.NOWHERE, index, np.asarray(-1).astype(wide)).astype(dtype)
+    return jnp.where(codes < _runs.NOWHERE, index, np.asarray(-1).astype(wide)).astype(dtype)
 
 
 _ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", _average, _settle)
