@@ -165,7 +165,8 @@ def _computed_once(x: Array, codes: Array) -> Pick:
 def _choice(x: Array, codes: Array) -> Pick:
     """A choice that always goes one way, since no code is negative; only this function knows."""
     first = lax.slice(codes, (0,) * codes.ndim, (1,) * codes.ndim).reshape(())
-    return lax.cond(first < 0, lambda x, c: (x, -c), lambda x, c: (x, c), x, codes)
+    other = lambda x, codes: (jnp.zeros_like(x), jnp.zeros_like(codes))  # noqa: E731
+    return lax.cond(first < 0, other, lambda x, codes: (x, codes), x, codes)
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:

@@ -302,10 +302,11 @@ def _by_cells(y: Array, cells: Array, shape: tuple[int, ...], axes: tuple[int, .
         moved = jax.eval_shape(lambda: jnp.moveaxis(jnp.zeros(shape), axes, last)).shape
         return jnp.moveaxis(_by_cells(y, cells, moved, last), last, axes)
     first, end = axes[0] % len(shape), axes[-1] % len(shape) + 1
-    blocks = (math.prod(y.shape[:first]), -1, math.prod(y.shape[end:]))
+    blocks = tuple(math.prod(y.shape[a:b]) for a, b in ((0, first), (first, end), (end, None)))
     size = math.prod(shape[first:end])
-    _check_size(max(size, math.prod(y.shape[first:end])))
-    return _write(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
+    _check_size(max(size, blocks[1]))
+    write = _write if jnp.issubdtype(y.dtype, jnp.inexact) else _write.fun
+    return write(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
 
 
 def _check_size(cells: int) -> None:
@@ -320,43 +321,60 @@ def _check_size(cells: int) -> None:
         )
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _write(y: Array, cells: Array, size: int) -> Array:
     """``out[b, cells[b, s, c], c] = y[b, s, c]``, the last write wins; -1 is no cell."""
+    return _take(y, _writer(cells, size), 0)
+
+
+@_write.defjvp
+def _write_jvp(size: int, primals, tangents):
+    y, cells = primals
     writer = _writer(cells, size)
     source = lax.broadcasted_iota(jnp.int32, cells.shape, 1)
     cells = jnp.where(_take(writer, cells, -1) == source, cells, -1)
-    there, back = (functools.partial(_take, index=index, none=0) for index in (writer, cells))
-    return _linear(there, back, y, writer.shape)
-
-
-def _linear(
-    there: Callable[[Array], Array],
-    back: Callable[[Array], Array],
-    y: Array,
-    out_shape: tuple[int, ...],
-) -> Array:
-    """Return ``there(y)``, whose transpose is ``back``."""
-    if not jnp.issubdtype(y.dtype, jnp.inexact):
-        return there(y)
-    return with_transpose(there, back, y, out_shape)
+    tangent = with_transpose(
+        functools.partial(_put, cells=cells, size=size),
+        functools.partial(_take, index=cells, none=0),
+        tangents[0],
+        writer.shape,
+    )
+    return _take(y, writer, 0), tangent
 
 
 def _writer(cells: Array, size: int) -> Array:
     """For each cell ``[b, i, c]``, the last source ``s`` of the plane that names it, or -1."""
 
     def plane(source: Array, cells: Array, size: int) -> Array:
-        cells = jnp.where(cells < 0, size, cells)
-        return jnp.full(size, -1, jnp.int32).at[cells].max(source, mode="drop")
+        return jnp.full(size, -1, jnp.int32).at[_or_past(cells, size)].max(source, mode="drop")
 
+    return _planes_to(plane, lax.broadcasted_iota(jnp.int32, cells.shape, 1), cells, size)
+
+
+def _put(values: Array, cells: Array, size: int) -> Array:
+    """``out[b, cells[b, s, c], c] = values[b, s, c]``; no two cells of a plane are equal."""
+
+    def plane(values: Array, cells: Array, size: int) -> Array:
+        return jnp.zeros(size, values.dtype).at[_or_past(cells, size)].set(values, mode="drop")
+
+    return _planes_to(plane, values, cells, size)
+
+
+def _or_past(cells: Array, size: int) -> Array:
+    """Cells, and for -1 a cell past the end, which is dropped; JAX would wrap a negative one."""
+    return jnp.where(cells < 0, size, cells)
+
+
+def _planes_to(plane: Callable[..., Array], values: Array, cells: Array, size: int) -> Array:
+    """Run ``plane(values, cells, size)``, which makes planes of ``size`` cells."""
     before, _, after = cells.shape
-    shape = (before, size, after)
-    source = lax.broadcasted_iota(jnp.int32, cells.shape, 1)
+    total = before * size * after
     return _planes(
-        lambda s, c: plane(s.ravel(), _flat(c, size), math.prod(shape)).reshape(shape),
+        lambda v, c: plane(v.ravel(), _flat(c, size), total).reshape(before, size, after),
         functools.partial(plane, size=size),
-        source,
+        values,
         cells,
-        math.prod(shape),
+        total,
     )
 
 
@@ -394,7 +412,8 @@ def _planes(
     Elsewhere as a batch, which keeps a plane on the device that holds it.
     """
     batch = jax.vmap(jax.vmap(plane, 1, 1))
-    if max(total, index.size) > _INT32_MAX:
+    sizes = (total, values.size, index.size)
+    if any(not isinstance(size, int) or size > _INT32_MAX for size in sizes):
         return batch(values, index)
     return lax.platform_dependent(values, index, cpu=at_once, default=batch)
 
@@ -408,8 +427,9 @@ def _by_taps(y: Array, taps: Array, shape: tuple[int, ...], geometry: Geometry) 
         return _by_cells(y, _cells(taps, geometry), shape, tuple(sorted(geometry.positions)))
     taps = _without_beaten(taps.astype(tap_dtype(geometry)), geometry)
     there, back = (functools.partial(f, taps=taps, geometry=geometry) for f in (send, read))
-    wide = y.astype(jnp.uint8) if y.dtype == jnp.bool_ else y
-    return _linear(there, back, wide, shape).astype(y.dtype)
+    if jnp.issubdtype(y.dtype, jnp.inexact):
+        return with_transpose(there, back, y, shape)
+    return there(y.astype(jnp.uint8) if y.dtype == jnp.bool_ else y).astype(y.dtype)
 
 
 def _without_beaten(taps: Array, geometry: Geometry) -> Array:

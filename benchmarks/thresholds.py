@@ -1,0 +1,99 @@
+"""Where one lowering overtakes another on this CPU: the reasons for the planner's thresholds.
+
+    python benchmarks/thresholds.py [--out results/thresholds.json]
+
+Runs every lowering on square windows, asking none whether it declines, and prints times as ratios
+to one pass over memory (x + 1) in the same rounds. ``slices.MAX_KERNEL`` is the last window for which
+slices are not slower than doubling in the geometric mean of a row, ``_gather.MOST_TAPS_AT_ONCE`` the
+same for the two ways back.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxpool
+from jaxpool import _send
+from jaxpool._reductions import MAX, SUM
+from jaxpool.lowerings import LOWERINGS
+
+KERNELS = (2, 3, 4, 5, 6, 7, 8, 10, 13)
+SHAPES = {"channels last": (8, 56, 56, 64), "channels first": (8, 64, 56, 56)}
+POSITIONS = {"channels last": (-3, -2), "channels first": (-2, -1)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", help="JSON file for the results")
+    options = parser.parse_args()
+    rows = []
+    for layout in SHAPES:
+        for stride in (1, 2):
+            for kernel in KERNELS:
+                rows.append(_row(layout, stride, kernel))
+                print(_line(rows[-1]), flush=True)
+    if options.out:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        Path(options.out).write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
+    spatial = [SHAPES[layout][position] for position in POSITIONS[layout]]
+    made = jaxpool.geometry(spatial, (kernel, kernel), stride, kernel // 2)
+    geometry = jaxpool.Geometry(made.axes, POSITIONS[layout])
+    x = jnp.asarray(np.random.default_rng(0).normal(size=SHAPES[layout]), jnp.float32)
+    programs: dict[str, Callable[[], Any]] = {"x + 1": _program(lambda x: x + 1, x)}
+    for name in ("slices", "doubling", "reduce_window"):
+        lowering = LOWERINGS[name]
+        if name != "reduce_window" or kernel <= 5:
+            programs[f"max {name}"] = _program(lambda x, m=lowering: m.run(x, geometry, MAX), x)
+            programs[f"sum {name}"] = _program(lambda x, m=lowering: m.run(x, geometry, SUM), x)
+        if name != "reduce_window":
+            select = lambda x, m=lowering: m.select(x, None, geometry, MAX)  # noqa: E731
+            programs[f"winners {name}"] = _program(select, x)
+    values, taps = jax.jit(lambda x: LOWERINGS["doubling"].select(x, None, geometry, MAX))(x)
+    for way in (_send.to_winners_at_once, _send.to_winners):
+        if kernel <= 5 or way is _send.to_winners:
+            send = lambda g, t, way=way: way(g, t, geometry)  # noqa: E731
+            programs[f"back {way.__name__}"] = _program(send, values, taps)
+    times = _interleaved(programs)
+    ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}
+    return {"layout": layout, "stride": stride, "kernel": kernel, "ratios": ratios}
+
+
+def _program(run: Callable, *arrays: jax.Array) -> Callable[[], Any]:
+    compiled = jax.jit(run)
+    return lambda: jax.block_until_ready(compiled(*arrays))
+
+
+def _interleaved(programs: dict[str, Callable[[], Any]], rounds: int = 9) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for run in programs.values():
+        run()
+    for _ in range(rounds):
+        for name, run in programs.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def _line(row: dict[str, Any]) -> str:
+    cells = "  ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items())
+    return (
+        f"{row['layout']:14} stride {row['stride']} {row['kernel']:2}x{row['kernel']:<2}  {cells}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,469 @@
+"""Every lowering against brute force: the matrix of lowering x geometry x reduction x dtype.
+
+The brute force visits the taps of a window in their order, with NumPy. It takes sizes, starts and
+counts from the geometry, which test_geometry.py proves, and nothing else. Whatever a lowering
+accepts it must do exactly, so all lowerings agree with each other too. All geometries of one dtype
+share one compiled program, which then runs on several arrays: compiling is what costs.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_same
+
+import jaxpool
+from jaxpool import Geometry
+from jaxpool._reductions import MAX, MIN, SUM, Reduction, identity_array
+from jaxpool.lowerings import LOWERINGS
+
+# --- geometries -----------------------------------------------------------------------------------
+
+# name -> spatial shape, window, strides, padding, dilations, rounding, and the axes they lie on,
+# counted from the end: by default those before the last. Different on every axis.
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "1-D": ((11,), (3,), (2,), ((1, 2),), 1, "floor"),
+    "1-D dilated, ceil": ((10,), (3,), (3,), ((0, 1),), 2, "ceil"),
+    "1-D, last axis": ((9,), (4,), (1,), ((0, 2),), 1, "floor", (-1,)),
+    "one tap": ((5,), (1,), (2,), 0, 1, "floor"),
+    "kernel == axis": ((7,), (7,), (1,), 0, 1, "floor"),
+    "kernel == axis, padded": ((5,), (5,), (2,), ((2, 1),), 1, "floor"),
+    "stride == kernel": ((9,), (3,), (3,), 0, 1, "floor"),
+    "stride == kernel, cells left over": ((11,), (3,), (3,), 0, 1, "floor"),
+    "stride == kernel, ceil": ((10,), (4,), (4,), ((1, 0),), 1, "ceil"),
+    "stride > kernel": ((11,), (2,), (5,), ((1, 1),), 1, "ceil_torch"),
+    "pads longer than the kernel": ((4,), (2,), (1,), ((5, 3),), 1, "floor"),
+    "no cell between the taps": ((3,), (2,), (1,), ((1, 1),), 4, "floor"),
+    "a last window without a cell": ((4,), (2,), (4,), ((0, 1),), 1, "ceil"),
+    "17 taps": ((23,), (17,), (2,), ((3, 0),), 1, "floor"),
+    "24 taps dilated": ((50,), (24,), (1,), ((4, 1),), 2, "ceil_torch"),
+    "40 taps": ((45,), (40,), (3,), ((2, 5),), 1, "ceil"),
+    "2-D": ((7, 6), (3, 2), (2, 1), ((1, 0), (0, 2)), (1, 3), "floor"),
+    "2-D, channels first": ((6, 7), (2, 3), (1, 2), ((2, 1), (1, 0)), (2, 1), "ceil", (-2, -1)),
+    "2-D, axes apart": ((5, 8), (2, 3), (2, 3), ((0, 1), (1, 0)), (1, 2), "ceil", (-4, -2)),
+    "2-D, ceil_torch": ((8, 7), (2, 3), (3, 2), ((1, 0), (1, 1)), 1, "ceil_torch"),
+    "2-D, SAME_LOWER": ((5, 6), (2, 4), (2, 1), "SAME_LOWER", 1, "floor"),
+    "2-D, side by side": ((6, 8), (3, 2), (3, 2), 0, 1, "floor"),
+    "2-D, the whole plane": ((5, 6), (5, 6), 1, 0, 1, "floor"),
+    "2-D, empty windows": ((3, 4), (2, 3), (2, 3), ((4, 0), (0, 7)), 1, "floor"),
+    "2-D, 306 taps": ((20, 19), (17, 18), (2, 1), ((0, 3), (2, 0)), 1, "floor"),
+    "3-D": ((4, 5, 3), (2, 3, 1), (1, 2, 3), ((1, 0), (0, 1), (0, 0)), (2, 1, 1), "floor"),
+    "3-D, ceil": ((5, 4, 6), (2, 2, 3), (2, 3, 2), ((0, 1), (1, 0), (0, 0)), 1, "ceil"),
+    "3-D, side by side, channels first": (
+        (4, 3, 6), (2, 1, 3), (2, 1, 3), ((0, 0), (1, 0), (0, 0)), 1, "floor", (-3, -2, -1)),
+}  # fmt: skip
+
+# One of each kind, for the long list of dtypes.
+FEW = (
+    "1-D dilated, ceil",
+    "stride == kernel, ceil",
+    "17 taps",
+    "2-D",
+    "2-D, empty windows",
+    "2-D, the whole plane",
+)
+
+
+@functools.cache
+def build(name: str) -> tuple[Geometry, tuple[int, ...]]:
+    """The geometry of a case, and the shape of an array for it."""
+    sizes, window, strides, padding, dilations, rounding, *rest = SETTINGS[name]
+    found = jaxpool.geometry(
+        sizes, window, strides, padding, dilations=dilations, rounding=rounding
+    )
+    positions = rest[0] if rest else tuple(range(-len(sizes) - 1, -1))
+    shape = [2] + [3] * -positions[0]
+    for position, size in zip(positions, sizes, strict=True):
+        shape[position] = size
+    return dataclasses.replace(found, positions=positions), tuple(shape)
+
+
+# --- brute force ----------------------------------------------------------------------------------
+
+
+def taps_of(geometry: Geometry, x: np.ndarray, valid: np.ndarray):
+    """For every tap in row-major order: its number, its cell of each window, and which are real."""
+    for number, tap in enumerate(np.ndindex(*geometry.kernel)):
+        cells, real = x, valid
+        for axis, position, t in zip(geometry.axes, geometry.positions, tap, strict=True):
+            q = np.array([axis.start(o) + t * axis.dilation for o in range(axis.out)])
+            inside = (q >= 0) & (q < axis.size)
+            q = np.where(inside, q, 0)
+            cells, real = np.take(cells, q, position), np.take(real, q, position)
+            real = real & inside.reshape((-1,) + (1,) * (-position - 1))
+        yield number, cells, real
+
+
+def winners(
+    x: np.ndarray, valid: np.ndarray, geometry: Geometry, largest: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first of the best cells of every window, and its tap; -1 where there is none."""
+    low, high = ends(x.dtype)
+    best = taps = None
+    for number, cells, real in taps_of(geometry, x, valid):
+        if best is None or taps is None:
+            best = np.full(cells.shape, low if largest else high, x.dtype)
+            taps = np.full(cells.shape, -1)
+        with np.errstate(invalid="ignore"):
+            better = cells > best if largest else cells < best
+        better |= (cells != cells) & (best == best)
+        take = real & (better | (taps < 0))
+        best, taps = np.where(take, cells, best), np.where(take, number, taps)
+    assert best is not None and taps is not None
+    return best, taps
+
+
+def total(x: np.ndarray, geometry: Geometry) -> np.ndarray:
+    """The sum of every window: integers wrap, floats are added in float64."""
+    wide = x.dtype if x.dtype.kind in "iu" else np.dtype(np.float64)
+    result = None
+    for _, cells, real in taps_of(geometry, x.astype(wide), np.ones(x.shape, bool)):
+        with np.errstate(invalid="ignore"):
+            part = np.where(real, cells, np.zeros((), wide))
+            result = part if result is None else result + part
+    assert result is not None
+    return result.astype(x.dtype)
+
+
+def ends(dtype: np.dtype) -> tuple[Any, Any]:
+    """What no number of the dtype is below, and above."""
+    if dtype == np.bool_:
+        return False, True
+    if jnp.issubdtype(dtype, jnp.integer):
+        return jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+    unbounded = np.isinf(np.asarray(np.inf).astype(dtype))
+    limits = jnp.finfo(dtype)
+    return (-np.inf, np.inf) if unbounded else (float(limits.min), float(limits.max))
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def is_float(dtype: np.dtype) -> bool:
+    return jnp.issubdtype(dtype, jnp.floating)
+
+
+def arrays(dtype: np.dtype) -> dict[str, Sequence[Any]]:
+    """Values to draw arrays from: many ties, and everything that an order can stumble over."""
+    low, high = ends(dtype)
+    if dtype == np.bool_:
+        return {"truths": [False, False, True], "all False": [False], "all True": [True]}
+    if not is_float(dtype):
+        middle = [int(low) // 2, 0, 1, 2, int(high) // 2]
+        return {
+            "integers": [int(low), int(low) + 1, *middle, int(high)],
+            "lowest": [int(low)],
+            "highest": [int(high)],
+        }
+    some = np.random.default_rng(1).normal(size=40) * 4
+    return {
+        "numbers": some,
+        "signed zeros": [-0.0, 0.0],
+        "ties": [-1.0, -0.0, 0.0, -2.0],
+        "infinities": [low, low, float(jnp.finfo(dtype).min), high],
+        "lowest": [low],
+        "few NaN": [*some, np.nan],
+        "NaN of both signs": [np.nan, -np.nan, high, low, 0.0],
+    }
+
+
+def draw(values: Sequence[Any], dtype: np.dtype, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    index = np.random.default_rng(seed).integers(len(values), size=shape)
+    return np.array(values, dtype)[index]
+
+
+def summands(dtype: np.dtype) -> dict[str, Sequence[Any]]:
+    """Values whose sums are exact in any order."""
+    if not is_float(dtype):
+        return arrays(dtype)
+    exact = [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]
+    return {"small integers": exact, "NaN and infinities": exact * 9 + [np.inf, -np.inf, np.nan]}
+
+
+# --- the matrix -----------------------------------------------------------------------------------
+
+
+def accepted(lowering: str, reduction: Reduction, dtype: np.dtype, names: Sequence[str]):
+    """The cases that a lowering takes."""
+    module = LOWERINGS[lowering]
+    return [name for name in names if module.why_not(build(name)[0], reduction, dtype) is None]
+
+
+Arrays = dict[str, jax.Array]
+
+
+def reduced(lowering: str, reduction: Reduction) -> Callable[[Arrays], Any]:
+    """``run`` of every case at once."""
+    run = LOWERINGS[lowering].run
+
+    @jax.jit
+    def all_cases(arrays: Arrays) -> Arrays:
+        return {name: run(x, build(name)[0], reduction) for name, x in arrays.items()}
+
+    return all_cases
+
+
+def selected(lowering: str, reduction: Reduction, masked: bool) -> Callable[[Arrays, Arrays], Any]:
+    """``select`` of every case at once, on arrays filled as the planner fills them."""
+    select = LOWERINGS[lowering].select
+
+    @jax.jit
+    def all_cases(arrays: Arrays, masks: Arrays) -> dict[str, tuple[jax.Array, jax.Array]]:
+        found = {}
+        for name, x in arrays.items():
+            mask = masks[name] if masked else None
+            found[name] = select(filled(x, mask, reduction), mask, build(name)[0], reduction)
+        return found
+
+    return all_cases
+
+
+def filled(x: jax.Array, mask: jax.Array | None, reduction: Reduction) -> jax.Array:
+    if mask is None:
+        return x
+    return jnp.where(mask, x, jnp.asarray(identity_array(reduction, np.dtype(x.dtype))))
+
+
+def masks_for(names: Sequence[str]) -> dict[str, np.ndarray]:
+    return {name: draw([True, True, False], np.dtype(bool), build(name)[1], 9) for name in names}
+
+
+def check_extremes(lowering: str, largest: bool, dtype: np.dtype, names: Sequence[str]) -> int:
+    """Fail unless a lowering finds values and taps of every case; return how many it takes."""
+    reduction = MAX if largest else MIN
+    names = accepted(lowering, reduction, dtype, names)
+    masks, everywhere = masks_for(names), {n: np.ones(build(n)[1], bool) for n in names}
+    run, ways = reduced(lowering, reduction), {}
+    if hasattr(LOWERINGS[lowering], "select"):
+        ways = {
+            False: selected(lowering, reduction, False),
+            True: selected(lowering, reduction, True),
+        }
+    for seed, (kind, values) in enumerate(arrays(dtype).items()):
+        data = {name: draw(values, dtype, build(name)[1], seed) for name in names}
+        got = jax.device_get(run(data))
+        for masked, way in ways.items():
+            valid = masks if masked else everywhere
+            picks = jax.device_get(way(data, masks))
+            for name in names:
+                case = f"{lowering}, {reduction.name}, {name}, {kind}, masked: {masked}"
+                want = winners(data[name], valid[name], build(name)[0], largest)
+                check_pick(picks[name], want, build(name)[0], case)
+        for name in names:
+            want = winners(data[name], everywhere[name], build(name)[0], largest)[0]
+            assert_same(got[name], want, f"{lowering}, {reduction.name}, {name}, {kind}")
+    return len(names)
+
+
+def check_pick(got: Any, want: Any, geometry: Geometry, case: str) -> None:
+    """Values, and taps in their dtype with its mark where there is none."""
+    dtype = np.dtype("uint8" if geometry.taps <= 255 else "int32")
+    assert_same(got[0], want[0], f"{case}: values")
+    assert_same(got[1], want[1].astype(dtype), f"{case}: taps")
+
+
+def check_sums(lowering: str, dtype: np.dtype, names: Sequence[str]) -> int:
+    """Fail unless a lowering adds every case exactly, and random floats to rounding."""
+    names = accepted(lowering, SUM, dtype, names)
+    run = reduced(lowering, SUM)
+    for seed, (kind, values) in enumerate(summands(dtype).items()):
+        data = {name: draw(values, dtype, build(name)[1], seed) for name in names}
+        got = jax.device_get(run(data))
+        for name in names:
+            want = total(data[name], build(name)[0])
+            assert_same(got[name], want, f"{lowering}, sum, {name}, {kind}")
+    if is_float(dtype):
+        check_rounding(lowering, dtype, names, run)
+    return len(names)
+
+
+def check_rounding(lowering: str, dtype: np.dtype, names: Sequence[str], run: Any) -> None:
+    """Each addition may be off by half a unit of the sum of absolute values, not by more."""
+    rng = np.random.default_rng(3)
+    data = {name: rng.normal(size=build(name)[1]).astype(dtype) for name in names}
+    got = jax.device_get(run(data))
+    for name in names:
+        geometry = build(name)[0]
+        exact = total(data[name].astype(np.float64), geometry)
+        size = total(np.abs(data[name].astype(np.float64)), geometry)
+        error = np.abs(got[name].astype(np.float64) - exact)
+        bound = geometry.taps * float(jnp.finfo(dtype).eps) * size
+        assert (error <= bound).all(), f"{lowering}, sum, {name}: off by {error.max()}"
+
+
+over_lowerings = pytest.mark.parametrize("lowering", LOWERINGS)
+DTYPES = (
+    "float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2",
+    "int8", "int16", "int32", "int64", "uint8", "uint32", "bool",
+)  # fmt: skip
+
+
+def wide(dtype: np.dtype) -> contextlib.AbstractContextManager[Any]:
+    """64-bit types on, for the dtypes that need them."""
+    return jax.enable_x64(dtype.itemsize == 8)
+
+
+@over_lowerings
+@pytest.mark.parametrize("largest", [True, False], ids=["max", "min"])
+def test_extremes_of_every_geometry(lowering: str, largest: bool) -> None:
+    dtype = np.dtype("float32" if largest else "int32")
+    assert check_extremes(lowering, largest, dtype, list(SETTINGS))
+
+
+@over_lowerings
+def test_sums_of_every_geometry(lowering: str) -> None:
+    assert check_sums(lowering, np.dtype("float32"), list(SETTINGS))
+
+
+@over_lowerings
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype(lowering: str, dtype: str) -> None:
+    resolved = np.dtype(dtype)
+    with wide(resolved):
+        for largest in (True, False):
+            assert check_extremes(lowering, largest, resolved, FEW)
+        if dtype != "bool":  # booleans are counted, in integers
+            assert check_sums(lowering, resolved, FEW)
+
+
+def test_the_reference_takes_everything() -> None:
+    for reduction in (MAX, MIN, SUM):
+        assert accepted("reduce_window", reduction, np.dtype("float32"), list(SETTINGS)) == list(
+            SETTINGS
+        )
+
+
+def test_every_case_is_taken_by_two_lowerings() -> None:
+    for name in SETTINGS:
+        takers = [low for low in LOWERINGS if accepted(low, MAX, np.dtype("float32"), [name])]
+        assert len(takers) >= 2, name
+
+
+def test_cases_are_asymmetric_and_complete() -> None:
+    """What the matrix promises to hold."""
+    built = [build(name)[0] for name in SETTINGS]
+    axes = [axis for geometry in built for axis in geometry.axes]
+    assert {len(geometry.axes) for geometry in built} == {1, 2, 3}
+    assert {settings[5] for settings in SETTINGS.values()} == {"floor", "ceil", "ceil_torch"}
+    assert any(geometry.has_empty_window for geometry in built)
+    assert any(axis.overhang for axis in axes) and any(axis.dilation > 1 for axis in axes)
+    assert any(axis.pad_low > axis.kernel for axis in axes)
+    assert any(axis.stride == axis.kernel > 1 for axis in axes)
+    assert any(axis.kernel == axis.size for axis in axes)
+    assert {axis.kernel for axis in axes} >= {1, 2, 3, 17, 24, 40}
+    assert any(geometry.taps > 255 for geometry in built)
+    for geometry in built:
+        if len(geometry.axes) > 1:
+            assert len(set(geometry.axes)) == len(geometry.axes)
+
+
+# --- the named lowering is the one that runs ------------------------------------------------------
+
+OPS: dict[str, Callable[..., Any]] = {
+    "max_pool": jaxpool.max_pool,
+    "min_pool": jaxpool.min_pool,
+    "max_pool_with_argmax": jaxpool.max_pool_with_argmax,
+    "avg_pool": jaxpool.avg_pool,
+    "sum_pool": jaxpool.sum_pool,
+}
+X = np.arange(2 * 6 * 8 * 3, dtype=np.float32).reshape(2, 6, 8, 3)
+SIDE_BY_SIDE = {"window_shape": (2, 4), "strides": (2, 4)}
+
+
+def takes(op: str, lowering: str) -> bool:
+    """Whether a lowering can do an op at all."""
+    return op != "max_pool_with_argmax" or hasattr(LOWERINGS[lowering], "select")
+
+
+@pytest.mark.parametrize(
+    ("op", "lowering"), [(op, name) for op in OPS for name in LOWERINGS if takes(op, name)]
+)
+def test_the_named_lowering_is_the_one_that_runs(op: str, lowering: str) -> None:
+    named = functools.partial(OPS[op], **SIDE_BY_SIDE, lowering=lowering)
+    program = str(jax.make_jaxpr(named)(X))
+    assert ("reduce_window" in program) == (lowering == "reduce_window")
+    reshaped = "reduce_max" in program or "reduce_min" in program or "reduce_sum" in program
+    assert reshaped == (lowering == "reshape") or "reduce[" in program
+    plain = OPS[op](X, **SIDE_BY_SIDE)
+    jax.tree.map(lambda a, b: assert_same(a, b, (op, lowering)), named(X), plain)
+
+
+def test_named_lowerings_are_different_programs() -> None:
+    programs = {
+        str(jax.make_jaxpr(functools.partial(jaxpool.max_pool, **SIDE_BY_SIDE, lowering=name))(X))
+        for name in LOWERINGS
+    }
+    assert len(programs) == len(LOWERINGS)
+
+
+@pytest.mark.parametrize("lowering", [n for n in LOWERINGS if not hasattr(LOWERINGS[n], "select")])
+def test_a_lowering_without_winners_declines_to_find_them(lowering: str) -> None:
+    """It never lets another one do it."""
+    with pytest.raises(NotImplementedError) as caught:
+        jaxpool.max_pool_with_argmax(X, **SIDE_BY_SIDE, lowering=lowering)
+    lines = str(caught.value).split("\n")
+    assert len(lines) == 3 and lines[0].startswith(f"max_pool_with_argmax: lowering '{lowering}'")
+
+
+REFUSALS = [
+    (lowering, name, reason)
+    for lowering, module in LOWERINGS.items()
+    for name in SETTINGS
+    if (reason := module.why_not(build(name)[0], MAX, np.dtype("float32"))) is not None
+]
+
+
+@pytest.mark.parametrize("lowering", sorted({lowering for lowering, _, _ in REFUSALS}))
+def test_a_named_lowering_that_declines_says_why(lowering: str) -> None:
+    for _, name, reason in (row for row in REFUSALS if row[0] == lowering):
+        sizes, window, strides, padding, dilations, rounding, *_ = SETTINGS[name]
+        words = {"dilations": dilations, "rounding": rounding, "lowering": lowering}
+        call = functools.partial(jaxpool.max_pool, **words)
+        x = np.zeros((1, *sizes, 1), np.float32)
+        with pytest.raises(NotImplementedError) as caught:
+            call(x, window, strides, padding)
+        what, facts, advice = str(caught.value).split("\n")
+        assert what == f"max_pool: lowering {lowering!r} declined."
+        assert reason in facts and facts.startswith("  ")
+        assert advice.startswith('  Use lowering="auto"')
+
+
+# --- what only some sizes reach -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", range(1, 42))
+def test_doubling_of_every_length(kernel: int) -> None:
+    """Windows of each number of taps, sums with a weight per cell so that none counts twice."""
+    found = jaxpool.geometry(kernel + 9, kernel, 2, ((kernel // 2, 3),))
+    geometry = dataclasses.replace(found, positions=(-1,))
+    x = draw([1, 2, 4, 8, 64, -128], np.dtype("int32"), (2, kernel + 9), kernel)
+    valid = np.ones(x.shape, bool)
+    run = jax.jit(
+        lambda x: (
+            LOWERINGS["doubling"].run(x, geometry, SUM),
+            LOWERINGS["doubling"].run(x, geometry, MIN),
+            LOWERINGS["doubling"].select(x, None, geometry, MAX),
+        )
+    )
+    sums, least, picks = jax.device_get(run(x))
+    assert_same(sums, total(x, geometry), f"sum of {kernel}")
+    assert_same(least, winners(x, valid, geometry, False)[0], f"min of {kernel}")
+    check_pick(picks, winners(x, valid, geometry, True), geometry, f"max of {kernel}")
+
+
+def test_the_brute_force_by_hand() -> None:
+    geometry = dataclasses.replace(
+        jaxpool.geometry(3, 2, 1, 1, dilations=1), positions=(-1,)
+    )  # fmt: skip
+    x = np.array([[3.0, 3.0, np.nan]])
+    values, taps = winners(x, np.array([[True, True, False]]), geometry, True)
+    assert values.tolist() == [[3.0, 3.0, 3.0, -math.inf]] and taps.tolist() == [[1, 0, 0, -1]]
+    assert total(x[:, :2].repeat(2, 1)[:, :3], geometry).tolist() == [[3.0, 6.0, 6.0, 3.0]]
+    assert winners(x, np.ones((1, 3), bool), geometry, False)[1].tolist() == [[1, 0, 1, 0]]
