@@ -2,10 +2,10 @@
 
     python benchmarks/thresholds.py [--out results/thresholds.json]
 
-Runs every lowering on square windows, asking none whether it declines, and prints times as ratios
-to one pass over memory (x + 1) in the same rounds. ``slices.MAX_KERNEL`` is the last window for which
-slices are not slower than doubling in the geometric mean of a row, ``_gather.MOST_TAPS_AT_ONCE`` the
-same for the two ways back.
+Runs the lowerings on square windows, asking none whether it declines, and prints times as ratios to
+one pass over memory (x + 1) in the same rounds. The planner's constants, ``slices.MAX_KERNEL``,
+``slices.MAX_JOINT_TAPS``, ``_gather.MOST_TAPS_AT_ONCE`` and ``_send.MOST_TAPS_UNROLLED``, are read
+off it.
 """
 
 import argparse

@@ -39,6 +39,8 @@ ORACLE_OPS = {
     "avg_pool": "avg",
 }
 
+FLOATS = ("float32", "bfloat16", "float16")
+
 LETTERS = {
     1: ("NWC", "NCW", "WC", "CW", "W", "HCN"),
     2: ("NHWC", "NCHW", "HWC", "CHW", "HW", "HNWC", "NWCH"),
@@ -54,8 +56,8 @@ class Case:
       op: name of the public function.
       shape, dtype, data, seed: the array; ``data`` names a recipe of :func:`array`.
       mask: shape of the ``where`` mask, or None.
-      lead: number of axes before the pooled axes, which lie together; with explicit letters the
-        test reads the pooled axes from the letters.
+      differentiated: whether the gradient is taken. The values of such a call come from the
+        derivative rule, those of others from the op itself; floats alone have a gradient.
     """
 
     op: str
@@ -74,6 +76,7 @@ class Case:
     count_include_pad: bool = True
     divisor_override: int | None = None
     lowering: str = "auto"
+    differentiated: bool = True
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)
@@ -91,8 +94,8 @@ class Case:
         return tuple(axis for axis, letter in enumerate(self.data_format) if letter in "DHW")
 
     @property
-    def is_float(self) -> bool:
-        return self.dtype in ("float32", "bfloat16", "float16")
+    def has_gradient(self) -> bool:
+        return self.differentiated and self.dtype in FLOATS
 
     def own_settings(self) -> dict[str, Any]:
         """The settings that only this op has."""
@@ -133,7 +136,7 @@ def array(
     if recipe == "permutation":
         return permutation(shape, dtype, rng)
     if recipe == "ties":
-        low, high = (0, 5) if dtype.kind in "ub" else (-2, 3)
+        low, high = {"b": (0, 2), "u": (0, 5)}.get(dtype.kind, (-2, 3))
         return rng.integers(low, high, shape).astype(dtype)
     if recipe == "special":
         numbers = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, 3.0]
@@ -158,16 +161,13 @@ def draw(seed: int) -> Case:
 
 
 def _draw(rng: np.random.Generator, seed: int) -> Case | None:
-    count = int(rng.choice([1, 2, 3], p=[0.3, 0.5, 0.2]))
-    window = _different(rng, 1, 5, count)
-    strides = _different(rng, 1, 5, count)
-    dilations = _different(rng, 1, 4, count) if rng.random() < 0.6 else (1,) * count
+    window, strides, dilations, sizes = _draw_axes(rng)
     spans = tuple((k - 1) * d + 1 for k, d in zip(window, dilations, strict=True))
-    sizes = _different(rng, 1, 9, count)
     padding, sizes = _draw_padding(rng, sizes, spans)
     data_format, shape = _draw_layout(rng, sizes)
-    if math.prod(shape) * math.prod(window) > 10_000:
-        return None  # the oracle walks over every tap
+    large = max(window) > 4
+    if math.prod(shape) * math.prod(window) > (1_000_000 if large else 10_000):
+        return None  # the oracle walks over every tap; of a large window there are few
     op = str(rng.choice(list(ORACLE_OPS), p=[0.12, 0.4, 0.13, 0.15, 0.2]))
     dtype = _draw_dtype(rng, op)
     return Case(
@@ -184,8 +184,29 @@ def _draw(rng: np.random.Generator, seed: int) -> Case | None:
         seed=seed,
         mask=_draw_mask(rng, shape) if rng.random() < 0.3 else None,
         lowering="reduce_window" if rng.random() < 0.2 else "auto",
+        differentiated=dtype in FLOATS and rng.random() < 0.6,
         **_draw_own_settings(rng, op, len(shape)),
     )
+
+
+def _draw_axes(rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
+    """Windows, strides, dilations and sizes, each different from axis to axis.
+
+    Most windows are small. Some are large, since other ways lead to those, and more than 255 taps
+    need a wider index; some lie side by side.
+    """
+    count = int(rng.choice([1, 2, 3], p=[0.3, 0.5, 0.2]))
+    kind = str(rng.choice(["small", "large", "side by side"], p=[0.85, 0.07, 0.08]))
+    if kind == "large":
+        count = min(count, 2)
+        window = _different(rng, 12, 22, count) if count == 2 else _different(rng, 5, 70, 1)
+        sizes = tuple(size + int(rng.integers(0, 6)) for size in window)
+        return window, _different(rng, 1, 5, count), (1,) * count, sizes
+    window, sizes = _different(rng, 1, 5, count), _different(rng, 1, 9, count)
+    if kind == "side by side":
+        return window, window, (1,) * count, sizes
+    dilations = _different(rng, 1, 4, count) if rng.random() < 0.6 else (1,) * count
+    return window, _different(rng, 1, 5, count), dilations, sizes
 
 
 def _different(rng: np.random.Generator, low: int, high: int, count: int) -> tuple[int, ...]:
@@ -237,7 +258,7 @@ def _draw_data(rng: np.random.Generator, dtype: str, cells: int) -> str:
         return str(rng.choice(["ties", "extremes"]))
     recipes = ["permutation", "ties", "special", "lowest", "highest"]
     recipe = str(rng.choice(recipes, p=[0.5, 0.2, 0.2, 0.05, 0.05]))
-    too_many = dtype == "bfloat16" and cells > 256
+    too_many = cells > {"bfloat16": 256, "float16": 4096}.get(dtype, 2**24)
     return "ties" if recipe == "permutation" and too_many else recipe
 
 
@@ -286,14 +307,14 @@ def expected(case: Case) -> Answer:
         indices = oracle_indices(
             taps, positions, case.shape, case.index_space, spatial_axes=case.spatial_axes
         )
-        in_window = case.index_space == "window"
-        indices = indices.astype(np.int32).astype(np.uint8 if in_window else np.int32)
+        in_byte = case.index_space == "window" and math.prod(case.window) <= 255
+        indices = indices.astype(np.int32).astype(np.uint8 if in_byte else np.int32)
     else:
         if case.op == "avg_pool":
             settings |= case.own_settings()
         values = oracle_pool(x, ORACLE_OPS[case.op], *windows, **settings)
     gradient = None
-    if case.is_float:
+    if case.has_gradient:
         cotangent = case.cotangent(values.shape)
         gradient = oracle_gradient(x, cotangent, ORACLE_OPS[case.op], *windows, **settings)
         gradient = gradient.astype(x.dtype)
@@ -319,7 +340,7 @@ def traced(case: Case, x: Any, where: Any, cotangent: Any) -> tuple[Any, Any, An
         return result if isinstance(result, tuple) else (result, None)
 
     try:
-        if not case.is_float:
+        if not case.has_gradient:
             return *pooled(x), None
         values, pull, indices = jax.vjp(pooled, x, has_aux=True)
         return values, indices, pull(cotangent)[0]
@@ -370,7 +391,7 @@ def batch_of(number: int) -> list[Case]:
 def corners(case: Case) -> set[str]:
     """What is special about a case."""
     found = {case.op, case.dtype, case.data, case.rounding, case.data_format, case.lowering}
-    found.add(f"{len(case.window)}-D")
+    found |= {f"{len(case.window)}-D", "gradient" if case.has_gradient else "values"}
     found.add(case.padding if isinstance(case.padding, str) else "pairs")
     if case.op == "max_pool_with_argmax":
         space = case.index_space
@@ -384,6 +405,9 @@ def corners(case: Case) -> set[str]:
         found.add("divisor_override" if case.divisor_override else str(case.count_include_pad))
     found |= {"mask"} if case.mask is not None else set()
     found |= {"dilated"} if max(case.dilations) > 1 else set()
+    found |= {"side by side"} if case.window == case.strides else set()
+    found |= {"large window"} if math.prod(case.window) > 32 else set()
+    found |= {"more than 255 taps"} if math.prod(case.window) > 255 else set()
     if not isinstance(case.padding, str):
         rows = zip(case.padding, case.window, strict=True)
         found |= {"padding >= kernel"} if any(max(pair) >= k for pair, k in rows) else set()
@@ -401,10 +425,11 @@ def test_every_corner_is_reached_often() -> None:
         "float32", "bfloat16", "float16", "int8", "uint8", "int32", "bool",
         "permutation", "ties", "special", "lowest", "highest", "extremes",
         "floor", "ceil", "ceil_torch", "VALID", "SAME", "SAME_LOWER", "pairs",
-        "channels_last", "channels_first", "auto", "reduce_window",
+        "channels_last", "channels_first", "auto", "reduce_window", "gradient", "values",
         "spatial", "window", "axis < 0", "axis >= 0", "window without a cell",
         "divisor_override", "True", "False", "mask", "dilated",
         "padding >= kernel", "asymmetric padding",
+        "side by side", "large window", "more than 255 taps",
     }  # fmt: skip
     rare = {corner: counts[corner] for corner in wanted if counts[corner] < 20}
     assert not rare, f"drawn too rarely: {rare}"

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._errors import message
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
 from ..lowerings._cut import Pick, empty
@@ -53,6 +54,21 @@ class Blocks(NamedTuple):
         for position, length in zip(self.positions, self.lengths, strict=True):
             shape[places[position]] = length
         return jnp.asarray(taps.transpose(order).reshape(shape))
+
+
+def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> None:
+    """Raise if a pooled axis has no cell."""
+    for index, position in enumerate(positions):
+        if shape[position] < 1:
+            raise ValueError(
+                message(
+                    op,
+                    f"pooled axis {index} has size 0.",
+                    "A window needs at least one cell on every pooled axis; only batch and channel "
+                    "axes may be empty.",
+                    "Check the shape and `data_format`.",
+                )
+            )
 
 
 def total(x: Array, blocks: Blocks) -> Array:

@@ -271,26 +271,15 @@ def _even(runs: Runs) -> Axis | None:
 def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
     count = len(settings.sizes)
     positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
+    _blocks.check_not_empty(settings.op, shape, positions)
     runs, even = [], {}
-    for index, (position, windows) in enumerate(zip(positions, settings.sizes, strict=True)):
-        if shape[position] < 1:
-            raise ValueError(_is_empty(settings.op, index))
+    for position, windows in zip(positions, settings.sizes, strict=True):
         run = share_out(shape[position], shape[position] if windows is None else windows)
         runs.append(run)
         axis = _even(run)
         if axis is not None:
             even[position] = axis
     return Partition(positions, tuple(runs), Geometry(tuple(even.values()), tuple(even)))
-
-
-def _is_empty(op: str, index: int) -> str:
-    return message(
-        op,
-        f"pooled axis {index} has size 0.",
-        "A window needs at least one cell on every pooled axis; only batch and channel axes may be "
-        "empty.",
-        "Check the shape and `data_format`.",
-    )
 
 
 def _plan(op: str, partition: Partition, dtype: Any, reduction: Reduction) -> Plan:

@@ -262,6 +262,7 @@ def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array,
         limit, marks, unpool = geometry.taps, True, functools.partial(_by_taps, geometry=geometry)
     else:
         axes = _flat_axes(space, geometry, len(shape))
+        _check_counted(space, axes, shape, y.shape)
         limit = math.prod(shape[axis] for axis in axes)
         marks, unpool = _is_signed(indices), functools.partial(_by_cells, axes=axes)
     if y.size == 0:
@@ -277,6 +278,22 @@ def _flat_axes(space: Any, geometry: Geometry, rank: int) -> tuple[int, ...]:
     if isinstance(space, str):
         return tuple(sorted(geometry.positions))
     return _indices._counted_axes(_NAME, space, rank)
+
+
+def _check_counted(
+    space: Any, axes: tuple[int, ...], shape: tuple[int, ...], given: tuple[int, ...]
+) -> None:
+    for axis in range(-len(shape), axes[0]):
+        if shape[axis] != given[axis]:
+            raise ValueError(
+                message(
+                    _NAME,
+                    f"`index_space` = {space!r} does not count pooled axis {axis}.",
+                    f"The values have shape {given}, the result {shape}; the index says nothing of "
+                    "the place on that axis.",
+                    "Give indices that count it, such as those of index_space=0.",
+                )
+            )
 
 
 def _is_signed(indices: Array) -> bool:

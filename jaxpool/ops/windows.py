@@ -1,0 +1,441 @@
+"""The taps of every window as an axis, and the order statistics that need them all."""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from .. import _derivatives
+from .._errors import message
+from .._reductions import MAX, MIN, SUM, accumulator, identity_array
+from .._window import Axis, Geometry, cdiv, integer
+from ..lowerings._cut import cut, empty, pad, padding_of, tap_dtype
+from . import _taps
+from ._common import Op, Settings, call, check_real, check_where
+
+MOST_AT_ONCE = 64
+"""Taps up to which every tap is one slice: the compiler then takes reductions of them apart."""
+
+LONGEST_UNROLLED = 32
+MOST_IN_NETWORK = 32
+
+
+def windows(
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    fill: float = 0,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """The taps of every window as a new last axis, for any function of a window.
+
+    ``y[.., o, .., t] = x[.., o * stride - pad_low + t * dilation, ..]``, the taps ``t`` in row-major
+    order, and ``fill`` for positions outside ``x``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
+      fill: a number that the dtype of ``x`` holds, such as ``-jnp.inf``.
+      where: boolean mask that broadcasts to ``x``; cells where it is False read as ``fill``.
+    Returns:
+      Array of the dtype of ``x`` with one axis more: pooled axes have :func:`output_shape`, the last
+      axis has one entry per tap. Within ``jax.jit`` it is not made if it only feeds a reduction of
+      the last axis such as a sum, a maximum or a minimum, and the window has up to 64 taps.
+    Derivatives: linear; forward and reverse, any order, without any scatter. Integers have none.
+    Edge cases: an empty batch or channel axis gives an empty result.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool`; TypeError also if ``fill`` is not a number,
+        ValueError if the dtype of ``x`` does not hold it.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5; PyTorch ``Tensor.unfold``.
+    Example:
+      >>> x = jnp.array([[1.0], [2.0], [4.0]])
+      >>> jaxpool.windows(x, (2,), 1, ((1, 0),), fill=-1)[:, 0]
+      Array([[-1.,  1.],
+             [ 1.,  2.],
+             [ 2.,  4.]], dtype=float32)
+      >>> jaxpool.windows(x, (2,), 1).std(-1)[:, 0]
+      Array([0.5, 1. ], dtype=float32)
+    """
+    return call(
+        _WINDOWS, x, where, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", fill,
+    )  # fmt: skip
+
+
+def median_pool(
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Median over sliding windows.
+
+    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation, ..]`` over the cells
+    inside ``x``: the middle one in order, of an even number the mean of the middle two.
+
+    Args:
+      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
+      where: boolean mask that broadcasts to ``x``; False takes the cell away.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+      The mean of two integers is exact and rounded half to even.
+    Derivatives: forward and reverse, any order. The tangent follows the middle cell, or half each of
+      the middle two; of equal cells the first in row-major order. Second derivatives are zero.
+    Edge cases: padding, overhang and masked cells are no cells. NaN in a window gives NaN. A window
+      without a cell gives 0 and no gradient.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool`; TypeError also for bool.
+    References: Tukey 1977, "Exploratory data analysis", chapter 7.
+    Example:
+      >>> x = jnp.array([[1.0], [9.0], [2.0], [3.0]])
+      >>> jaxpool.median_pool(x, (3,), 1, 1)[:, 0]
+      Array([5. , 2. , 3. , 2.5], dtype=float32)
+    """
+    return call(
+        _MEDIAN_POOL, x, where, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto",
+    )  # fmt: skip
+
+
+def rank_pool(
+    x: ArrayLike,
+    rank: int,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """The cell of a given rank over sliding windows.
+
+    ``y[.., o, ..]`` is entry ``rank`` of the cells ``x[.., o * stride - pad_low + t * dilation, ..]``
+    inside ``x``, in ascending order: 0 is the minimum, -1 the maximum.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      rank: from 0 for the smallest, or from -1 for the largest downwards; less than the taps of a
+        window.
+      window_shape, strides, padding, dilations, rounding, data_format, where: as in
+        :func:`median_pool`.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+    Derivatives: forward and reverse, any order. The tangent follows the cell, of equal cells the
+      first in row-major order; second derivatives are zero.
+    Edge cases: padding, overhang and masked cells are no cells. In a window of fewer cells than the
+      rank needs it is the last of them in its direction: the largest for a rank from 0 on, the
+      smallest for a negative one. NaN in a window gives NaN, at every rank. A window without a cell
+      gives the highest value of the dtype (as :func:`min_pool`) for a rank from 0 on, the lowest (as
+      :func:`max_pool`) for a negative one, and no gradient.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool`; ValueError also if ``rank`` is out of range.
+    References: scipy.ndimage ``rank_filter``.
+    Example:
+      >>> x = jnp.array([[5], [1], [4], [2]])
+      >>> jaxpool.rank_pool(x, 1, (3,), 1)[:, 0], jaxpool.rank_pool(x, -1, (3,), 1)[:, 0]
+      (Array([4, 2], dtype=int32), Array([5, 4], dtype=int32))
+    """
+    return call(
+        _RANK_POOL, x, where, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rank,
+    )  # fmt: skip
+
+
+# --- the taps ------------------------------------------------------------------------------------
+
+
+def _windows(settings: Settings, x: Array, where: Any) -> Array:
+    check_real(settings.op, x)
+    fill = _fill_of(settings.op, settings.own[0], np.dtype(x.dtype))
+    return _stacked(_present(settings, x, where, fill), settings.geometry(x.shape), fill)
+
+
+def _present(settings: Settings, x: Array, where: Any, fill: np.ndarray) -> Array:
+    valid = check_where(settings.op, where, x.shape)
+    return x if valid is None else jnp.where(valid, x, fill)
+
+
+def _settle_fill(op: str, fill: Any) -> tuple[Any]:
+    if isinstance(fill, (int, float, np.generic)):
+        number = fill.item() if isinstance(fill, np.generic) else fill
+        if isinstance(number, (int, float)):
+            return (math.nan if number != number else number,)
+    raise TypeError(
+        message(
+            op,
+            f"`fill` = {fill!r} is not a real number.",
+            f"Its type is {type(fill).__name__}; the value of padding is static.",
+            "Give a Python or NumPy number, such as 0 or -jnp.inf.",
+        )
+    )
+
+
+def _fill_of(op: str, fill: float, dtype: np.dtype) -> np.ndarray:
+    """The fill in the dtype of the array, or raise if it is not one of its values."""
+    if jnp.issubdtype(dtype, jnp.floating):
+        return np.asarray(fill, dtype)
+    low, high = (0, 1) if dtype == np.bool_ else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
+    if not low <= fill <= high or fill != int(fill):
+        raise ValueError(
+            message(
+                op,
+                f"`fill` = {fill!r} is not a value of {dtype.name}.",
+                f"The array holds whole numbers from {low} to {high}.",
+                "Give one of them, or convert the array first.",
+            )
+        )
+    return np.asarray(int(fill), dtype)
+
+
+def _padded(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        x = pad(x, position, *padding_of(axis), fill)
+    return x
+
+
+def _cells(x: Array, geometry: Geometry, fill: np.ndarray) -> Iterator[Array]:
+    """The cells of each tap in turn, row-major."""
+    x = _padded(x, geometry, fill)
+    for taps in itertools.product(*map(range, geometry.kernel)):
+        cells = x
+        for axis, position, tap in zip(geometry.axes, geometry.positions, taps, strict=True):
+            cells = cut(cells, position, tap * axis.dilation, axis.out, axis.stride)
+        yield cells
+
+
+def _stacked(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
+    """All taps as the last axis."""
+    if geometry.taps <= MOST_AT_ONCE:
+        return jnp.stack(list(_cells(x, geometry, fill)), -1)
+    first = x.ndim
+    for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
+        x = _stacked_axis(x, axis, position + first, first, fill)
+    return x.reshape(*x.shape[:first], geometry.taps)
+
+
+def _stacked_axis(x: Array, axis: Axis, dimension: int, at: int, fill: np.ndarray) -> Array:
+    """The taps along one axis as a new axis ``at``; in two steps where they are many."""
+    position = dimension - x.ndim
+    inner = 1
+    if axis.kernel > LONGEST_UNROLLED:
+        inner = 1 << (axis.kernel.bit_length() // 2)
+    outer = cdiv(axis.kernel, inner)
+    low, high = padding_of(axis)
+    x = pad(x, position, low, high + (inner * outer - axis.kernel) * axis.dilation, fill)
+    if inner == 1:
+        return _shifted(x, dimension, at, axis.kernel, axis.dilation, axis.out, axis.stride)
+    rest = x.shape[dimension] - (inner - 1) * axis.dilation
+    x = _shifted(x, dimension, at, inner, axis.dilation, rest, 1)
+    x = _shifted(x, dimension, at, outer, inner * axis.dilation, axis.out, axis.stride)
+    x = x.reshape(*x.shape[:at], outer * inner, *x.shape[at + 2 :])
+    return lax.slice_in_dim(x, 0, axis.kernel, 1, at)
+
+
+def _shifted(
+    x: Array, dimension: int, at: int, steps: int, step: int, count: int, stride: int
+) -> Array:
+    parts = [cut(x, dimension - x.ndim, n * step, count, stride) for n in range(steps)]
+    return jnp.stack(parts, at)
+
+
+# --- order statistics ----------------------------------------------------------------------------
+# Let ``p(o)`` be the first cell of window ``o`` that has the value of the wanted rank. Where it is
+# locally constant, ``y[o] = x[p(o)]`` and ``dy[o] = dx[p(o)]``, as for a maximum. But windows that
+# share a cell need not agree on it, so each is sent back apart.
+
+Which = int | str
+"""A rank, or "low" or "high", the middle cell and the one above it if two are in the middle."""
+
+
+def _median(settings: Settings, x: Array, where: Any) -> Array:
+    check_real(settings.op, x)
+    if x.dtype == jnp.bool_:
+        raise TypeError(
+            message(
+                settings.op,
+                "the array is boolean.",
+                "The median of an even number of booleans can be a half.",
+                "Convert it first, for example x.astype(jnp.float32), or use rank_pool.",
+            )
+        )
+    valid = check_where(settings.op, where, x.shape)
+    counts = _counts(settings, x, valid)
+    y = _ranked(settings, x, valid, "low")
+    if not (isinstance(counts, np.ndarray) and np.all(counts % 2 == 1)):
+        y = _middle(y, _ranked(settings, x, valid, "high"))
+    return _unless_empty(y, counts, np.zeros((), x.dtype))
+
+
+def _middle(a: Array, b: Array) -> Array:
+    """The mean of ``a`` and ``b``, without overflow."""
+    if jnp.issubdtype(a.dtype, jnp.integer):
+        below, odd = (a & b) + ((a ^ b) >> 1), (a ^ b) & 1
+        return below + (below & odd)
+    wide = accumulator(a.dtype)
+    half = np.asarray(0.5, wide)
+    return (a.astype(wide) * half + b.astype(wide) * half).astype(a.dtype)
+
+
+def _settle_rank(op: str, rank: Any) -> tuple[int]:
+    return (integer(op, "rank", rank, -(2**31)),)
+
+
+def _rank(settings: Settings, x: Array, where: Any) -> Array:
+    check_real(settings.op, x)
+    (rank,), taps = settings.own, settings.geometry(x.shape).taps
+    if not -taps <= rank < taps:
+        raise ValueError(
+            message(
+                settings.op,
+                f"`rank` = {rank} is out of range.",
+                f"A window has {taps} taps, so ranks are {-taps} to {taps - 1}.",
+                "Give 0 for the smallest cell, -1 for the largest.",
+            )
+        )
+    valid = check_where(settings.op, where, x.shape)
+    y = _ranked(settings, x, valid, rank)
+    blank = identity_array(MIN if rank >= 0 else MAX, np.dtype(x.dtype))
+    return _unless_empty(y, _counts(settings, x, valid), blank)
+
+
+def _unless_empty(y: Array, counts: Any, blank: np.ndarray) -> Array:
+    if isinstance(counts, np.ndarray) and counts.all():
+        return y
+    return jnp.where(counts == 0, blank, y)
+
+
+def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
+    """Cells of each window; a NumPy array if known before tracing. Of the rank of ``x``."""
+    geometry = settings.geometry(x.shape)
+    if valid is not None:
+        plan = settings.plan(x.shape, np.int32, SUM)
+        return _derivatives.window_sum(valid.astype(jnp.int32), plan)
+    counts = np.ones((1,) * x.ndim, np.int32)
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        shape = [1] * x.ndim
+        shape[position] = axis.out
+        counts = counts * np.reshape(axis.counts(include_pad=False), shape)
+    return counts.astype(np.int32)
+
+
+def _ranked(settings: Settings, x: Array, valid: Array | None, which: Which) -> Array:
+    """The cell of a rank in every window; anything in windows without a cell."""
+    rule = _at_rank if jnp.issubdtype(x.dtype, jnp.inexact) else _at_rank.fun
+    return rule(x, valid, settings, which)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _at_rank(x: Array, valid: Array | None, settings: Settings, which: Which) -> Array:
+    geometry = settings.geometry(x.shape)
+    absent = identity_array(MIN, np.dtype(x.dtype))
+    positions = _position(which, _counts(settings, x, valid), geometry.taps)
+    if valid is not None:
+        x = jnp.where(valid, x, absent)
+    if geometry.taps <= MOST_IN_NETWORK:
+        return _pick(_sorted(list(_cells(x, geometry, absent))), positions)
+    return _pick_sorted(jnp.sort(_stacked(x, geometry, absent), -1), positions)
+
+
+@_at_rank.defjvp
+def _at_rank_jvp(settings: Settings, which: Which, primals, tangents):
+    (x, valid), (t, _) = primals, tangents
+    y = _at_rank(x, valid, settings, which)
+    geometry = settings.geometry(x.shape)
+    return y, _taps.read(t, _first_equal(x, valid, y, geometry), geometry)
+
+
+def _position(which: Which, counts: Any, taps: int) -> Any:
+    """Where the wanted cell lies among the sorted taps; cells that are absent come last."""
+    if which == "low":
+        position = (counts - 1) // 2
+    elif which == "high":
+        position = counts // 2
+    elif which >= 0:  # pyright: ignore[reportOperatorIssue]
+        position = (
+            np.minimum(which, counts - 1)
+            if isinstance(counts, np.ndarray)
+            else (jnp.minimum(which, counts - 1))
+        )
+    else:
+        position = counts + which
+    return position.clip(0, taps - 1)
+
+
+def _sorted(lanes: list[Array]) -> list[Array]:
+    """Sort lanes by comparators; those that no one reads are dropped by the compiler.
+
+    Source: Batcher's merge exchange, in Knuth, The Art of Computer Programming, 5.2.2, algorithm M.
+    """
+    for a, b in _comparators(len(lanes)):
+        lanes[a], lanes[b] = lax.min(lanes[a], lanes[b]), lax.max(lanes[a], lanes[b])
+    return lanes
+
+
+def _comparators(count: int) -> Iterator[tuple[int, int]]:
+    first = p = 1 << max((count - 1).bit_length() - 1, 0)
+    while p and count > 1:
+        q, r, d = first, 0, p
+        while d:
+            yield from ((i, i + d) for i in range(count - d) if i & p == r)
+            d, q, r = (q - p, q // 2, p) if q != p else (0, q, r)
+        p //= 2
+
+
+def _pick(lanes: Sequence[Array], positions: Any) -> Array:
+    known = isinstance(positions, np.ndarray)
+    choices = [int(n) for n in np.unique(positions)] if known else range(len(lanes))
+    y = lanes[choices[0]]
+    for n in choices[1:]:
+        y = jnp.where(positions == n, lanes[n], y)
+    return y
+
+
+def _pick_sorted(cells: Array, positions: Any) -> Array:
+    """The entry at a position of the sorted last axis; NaN comes last of all."""
+    shape = (*cells.shape[:-1], 1)
+    index = jnp.broadcast_to(jnp.expand_dims(jnp.asarray(positions, jnp.int32), -1), shape)
+    y, last = jnp.take_along_axis(cells, index, -1)[..., 0], cells[..., -1]
+    return jnp.where(last != last, last, y)
+
+
+def _first_equal(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
+    """The first tap of every window that holds the value ``y``, or the mark of none."""
+    dtype, no = tap_dtype(geometry), np.asarray(False)
+    valid = jnp.ones(x.shape, bool) if valid is None else valid
+    blank = np.zeros((), x.dtype)
+    if geometry.taps > MOST_AT_ONCE:
+        cells, there = _stacked(x, geometry, blank), _stacked(valid, geometry, no)
+        y = jnp.expand_dims(y, -1)
+        hit = there & ((cells == y) | ((cells != cells) & (y != y)))
+        return jnp.where(hit.any(-1), hit.argmax(-1).astype(dtype), empty(dtype))
+    taps = jnp.full(y.shape, empty(dtype))
+    pairs = zip(_cells(x, geometry, blank), _cells(valid, geometry, no), strict=True)
+    for number, (cell, there) in list(enumerate(pairs))[::-1]:
+        hit = there & ((cell == y) | ((cell != cell) & (y != y)))
+        taps = jnp.where(hit, np.asarray(number, dtype), taps)
+    return taps
+
+
+_WINDOWS = Op("windows", _windows, _settle_fill)
+_MEDIAN_POOL = Op("median_pool", _median)
+_RANK_POOL = Op("rank_pool", _rank, _settle_rank)
