@@ -170,6 +170,9 @@ class Library:
     def unpool(self, values: Any, indices: Any, shape: tuple[int, int]) -> Any:
         raise Missing("no function that takes indices back")
 
+    def adaptive_avg(self, x: Any, sizes: tuple[int, int]) -> Any:
+        raise Missing("no adaptive pool")
+
     def lacks(self, call: Callable[..., Any], settings: Iterable[str]) -> None:
         """Raise Missing if there are settings left, after checking that ``call`` has none."""
         for setting in settings:
@@ -219,6 +222,9 @@ class Jaxpool(Library):
 
     def unpool(self, values, indices, shape):
         return jaxpool.max_unpool(values, indices, shape)
+
+    def adaptive_avg(self, x, sizes):
+        return jaxpool.adaptive_avg_pool(x, sizes)
 
 
 class Flax(Library):
@@ -275,8 +281,13 @@ class Equinox(Library):
         return self._reduce(1.0, jax.lax.mul, x, window, strides)
 
     def _reduce(self, identity, combine, x, window, strides):
-        pool = jax.vmap(eqx.nn.Pool(identity, combine, len(window), window, strides))
-        return jnp.moveaxis(pool(jnp.moveaxis(jnp.asarray(x), -1, -3)), -3, -1)
+        return self._batched(eqx.nn.Pool(identity, combine, len(window), window, strides), x)
+
+    def adaptive_avg(self, x, sizes):
+        return self._batched(eqx.nn.AdaptiveAvgPool2d(sizes), x)
+
+    def _batched(self, pool, x):
+        return jnp.moveaxis(jax.vmap(pool)(jnp.moveaxis(jnp.asarray(x), -1, -3)), -3, -1)
 
     def bare(self, x, window, strides):
         return jnp.moveaxis(eqx.nn.MaxPool2d(window, strides)(jnp.moveaxis(x, -1, -3)), -3, -1)
@@ -300,6 +311,9 @@ class Keras(Library):
     def avg(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
         self.lacks(self.avg_call, settings)
         return self.avg_call(x, window, strides, self._word(padding), data_format)
+
+    def adaptive_avg(self, x, sizes):
+        return keras.ops.adaptive_average_pool(x, sizes, data_format="channels_last")
 
     def _word(self, padding):
         return padding.lower() if isinstance(padding, str) else padding
@@ -334,6 +348,9 @@ class Torch(Library):
         return self._last(
             functional.max_unpool2d(*first, PLAIN.window, PLAIN.strides, (0, 0), shape)
         )
+
+    def adaptive_avg(self, x, sizes):
+        return self._last(functional.adaptive_avg_pool2d(self._first(x), sizes))
 
     def _first(self, x):
         return torch.movedim(torch.as_tensor(x), -1, -3)
@@ -426,6 +443,18 @@ def unpooled(library: Library) -> bool:
     """The maxima at their cells, zeros elsewhere; a cell that wins twice holds its value once."""
     y = library.unpool(*library.argmax(X, PLAIN.window, PLAIN.strides), X.shape[1:3])
     return same(y, np.where(to_maxima(PLAIN, 1) > 0, X, 0))
+
+
+def adaptive_average(library: Library) -> bool:
+    """Window i of O over L cells is [i * L // O, ceil((i + 1) * L / O)); O may exceed L."""
+    sizes = (3, 8)
+    want = X.astype(np.float64)
+    for axis, size in zip((1, 2), sizes, strict=True):
+        length = X.shape[axis]
+        ends = [(i * length // size, -((-(i + 1) * length) // size)) for i in range(size)]
+        parts = [want.take(range(*end), axis).mean(axis, keepdims=True) for end in ends]
+        want = np.concatenate(parts, axis)
+    return same(library.adaptive_avg(X, sizes), want)
 
 
 def mask(library: Library) -> bool:
@@ -540,6 +569,7 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "index of each maximum": indices,
     "gradient through the call that gives indices": indices_gradient,
     "maxima put back at their indices": unpooled,
+    "adaptive average as in PyTorch and OpenVINO": adaptive_average,
     "mask of cells to leave out": mask,
     "minimum": minima,
     "a reduction of your own": own_reduction,

@@ -6,9 +6,17 @@ from ._window import Axis as Axis
 from ._window import Geometry as Geometry
 from ._window import Window as Window
 from ._window import geometry as geometry
+from .ops.adaptive import adaptive_avg_pool as adaptive_avg_pool
+from .ops.adaptive import adaptive_max_pool as adaptive_max_pool
+from .ops.adaptive import adaptive_max_pool_with_argmax as adaptive_max_pool_with_argmax
 from .ops.average import avg_pool as avg_pool
 from .ops.average import sum_pool as sum_pool
 from .ops.custom import pool as pool
+from .ops.global_ import global_avg_pool as global_avg_pool
+from .ops.global_ import global_lp_pool as global_lp_pool
+from .ops.global_ import global_max_pool as global_max_pool
+from .ops.lp import gem_pool as gem_pool
+from .ops.lp import lp_pool as lp_pool
 from .ops.max import max_pool as max_pool
 from .ops.max import max_pool_with_argmax as max_pool_with_argmax
 from .ops.max import min_pool as min_pool
@@ -16,24 +24,42 @@ from .ops.random import fractional_max_pool as fractional_max_pool
 from .ops.random import fractional_max_pool_with_argmax as fractional_max_pool_with_argmax
 from .ops.random import stochastic_pool as stochastic_pool
 from .ops.shapes import output_shape as output_shape
+from .ops.smooth import logsumexp_pool as logsumexp_pool
+from .ops.smooth import soft_pool as soft_pool
 from .ops.unpool import max_unpool as max_unpool
+from .ops.windows import median_pool as median_pool
+from .ops.windows import rank_pool as rank_pool
+from .ops.windows import windows as windows
 
 __all__ = [
     "Axis",
     "Geometry",
     "Reduction",
     "Window",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "adaptive_max_pool_with_argmax",
     "avg_pool",
     "fractional_max_pool",
     "fractional_max_pool_with_argmax",
+    "gem_pool",
     "geometry",
+    "global_avg_pool",
+    "global_lp_pool",
+    "global_max_pool",
+    "logsumexp_pool",
+    "lp_pool",
     "max_pool",
     "max_pool_with_argmax",
     "max_unpool",
+    "median_pool",
     "min_pool",
     "output_shape",
     "pool",
+    "rank_pool",
+    "soft_pool",
     "stochastic_pool",
     "sum_pool",
+    "windows",
 ]
 __version__ = "0.1.0"

@@ -30,7 +30,8 @@ class Reduction:
     ``finish(combine of prepare(x[q]) over the cells q of the window, count)``. Making one states
     that ``combine`` is associative and commutative and that it ignores ``identity``:
     a window is cut into parts that are combined in any order, and padding is the identity.
-    :func:`pool` tries these laws on a few numbers of each dtype it meets.
+    :func:`pool` tries these laws on a few numbers of both signs, as ``prepare`` leaves them, of
+    each dtype it meets.
 
     Attributes:
       name: how the reduction is called in messages and plans.

@@ -6,6 +6,7 @@ of the dtype, 0, 0, 1, -inf, False, True, 0.
 """
 
 import functools
+import numbers
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +79,8 @@ ALL = Reduction(
 def lp(p: float) -> Reduction:
     """The reduction ``(sum |x|^p)^(1/p)``; for ``p = inf``, ``max |x|``.
 
-    The derivative at a window of zeros is 0. Floats only; ``|x|^p`` must be in their range.
+    The derivative at a window of zeros is 0. Floats only; ``|x|^p`` must be in their range, which
+    :func:`jaxpool.lp_pool` does not ask for.
 
     Args:
       p: a positive number. Equal numbers give the same value, so that :func:`jaxpool.pool` is
@@ -89,13 +91,11 @@ def lp(p: float) -> Reduction:
       >>> jaxpool.pool(jnp.array([[3.0], [-4.0]]), jaxpool.reductions.lp(2), (2,), 1)[:, 0]
       Array([5.], dtype=float32)
     """
-    try:
-        number = float(p)
-    except (TypeError, ValueError):
-        raise TypeError(_not_a_power(p)) from None
-    if not number > 0:
+    if not isinstance(p, numbers.Real):
+        raise TypeError(_not_a_power(p))
+    if not p > 0:
         raise ValueError(_not_a_power(p))
-    return _lp(number)
+    return _lp(float(p))
 
 
 def _not_a_power(p: Any) -> str:
@@ -110,7 +110,7 @@ def _not_a_power(p: Any) -> str:
 @functools.lru_cache(maxsize=256)
 def _lp(p: float) -> Reduction:
     if p == float("inf"):
-        return replace(MAX, name="lp(inf)", identity=0, prepare=jnp.abs, accumulator=_floats)
+        return replace(MAX, name="lp(inf)", identity=0, prepare=_absolute, accumulator=_floats)
     return Reduction(
         f"lp({p:g})",
         lax.add,
@@ -121,11 +121,16 @@ def _lp(p: float) -> Reduction:
     )
 
 
+def _absolute(x: Array) -> Array:
+    """``|x|``, whose derivative at 0 is 0; that of ``jnp.abs`` is 1."""
+    return lax.sign(x) * x
+
+
 def _absolute_power(x: Array, p: float) -> Array:
     """``|x|^p``; for even ``p`` without ``|x|``, whose corner would lose the curvature at 0."""
     if not p.is_integer():
-        return _power(jnp.abs(x), p)
-    return x ** int(p) if p % 2 == 0 else jnp.abs(x) ** int(p)
+        return _power(_absolute(x), p)
+    return x ** int(p) if p % 2 == 0 else _absolute(x) ** int(p)
 
 
 def _power(x: Array, exponent: float) -> Array:

@@ -138,6 +138,17 @@ def test_every_parameter_and_result_is_annotated(name: str) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_further_op_on_windows_has_the_order_of_the_others(name: str) -> None:
+    positional, keywords = _split(getattr(jaxpool, name))
+    names = [p.name for p in positional]
+    if names[:1] == ["x"] and "window_shape" in names:
+        assert tuple(names[-3:]) == POSITIONAL
+        shared = [setting for setting in SHARED if setting in keywords]
+        assert [key for key in keywords if key in SHARED] == shared
+        assert {"dilations", "rounding", "data_format", "where"} <= set(keywords)
+
+
 @pytest.mark.parametrize("op", OWN)
 def test_shared_parameters_are_annotated_alike(op: str) -> None:
     ours = inspect.signature(getattr(jaxpool, op)).parameters

@@ -6,6 +6,7 @@ each line.
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -32,9 +33,26 @@ OPS: dict[str, Callable[..., Any]] = {
 over_ops = pytest.mark.parametrize("op", OPS)
 
 
+def _further_ops() -> dict[str, Callable[..., Any]]:
+    """Every other public op with the arguments of these, and ``pool`` with a reduction."""
+    arguments = ["x", "window_shape", "strides", "padding"]
+    found: dict[str, Callable[..., Any]] = {}
+    for name in jaxpool.__all__:
+        function = getattr(jaxpool, name)
+        if inspect.isfunction(function) and name not in OPS:
+            if list(inspect.signature(function).parameters)[:4] == arguments:
+                found[name] = function
+    largest = functools.partial(jaxpool.pool, reduction=jaxpool.reductions.MAX)
+    return {**found, "pool": lambda x, window, strides, **words: largest(
+        x, window_shape=window, strides=strides, **words)}  # fmt: skip
+
+
+FURTHER_OPS = _further_ops()
+
+
 def pool(op: str, *, x: Any = X, window_shape: Any = (3, 2), strides: Any = (1, 2), **words: Any):
     """Call an op with settings that are right, except for those given."""
-    return OPS[op](x, window_shape, strides, **words)
+    return (OPS | FURTHER_OPS)[op](x, window_shape, strides, **words)
 
 
 class Case(NamedTuple):
@@ -473,6 +491,18 @@ ALL_CASES = WINDOW_CASES | LAYOUT_CASES | ARRAY_CASES
 @pytest.mark.parametrize("case", ALL_CASES)
 def test_every_op_refuses_in_its_own_name(op: str, case: str) -> None:
     check(op, lambda: pool(op, **ALL_CASES[case].settings), ALL_CASES[case])
+
+
+@pytest.mark.parametrize("op", FURTHER_OPS)
+def test_further_ops_refuse_the_same(op: str) -> None:
+    """All cases of the settings that the op has."""
+    known = inspect.signature(getattr(jaxpool, op)).parameters
+    for name, case in ALL_CASES.items():
+        if case.settings.keys() <= known.keys():
+            try:
+                check(op, lambda case=case: pool(op, **case.settings), case)
+            except BaseException as failure:
+                raise AssertionError(f"case {name!r}") from failure
 
 
 @pytest.mark.parametrize("case", WINDOW_CASES)

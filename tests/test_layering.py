@@ -32,8 +32,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_derivatives",),
     ("ops",),
     ("ops._common",),
-    ("ops._static", "ops._runs"),
-    ("ops.average",),  # its counts serve the other ops
+    ("ops._static", "ops._taps", "ops._runs", "ops._blocks"),
+    ("ops.average",),  # its counts serve other ops
+    ("ops._scaled",),
     ("ops.*",),
     ("",),  # jaxpool/__init__.py: the public names
     ("testing",),
