@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ._errors import message
+from ._errors import message, shown
 
 WORDS = ("channels_last", "channels_first")
 _SPATIAL = "DHW"
@@ -16,15 +16,15 @@ def is_explicit(data_format: Any) -> bool:
 
 def check(op: str, data_format: Any) -> str:
     """Return ``data_format`` if it is a layout, else raise."""
-    if data_format in WORDS:
-        return data_format
     letters = data_format if isinstance(data_format, str) else ""
+    if letters in WORDS:
+        return letters
     known = set(letters) <= set(_LETTERS) and len(set(letters)) == len(letters)
     if not known or not set(letters) & set(_SPATIAL):
         raise ValueError(
             message(
                 op,
-                f"`data_format` = {data_format!r} is not a layout.",
+                f"`data_format` = {shown(data_format)} is not a layout.",
                 f"It is one of {', '.join(WORDS)}, or letters of {_LETTERS}, each once, with at "
                 "least one of D, H, W.",
                 'Give for example "NHWC", "NCHW", "NCDHW", "HWC" or "channels_first".',

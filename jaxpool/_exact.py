@@ -39,11 +39,15 @@ def average(x: Array, window_sum: Callable[[Array], Array], divisor: Any, larges
 
 
 def _by_float(total: Array, divisor: Array, size: Array, dtype: np.dtype) -> Array:
-    """Divide sums below 2^23 in float32: only a quotient that is a true half rounds to one."""
-    ratio = total.astype(jnp.float32) / size.astype(jnp.float32)
-    ratio = lax.round(ratio, lax.RoundingMethod.TO_NEAREST_EVEN)
+    """Divide sums below 2^23 in float32, right to one, and let the remainder say which way."""
+    ratio = lax.round(total.astype(jnp.float32) / size.astype(jnp.float32))
+    quotient = ratio.astype(total.dtype)
+    rest = 2 * (total - quotient * size)
+    odd = quotient & 1
+    up, down = rest + odd > size, rest - odd < -size
+    quotient = quotient + up.astype(quotient.dtype) - down.astype(quotient.dtype)
     limits = jnp.iinfo(dtype)
-    signed = jnp.where(divisor < 0, -ratio, ratio)
+    signed = jnp.where(divisor < 0, -quotient, quotient)
     return jnp.clip(signed, limits.min, limits.max).astype(dtype)
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._errors import message
+from ._errors import message, shown
 from ._window import Geometry, integer
 
 SPACES = ("window", "spatial")
@@ -27,7 +27,7 @@ def check_space(op: str, space: Any) -> IndexSpace:
         raise ValueError(
             message(
                 op,
-                f"`index_space` = {space!r} is not an index space.",
+                f"`index_space` = {shown(space)} is not an index space.",
                 f"The words are {', '.join(SPACES)}; an integer is the first axis that counts.",
                 'Give "spatial" for PyTorch, 0 for ONNX, "window" for tap numbers.',
             )
@@ -54,13 +54,13 @@ def check_dtype(op: str, dtype: Any) -> np.dtype | None:
         return None
     try:
         resolved = np.dtype(dtype)
-    except TypeError:
+    except Exception:  # whatever the object's own conversion raises
         resolved = np.dtype(object)
-    if not np.issubdtype(resolved, np.integer):
+    if not np.issubdtype(resolved, np.integer) or not resolved.isnative:
         raise TypeError(
             message(
                 op,
-                f"`index_dtype` = {dtype!r} is not an integer dtype.",
+                f"`index_dtype` = {shown(dtype)} is not an integer dtype of this machine.",
                 "Indices are whole numbers; -1 marks a window without a real cell.",
                 "Give for example jnp.int32, the default.",
             )
@@ -89,11 +89,12 @@ def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bo
         fits = last <= limits.max and (limits.min < 0 or not marks)
     if not fits:
         mark = f" and {limits.max if space == 'window' else -1} must mark a window without a cell"
+        needs_mark = limits.min == 0 and last <= limits.max
         raise ValueError(
             message(
                 op,
                 f"indices in space {space!r} do not fit {dtype.name}.",
-                f"They go up to {last}{mark if limits.min == 0 else ''}; {dtype.name} holds "
+                f"They go up to {last}{mark if needs_mark else ''}; {dtype.name} holds "
                 f"{limits.min} to {limits.max}.",
                 "Give a wider `index_dtype`, or a smaller index space.",
             )

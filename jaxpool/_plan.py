@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jax import Array, lax
 
-from ._errors import message
+from ._errors import message, shown
 from ._reductions import Reduction, identity_array
 from ._window import Geometry
 from .lowerings import LOWERINGS
@@ -14,6 +14,8 @@ from .lowerings._cut import Pick
 
 NAMES = ("auto", *LOWERINGS)
 _REFERENCE = "reduce_window"
+_FINDER = "doubling"
+"""Finds the winning taps for derivatives where a named lowering only computes values."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,24 @@ def check_name(op: str, lowering: object) -> str:
     raise ValueError(
         message(
             op,
-            f"`lowering` = {lowering!r} is not a lowering.",
+            f"`lowering` = {shown(lowering)} is not a lowering.",
             f"The names are {', '.join(NAMES)}.",
             'Leave it at "auto" unless you compare lowerings.',
         )
     )
+
+
+def check_finds_winners(op: str, lowering: str) -> None:
+    """Raise if the named lowering computes values but not where they were found."""
+    if lowering != "auto" and not hasattr(LOWERINGS[lowering], "select"):
+        raise NotImplementedError(
+            message(
+                op,
+                f"lowering {lowering!r} declined.",
+                "It computes values; it does not find the taps that won.",
+                'Use lowering="auto", or one that does, such as "reduce_window".',
+            )
+        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -79,7 +94,7 @@ def plan_for(
         accepting = [lowering]
     first, other = accepting[0], accepting[0] if lowering != "auto" else _REFERENCE
     finds = [name for name in accepting if hasattr(LOWERINGS[name], "select")]
-    return Plan(geometry, reduction, first, other, finds[0] if finds else "doubling", refusals)
+    return Plan(geometry, reduction, first, other, finds[0] if finds else _FINDER, refusals)
 
 
 def fill(plan: Plan, x: Array, valid: Array | None) -> Array:

@@ -16,16 +16,18 @@ rules; PyTorch ``pooling_output_shape``.
 
 import math
 import operator
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ._errors import message
+from ._errors import message, shown
 
 ROUNDINGS = ("floor", "ceil", "ceil_torch")
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 
 _MOST_AXES = 32
+_LONGEST_AXIS = 2**31 - 1
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -41,14 +43,14 @@ def cdiv(a: int, b: int) -> int:
 def integer(op: str, name: str, value: Any, least: int) -> int:
     """Return ``value`` as an int of at least ``least``, or raise in the caller's words."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
             raise TypeError
         number = operator.index(value)
     except TypeError:
         raise TypeError(
             message(
                 op,
-                f"`{name}` holds {value!r}, which is not an integer.",
+                f"`{name}` holds {shown(value)}, which is not an integer.",
                 f"Its type is {type(value).__name__}; settings of a window are static integers.",
                 "Give a Python or NumPy integer; it may not be a bool, a float or a traced array.",
             )
@@ -59,7 +61,7 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
                 op,
                 f"`{name}` holds {number}.",
                 f"It must be at least {least}.",
-                "Give a larger integer." if least else "Crop the array instead of padding by less.",
+                "Crop the array instead." if name == "padding" else "Give a larger integer.",
             )
         )
     return number
@@ -70,19 +72,27 @@ def is_sequence(value: Any) -> bool:
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__getitem__"):
         return False
     try:
-        return len(value) >= 0
+        return _length(value) >= 0
     except TypeError:  # an array of rank 0 is a number
         return False
 
 
+def _length(value: Any) -> int:
+    try:
+        return len(value)
+    except OverflowError:  # a range longer than any array
+        return sys.maxsize
+
+
 def _check_length(op: str, name: str, value: Any, count: int) -> None:
-    if len(value) != count:
-        entries = "1 entry" if len(value) == 1 else f"{len(value)} entries"
+    length = _length(value)
+    if length != count:
+        entries = "1 entry" if length == 1 else f"{length} entries"
         axes = "1 axis is pooled" if count == 1 else f"{count} axes are pooled"
         raise ValueError(
             message(
                 op,
-                f"`{name}` = {value!r} has {entries}.",
+                f"`{name}` = {shown(value)} has {entries}.",
                 f"{axes}, one for each entry of the window.",
                 "Give one integer for all pooled axes, or one entry for each.",
             )
@@ -103,7 +113,7 @@ def _padding_word(op: str, word: str) -> str:
         raise ValueError(
             message(
                 op,
-                f"`padding` = {word!r} is not a padding.",
+                f"`padding` = {shown(word)} is not a padding.",
                 f"The words are {', '.join(PADDING_WORDS)}, in any case.",
                 "Give one of them, an integer, one integer per axis, or (low, high) pairs.",
             )
@@ -115,12 +125,12 @@ def _pair(op: str, entry: Any) -> tuple[int, int]:
     if not is_sequence(entry):
         both = integer(op, "padding", entry, 0)
         return both, both
-    if len(entry) != 2:
+    if _length(entry) != 2:
         raise ValueError(
             message(
                 op,
-                f"`padding` holds the entry {entry!r}.",
-                f"An axis has two ends, low and high; the entry has {len(entry)} numbers.",
+                f"`padding` holds the entry {shown(entry)}.",
+                f"An axis has two ends, low and high; the entry has {_length(entry)} numbers.",
                 "Give an integer for both ends, or a pair (low, high).",
             )
         )
@@ -137,11 +147,11 @@ def _padding(op: str, value: Any, count: int) -> str | Pairs:
 
 
 def _rounding(op: str, value: Any) -> str:
-    if value not in ROUNDINGS:
+    if not isinstance(value, str) or value not in ROUNDINGS:
         raise ValueError(
             message(
                 op,
-                f"`rounding` = {value!r} is not a rounding.",
+                f"`rounding` = {shown(value)} is not a rounding.",
                 f"The roundings are {', '.join(ROUNDINGS)}.",
                 'Give "ceil_torch" for the ceil_mode of PyTorch and ONNX, "ceil" for OpenVINO.',
             )
@@ -188,7 +198,7 @@ class Window:
         *,
         op: str = "Window",
     ):
-        count = len(kernel) if is_sequence(kernel) else 1  # pyright: ignore[reportArgumentType]
+        count = _length(kernel) if is_sequence(kernel) else 1
         if not 0 < count <= _MOST_AXES:
             raise ValueError(
                 message(
@@ -406,7 +416,18 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
                 f"Use a smaller window or dilation, or padding of at least {span - size} in total.",
             )
         )
+    # A distance longer than the padded axis separates nothing; the numbers of arrays stay small.
+    stride, dilation = min(stride, padded), min(dilation, padded)
     out = _window_count(padded - span, stride, window.rounding, size + low)
+    if padded > _LONGEST_AXIS:
+        raise ValueError(
+            message(
+                op,
+                f"pooled axis {index} has {padded} cells with its padding.",
+                f"It has {size} + padding ({low}, {high}); an axis holds at most {_LONGEST_AXIS}.",
+                "Use less padding.",
+            )
+        )
     overhang = max((out - 1) * stride + span - padded, 0)
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
 

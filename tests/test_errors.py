@@ -417,8 +417,8 @@ ARRAY_CASES: dict[str, Case] = {
         {"x": X.astype(np.complex64)},
         TypeError,
         "the array has dtype complex64",
-        "real numbers and booleans",
-        "Pool the real and imaginary parts apart",
+        "real number",
+        "Pool the real and imaginary parts apart|float32",
     ),
     "an array of objects": not_an_array("object", x=X.astype(object)),
     "an array of texts": not_an_array("<U|str", x=np.full(SHAPE, "text")),
@@ -1001,7 +1001,7 @@ def test_python_refuses_unknown_and_missing_names(op: str) -> None:
         OPS[op](X, (2, 2), 1, "VALID", 1)
 
 
-# --- inputs that the big runtimes treat differently: accepted or rejected here ---------------------
+# --- inputs that the big runtimes treat differently: accepted or rejected here --------------------
 
 LINE = np.array([1.0, 2.0, 4.0], np.float32)
 INF = float("inf")

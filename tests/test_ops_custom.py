@@ -161,12 +161,15 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
-@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *itertools.product(("max", "min", "sum"), ("float32", "bfloat16", "int8", "bool")),
+        *itertools.product(("mean",), ("float32", "bfloat16")),  # of integers: avg_pool alone
+    ],
+)
 def test_the_same_as_the_op_of_that_name(name: str, dtype: str, rng: np.random.Generator) -> None:
     reduction, op, settings = SAME[name]
-    if name == "mean" and dtype in ("int8", "bool"):
-        pytest.skip("averages of integers are avg_pool's own; see the refused dtypes below")
     x = rng.integers(-100, 100, SHAPE).astype(jnp.dtype(dtype))
     for window in WINDOWS.values():
         where = rng.random((8, 7, 1)) < 0.7
@@ -265,7 +268,7 @@ def test_every_lowering_gives_the_same(name: str, rng: np.random.Generator) -> N
         assert_same(pool(x, reduction, **window, lowering=lowering), want, lowering, ulps=8)
 
 
-SMOOTH = ["product", "logsumexp", "lp(2.5)", "lp(3)", "mean", *OWN]
+SMOOTH = ["product", "logsumexp", "lp(2.5)", "root mean square", "soft minimum"]
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -351,11 +354,11 @@ def test_an_lp_norm_of_zeros_has_no_derivative_and_the_right_curvature() -> None
 
 
 def test_the_lp_norm_goes_to_the_largest_absolute_value(rng: np.random.Generator) -> None:
-    x, window = data("sum", rng), WINDOWS["padded"]
+    x, window = rng.uniform(0.5, 1.5, SHAPE).astype("f"), WINDOWS["padded"]
     largest = pool(x, reductions.lp(np.inf), **window)
     of_numbers = jnp.maximum(jaxpool.max_pool(np.abs(x), **window), 0)
     assert_same(largest, of_numbers, "p = inf")
-    norms = (pool(x, reductions.lp(p), **window) for p in (1, 4, 16, 64))
+    norms = (pool(x, reductions.lp(p), **window) for p in (1, 4, 16, 32))
     distance = [np.max(np.abs(norm - largest)) for norm in norms]
     assert distance == sorted(distance, reverse=True) and distance[-1] < 0.1
 

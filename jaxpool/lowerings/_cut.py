@@ -1,7 +1,7 @@
 """Cutting the cells of one tap out of an array, and combining them: shared by the lowerings."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +28,13 @@ def pad(x: Array, position: int, low: int, high: int, value: np.ndarray) -> Arra
 def padding_of(axis: Axis) -> tuple[int, int]:
     """Cells to add before and after an axis so that every window lies inside."""
     return axis.pad_low, max(axis.reach, 0)
+
+
+def column(values: Any, position: int, rank: int) -> np.ndarray:
+    """One value per entry of an axis, in the shape of an array of ``rank`` axes."""
+    shape = [1] * rank
+    shape[position] = -1
+    return np.reshape(values, shape)
 
 
 def tree(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
@@ -109,7 +116,6 @@ def mark_empty(pick: Pick, geometry: Geometry) -> Pick:
     values, taps = pick
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         if axis.has_empty_window:
-            hollow = np.array(axis.counts(include_pad=False)) == 0
-            hollow = hollow.reshape((-1,) + (1,) * (-position - 1))
+            hollow = column(np.array(axis.counts(include_pad=False)) == 0, position, taps.ndim)
             taps = jnp.where(hollow, empty(taps.dtype), taps)
     return values, taps

@@ -55,6 +55,7 @@ def to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarr
     The integer that never wins is the identity of the extreme.
     """
     if is_float_extreme(reduction, x.dtype):
+        x = jnp.where(x == 0, np.zeros((), x.dtype), x)  # zeros of both signs are a tie
         keys, worst = _ordered(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
     else:
         keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from .. import _data_format
-from .._errors import message
+from .._errors import message, shown
 from .._plan import Plan, check_name, plan_for
 from .._reductions import Reduction
 from .._window import Geometry, Window, is_sequence, settle
@@ -89,7 +89,7 @@ def _spread(op: str, window_shape: Any, data_format: str) -> tuple[Any, ...]:
         raise TypeError(
             message(
                 op,
-                f"`window_shape` = {window_shape!r} does not say how many axes are pooled.",
+                f"`window_shape` = {shown(window_shape)} does not say how many axes are pooled.",
                 f"With data_format {data_format!r} the window has one entry per pooled axis.",
                 'Give a tuple such as (2, 2), or a layout in letters such as "NHWC".',
             )
@@ -102,19 +102,41 @@ def call(op: Op, x: Any, where: Any, *words: Any) -> Any:
 
     In order: window_shape, strides, padding, dilations, rounding, data_format, lowering.
     """
+    # 1, 1.0 and True are equal as keys of a cache, but not as settings.
+    kinds = tuple([_kinds(word) for word in words if type(word) is tuple])
     try:
-        compiled = _compiled(op, *words)
+        compiled = _compiled(op, kinds, *words)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
         compiled = _jitted(op, _settings(op, *words))
-    if not isinstance(x, (jax.Array, np.ndarray)):
-        x = jnp.asarray(x)
+    if not isinstance(x, jax.Array):
+        x = _as_array(op, "the array", x)
+    if not (where is None or isinstance(where, jax.Array)):
+        where = _as_array(op, "`where`", where)
     return compiled(x, where)
 
 
+def _kinds(word: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([_kinds(entry) if type(entry) is tuple else type(entry) for entry in word])
+
+
+def _as_array(op: Op, name: str, value: Any) -> Array:
+    try:
+        return jnp.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(
+            message(
+                op.name,
+                f"{name} is {shown(value)}, which is not an array.",
+                f"jnp.asarray says: {str(error)[:200]}",
+                "Give an array of numbers, or nested lists of them of equal lengths.",
+            )
+        ) from None
+
+
 @functools.lru_cache(maxsize=1024, typed=True)
-def _compiled(op: Op, *words: Any) -> Callable[..., Any]:
+def _compiled(op: Op, kinds: tuple[Any, ...], *words: Any) -> Callable[..., Any]:
     return _jitted(op, _settings(op, *words))
 
 

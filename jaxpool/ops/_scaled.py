@@ -1,24 +1,27 @@
 """Sums of terms that differ by orders of magnitude, without overflow.
 
-A term is ``factor * weight(level)``, its weight ``exp(level)`` or ``level ** p``. Terms are joined
-at the largest of their levels,
+A term is ``factor * 2 ** level`` with a whole level, and a sum of terms stands at the largest of
+their levels,
 
-    factor = sum of factor_k * weight(level_k) / weight(top),   top = max of level_k,
+    factor = sum of factor_k * 2 ** (level_k - top),   top = max of level_k,
 
-so that no ratio exceeds one. Joining is associative: a window is joined axis by axis, along an axis
-all taps at once or, if there are many, by doubling.
+so that no power exceeds one. Powers of two are exact and cost nothing beside an ``exp``, of which
+each cell takes one, however many windows hold it. Joining terms is associative: a window is joined
+axis by axis, along an axis all taps at once or, if there are many, by doubling.
 
 Derivatives. A sum does not depend on the level that it is written at, so levels are constants and
-derivatives of every order are those of the factors. The term ``exp(z)`` is ``unit(z)`` at level
-``z``, where ``unit`` is one and has the derivatives of ``exp`` there.
+derivatives of every order are those of the factors. The factor of ``exp(z)`` is a constant times
+``unit(z)``, which is one and has the derivatives of ``exp`` where that is one.
 
-Source: Milakov and Gimelshein 2018 (arXiv:1805.02867) for the joining of sums at their maximum.
+Source: Milakov and Gimelshein 2018 (arXiv:1805.02867) for the joining of sums at their maximum; the
+reduction of exponents is that of Cody and Waite 1980, "Software manual for the elementary
+functions".
 """
 
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,39 +39,16 @@ Terms = tuple[Array, ...]
 
 LONGEST_UNROLLED = 16
 MOST_AT_ONCE = 9
+MOST_MULTIPLIED = 16
+"""Whole exponents up to which a power of a number in [1/2, 1) is a product."""
 
 
-class Scale(NamedTuple):
-    """How weights grow with levels.
-
-    Attributes:
-      lowest: the level of nothing.
-      ratio: from two levels, the second at least the first, to the ratio of their weights.
-    """
-
-    lowest: float
-    ratio: Callable[[Array, Array], Array]
-
-
-def _exponential_ratio(level: Array, top: Array) -> Array:
-    return jnp.where(level == top, np.ones((), top.dtype), lax.exp(level - top))
-
-
-EXPONENTIAL = Scale(-math.inf, _exponential_ratio)
-
-
-def power_scale(p: float) -> Scale:
-    """Weights ``level ** p`` of levels that are not negative."""
-
-    def ratio(level: Array, top: Array) -> Array:
-        return jnp.where(level == top, np.ones((), top.dtype), (level / top) ** p)
-
-    return Scale(0.0, ratio)
+# --- terms of cells ------------------------------------------------------------------------------
 
 
 @jax.custom_jvp
 def unit(z: Array) -> Array:
-    """One, with the derivatives of ``exp(z)`` where that is one: one, one, and so on."""
+    """One, with the derivatives of ``exp`` where that is one: one, one, and so on."""
     return jnp.ones_like(z)
 
 
@@ -76,12 +56,6 @@ def unit(z: Array) -> Array:
 def _unit_jvp(primals, tangents):
     ones = unit(*primals)
     return ones, ones * tangents[0]
-
-
-def terms(level: Array, factors: Sequence[Array], alive: Array, scale: Scale) -> Terms:
-    """Return terms of the cells that are ``alive``, and terms of nothing in place of the others."""
-    level = jnp.where(alive, lax.stop_gradient(level), np.asarray(scale.lowest, level.dtype))
-    return level, *(jnp.where(alive, factor, np.zeros((), factor.dtype)) for factor in factors)
 
 
 def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool) -> Terms:
@@ -92,24 +66,115 @@ def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool
     alive = x != -np.inf if valid is None else valid & (x != -np.inf)
     x = jnp.where(alive, x, np.zeros((), x.dtype))
     z = x / temperature
-    factor = unit(z)
-    return terms(z, (factor, x * factor) if weighted else (factor,), alive, EXPONENTIAL)
+    level, factor = _exponential(lax.stop_gradient(z))
+    factor = factor * unit(z)
+    return _terms(level, (factor, x * factor) if weighted else (factor,), alive)
 
 
-def join(parts: Sequence[Terms], scale: Scale) -> Terms:
+def powers(x: Array, p: float) -> Terms:
+    """Return ``x ** p`` as terms, of an array that is not negative.
+
+    The power of zero is no term, so that its derivatives are zero.
+    """
+    alive = x != 0
+    x = jnp.where(alive, x, np.ones((), x.dtype))
+    level, factor = _power(lax.stop_gradient(x), p)
+    return _terms(level, (factor * unit(p * lax.log(x)),), alive)
+
+
+def _terms(level: Array, factors: Sequence[Array], alive: Array) -> Terms:
+    """Terms of the cells that are ``alive``, and terms of nothing in place of the others."""
+    level = jnp.where(alive, level, np.asarray(-np.inf, level.dtype))
+    return level, *(jnp.where(alive, factor, np.zeros((), factor.dtype)) for factor in factors)
+
+
+def _exponential(z: Array) -> tuple[Array, Array]:
+    """Level and factor of ``exp(z)``: with ``k`` whole, ``exp(z) = 2^k * exp(z - k * log 2)``."""
+    level = lax.round(z * np.asarray(1 / math.log(2), z.dtype))
+    high, low = _log_two(z.dtype)
+    rest = (z - level * high) - level * low
+    # Far out, where neighbouring floats differ by more than that, the rest is lost in rounding.
+    rest = lax.clamp(np.asarray(-1, z.dtype), rest, np.ones((), z.dtype))
+    factor = jnp.where(lax.abs(level) == np.inf, np.ones((), z.dtype), lax.exp(rest))
+    return level, factor
+
+
+def _log_two(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """log 2 in two parts; products of the first with whole numbers of some bits are exact."""
+    bits = np.finfo(dtype).nmant // 2
+    high = math.floor(math.log(2) * 2**bits) / 2**bits
+    return np.asarray(high, dtype), np.asarray(math.log(2) - high, dtype)
+
+
+def _power(x: Array, p: float) -> tuple[Array, Array]:
+    """Level and factor of ``x ** p``: with ``x = m * 2^e``, ``x^p = 2^(e * p) * m^p``."""
+    m, e = jnp.frexp(x)
+    exponent = e.astype(x.dtype) * np.asarray(p, x.dtype)
+    if isinstance(p, int) and p <= MOST_MULTIPLIED:
+        level, factor = exponent, lax.integer_pow(m, p)
+    else:
+        total = exponent + np.asarray(p, x.dtype) * jnp.log2(m)
+        level = lax.floor(total)
+        factor = lax.exp2(total - level)
+    infinite = x == np.inf
+    level = jnp.where(infinite, np.asarray(np.inf, x.dtype), level)
+    return level, jnp.where(infinite, np.ones((), x.dtype), factor)
+
+
+# --- sums of terms -------------------------------------------------------------------------------
+
+
+def join(parts: Sequence[Terms]) -> Terms:
     """Return the sum of the parts at the largest of their levels."""
     top = tree(lax.max, [part[0] for part in parts])
-    ratios = [scale.ratio(part[0], top) for part in parts]
+    ratios = [_ratio(part[0], top) for part in parts]
     columns = zip(*(part[1:] for part in parts), strict=True)
     scaled = ([f * r for f, r in zip(factors, ratios, strict=True)] for factors in columns)
     return top, *(tree(lax.add, column) for column in scaled)
 
 
-def join_axes(parts: Terms, scale: Scale, axes: tuple[int, ...]) -> Terms:
+def join_axes(parts: Terms, axes: tuple[int, ...]) -> Terms:
     """Return the sums over whole axes, which are kept with length 1."""
     top = jnp.max(parts[0], axes, keepdims=True)
-    ratio = scale.ratio(parts[0], top)
+    ratio = _ratio(parts[0], top)
     return top, *(jnp.sum(factor * ratio, axes, keepdims=True) for factor in parts[1:])
+
+
+def _ratio(level: Array, top: Array) -> Array:
+    """``2 ** (level - top)`` of levels of which ``top`` is the larger."""
+    return two_to(jnp.where(level == top, np.zeros((), level.dtype), level - top))
+
+
+def two_to(n: Array) -> Array:
+    """``2 ** n`` for whole numbers, exactly; zero where it would be subnormal or less."""
+    info = np.finfo(n.dtype)
+    bias = info.maxexp - 1
+    integers = np.dtype(f"int{info.bits}")
+    biased = lax.max(n, np.asarray(-bias, n.dtype)).astype(integers) + np.asarray(bias, integers)
+    return lax.bitcast_convert_type(biased << np.asarray(info.nmant, integers), n.dtype)
+
+
+def log_of(level: Array, factor: Array) -> Array:
+    """Return the logarithm of sums, none of which is 0."""
+    return level * np.asarray(math.log(2), level.dtype) + lax.log(factor)
+
+
+def root_of(level: Array, factor: Array, p: float) -> Array:
+    """Return the root of sums; that of zero is zero, with zero derivatives."""
+    finite = lax.abs(level) != np.inf
+    share = jnp.where(finite, level, np.zeros((), level.dtype)) / np.asarray(p, level.dtype)
+    whole = lax.floor(share)
+    half = lax.floor(whole * np.asarray(0.5, whole.dtype))
+    rest = jnp.where(level == np.inf, np.asarray(np.inf, level.dtype), lax.exp2(share - whole))
+    return root(factor, p) * rest * two_to(half) * two_to(whole - half)
+
+
+def root(x: Array, p: float) -> Array:
+    """Return ``x ** (1 / p)``; that of zero is zero, with zero derivatives."""
+    zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
+    safe = jnp.where(x == 0, one, x)
+    y = lax.sqrt(safe) if p == 2 else lax.pow(safe, np.asarray(1 / p, x.dtype))
+    return jnp.where(x == 0, zero, y)
 
 
 def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
@@ -131,22 +196,22 @@ def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
     )
 
 
-def join_windows(parts: Terms, scale: Scale, geometry: Geometry, lowering: str) -> Terms:
+def join_windows(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return the sum of every window."""
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        parts = _padded(parts, axis, position, scale)
+        parts = _padded(parts, axis, position)
     if lowering != "doubling" and geometry.taps <= MOST_AT_ONCE:
         taps = itertools.product(*map(range, geometry.kernel))
-        return join([_cells(parts, tap, geometry) for tap in taps], scale)
+        return join([_cells(parts, tap, geometry) for tap in taps])
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         unroll = lowering != "doubling" and axis.kernel <= LONGEST_UNROLLED
         along = _unrolled if unroll else _doubled
-        parts = along(parts, axis, position, scale)
+        parts = along(parts, axis, position)
     return parts
 
 
-def _padded(parts: Terms, axis: Axis, position: int, scale: Scale) -> Terms:
-    values = (scale.lowest, *(0 for _ in parts[1:]))
+def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
+    values = (-np.inf, *(0 for _ in parts[1:]))
     return tuple(
         pad(part, position, *padding_of(axis), np.asarray(value, part.dtype))
         for part, value in zip(parts, values, strict=True)
@@ -163,11 +228,11 @@ def _at(parts: Terms, axis: Axis, position: int, tap: int) -> Terms:
     return tuple(cut(part, position, tap * axis.dilation, axis.out, axis.stride) for part in parts)
 
 
-def _unrolled(parts: Terms, axis: Axis, position: int, scale: Scale) -> Terms:
-    return join([_at(parts, axis, position, tap) for tap in range(axis.kernel)], scale)
+def _unrolled(parts: Terms, axis: Axis, position: int) -> Terms:
+    return join([_at(parts, axis, position, tap) for tap in range(axis.kernel)])
 
 
-def _doubled(parts: Terms, axis: Axis, position: int, scale: Scale) -> Terms:
+def _doubled(parts: Terms, axis: Axis, position: int) -> Terms:
     """Windows of the binary digits of the kernel, side by side: each cell counts once."""
     digits: list[Terms] = []
     length, done = 1, 0
@@ -176,13 +241,13 @@ def _doubled(parts: Terms, axis: Axis, position: int, scale: Scale) -> Terms:
             digits.append(_at(parts, axis, position, done))
             done += length
         if 2 * length > axis.kernel:
-            return join(digits, scale)
+            return join(digits)
         shift = length * axis.dilation
         rest = parts[0].shape[position] - shift
         earlier, later = (
             tuple(cut(part, position, start, rest, 1) for part in parts) for start in (0, shift)
         )
-        parts = join([earlier, later], scale)
+        parts = join([earlier, later])
         length *= 2
 
 
@@ -192,7 +257,7 @@ def count_cells(settings: Settings, geometry: Geometry, valid: Array | None, ran
     return count.reshape((1,) * (rank - count.ndim) + count.shape)
 
 
-# --- settings and checks that ops with real-valued results share ---------------------------------
+# --- settings and checks -------------------------------------------------------------------------
 
 
 def check_float(op: str, x: Array) -> None:
@@ -293,12 +358,9 @@ def norm(
     p: float,
     total: Callable[[Array], Array],
     largest: Callable[[Array], Array],
-    joined: Callable[[Terms, Scale], Terms],
+    joined: Callable[[Terms], Terms],
 ) -> Array:
     """Return ``(sum |x|^p)^(1/p)`` of every window of an array with zeros in absent cells.
-
-    With ``p`` = 1 and 2 the powers are added as they are, else relative to the largest. The root of
-    zero has derivative zero, and so has ``|x|`` at zero.
 
     Args:
       x: the array.
@@ -310,20 +372,8 @@ def norm(
     if p == 1:
         return total(lax.abs(x))
     if p == 2:
-        return _root(total(x * x), 2)
+        return root(total(x * x), 2)
     if p == math.inf:
-        largest_cell = largest(lax.abs(x))
-        return jnp.where(largest_cell < 0, np.zeros((), x.dtype), largest_cell)
-    a = lax.abs(x)
-    alive = a != 0
-    log_power = p * lax.log(jnp.where(alive, a, np.ones((), a.dtype)))
-    scale = power_scale(p)
-    top, factor = joined(terms(a, (unit(log_power),), alive, scale), scale)
-    return top * _root(factor, p)
-
-
-def _root(x: Array, p: float) -> Array:
-    zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
-    safe = jnp.where(x == 0, one, x)
-    root = lax.sqrt(safe) if p == 2 else safe ** (1 / p)
-    return jnp.where(x == 0, zero, root)
+        y = largest(lax.abs(x))
+        return jnp.where(y < 0, np.zeros((), x.dtype), y)
+    return root_of(*joined(powers(lax.abs(x), p)), p)

@@ -12,6 +12,7 @@ from .. import _derivatives, _exact
 from .._errors import message
 from .._reductions import SUM, accumulator
 from .._window import Geometry, integer
+from ..lowerings._cut import column
 from ._common import Op, Settings, call, check_real, check_where
 
 
@@ -182,18 +183,20 @@ def _counts(settings: Settings, geometry: Geometry, valid: Array | None, include
     real = _window_sum(settings, valid.astype(jnp.int32))
     if not include_pad:
         return real
-    return real + (_static_counts(geometry, True) - _static_counts(geometry, False))
+    padding = _static_counts(geometry, True) - _static_counts(geometry, False)
+    return real + jnp.broadcast_to(padding, real.shape)
 
 
 def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
     """The outer product of one vector of counts per axis; a factor that is constant is an int."""
     product: Any = 1
+    rank = -min(geometry.positions)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         counts = np.array(axis.counts(include_pad), np.int32)
         if counts.min() == counts.max():
             product = product * int(counts[0])
         else:
-            product = product * jnp.asarray(counts.reshape((-1,) + (1,) * (-position - 1)))
+            product = product * jnp.asarray(column(counts, position, rank))
     return product
 
 
@@ -201,6 +204,7 @@ def _divide(total: Array, divisor: Any) -> Array:
     """Return total / divisor, and 0 where nothing counts."""
     if isinstance(divisor, int):
         return total / divisor if divisor else jnp.zeros_like(total)
+    divisor = jnp.broadcast_to(divisor, total.shape)
     nothing = divisor == 0
     safe = jnp.where(nothing, 1, divisor).astype(total.dtype)
     return jnp.where(nothing, jnp.zeros((), total.dtype), total / safe)

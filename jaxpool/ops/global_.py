@@ -93,8 +93,8 @@ def global_avg_pool(
 
 def global_lp_pool(
     x: ArrayLike,
-    p: float = 2,
     *,
+    p: float = 2,
     data_format: str = "channels_last",
     keepdims: bool = True,
     where: ArrayLike | None = None,

@@ -133,9 +133,9 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
     wide = _masked(x, valid).astype(accumulator(x.dtype))
     geometry, lowering = settings.geometry(x.shape), settings.lowering
 
-    def joined(terms: _scaled.Terms, scale: _scaled.Scale) -> _scaled.Terms:
+    def joined(terms: _scaled.Terms) -> _scaled.Terms:
         _scaled.check_lowering(settings.op, lowering, geometry)
-        return _scaled.join_windows(terms, scale, geometry, lowering)
+        return _scaled.join_windows(terms, geometry, lowering)
 
     y = _scaled.norm(
         wide,
@@ -168,7 +168,7 @@ def _gem(settings: Settings, x: Array, arrays: Any) -> Array:
     p = _scaled.parameter(settings.op, "p", p, wide, geometry.positions)
     z = p * lax.log(_raised(wide, valid, settings.own[0]))
     terms = _scaled.exponentials(z, valid, 1, weighted=False)
-    level, factor = _scaled.join_windows(terms, _scaled.EXPONENTIAL, geometry, settings.lowering)
+    level, factor = _scaled.join_windows(terms, geometry, settings.lowering)
     return _mean(level, factor, count, p).astype(x.dtype)
 
 
@@ -183,7 +183,7 @@ def _mean(level: Array, factor: Array, count: Array, p: Array) -> Array:
     one, zero = np.ones((), factor.dtype), np.zeros((), factor.dtype)
     level = jnp.where(nothing, zero, level)
     mean = jnp.where(nothing, one, factor) / jnp.maximum(count, 1).astype(factor.dtype)
-    return jnp.where(nothing, zero, lax.exp((level + lax.log(mean)) / p))
+    return jnp.where(nothing, zero, lax.exp(_scaled.log_of(level, mean) / p))
 
 
 _LP_POOL = Op("lp_pool", _lp, _settle_p)

@@ -7,6 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _indices
+from .._plan import check_finds_winners
 from .._reductions import MAX, MIN, Reduction
 from ._common import Op, Settings, call, check_real, check_where
 
@@ -33,7 +34,7 @@ def max_pool(
       window_shape: taps per pooled axis, >= 1; its length is the number of pooled axes. With a
         ``data_format`` in letters an int stands for all of them.
       strides: int or one per pooled axis, >= 1, in cells. Required: libraries disagree on a
-      default.
+        default.
       padding: "VALID" (none), "SAME" = "SAME_UPPER" or "SAME_LOWER" in any case, or cells >= 0: an
         int, one int per pooled axis, or (low, high) pairs.
       dilations: int or one per pooled axis, >= 1: distance between neighbouring taps, in cells.
@@ -175,6 +176,7 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
     check_real(settings.op, x)
     plan = settings.plan(x.shape, x.dtype, MAX)
     valid = check_where(settings.op, where, x.shape)
+    check_finds_winners(settings.op, settings.lowering)
     values, taps = _derivatives.extreme_with_taps(x, valid, plan)
     space, dtype = settings.own
     indices = _indices.convert(

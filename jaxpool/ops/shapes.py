@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .._window import per_axis
+from .._errors import message, shown
+from .._window import is_sequence, per_axis
 from ._common import Settings, window_of
 
 
@@ -39,5 +40,14 @@ def output_shape(
     """
     op = "output_shape"
     window, layout = window_of(op, window_shape, strides, padding, dilations, rounding, data_format)
-    shape = per_axis(op, "input_shape", tuple(input_shape), len(tuple(input_shape)), least=0)
+    if not is_sequence(input_shape):
+        raise TypeError(
+            message(
+                op,
+                f"`input_shape` = {shown(input_shape)} is not a shape.",
+                "It has one length for each axis of the array, batch and channel axes included.",
+                "Give for example x.shape.",
+            )
+        )
+    shape = per_axis(op, "input_shape", input_shape, len(input_shape), least=0)
     return Settings(op, window, layout).geometry(shape).full_shape(shape)

@@ -4,7 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from .._reductions import accumulator
@@ -122,7 +122,7 @@ def _joined(settings: Settings, x: Array, where: Any, temperature: Any, weighted
     _scaled.check_lowering(settings.op, settings.lowering, geometry)
     valid = check_where(settings.op, where, x.shape)
     terms = _scaled.exponentials(x, valid, temperature, weighted)
-    return _scaled.join_windows(terms, _scaled.EXPONENTIAL, geometry, settings.lowering)
+    return _scaled.join_windows(terms, geometry, settings.lowering)
 
 
 def _logsumexp(settings: Settings, x: Array, arrays: Any) -> Array:
@@ -133,7 +133,7 @@ def _logsumexp(settings: Settings, x: Array, arrays: Any) -> Array:
     temperature = _scaled.parameter(settings.op, "temperature", temperature, wide, positions)
     level, factor = _joined(settings, wide, where, temperature, weighted=False)
     nothing, one = factor == 0, np.ones((), wide.dtype)
-    log_sum = jnp.where(nothing, one, level) + lax.log(jnp.where(nothing, one, factor))
+    log_sum = _scaled.log_of(jnp.where(nothing, one, level), jnp.where(nothing, one, factor))
     y = jnp.where(nothing, np.asarray(-np.inf, wide.dtype), temperature * log_sum)
     return y.astype(x.dtype)
 
