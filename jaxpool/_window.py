@@ -61,7 +61,9 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
                 op,
                 f"`{name}` holds {number}.",
                 f"It must be at least {least}.",
-                "Crop the array instead." if name == "padding" else "Give a larger integer.",
+                "Crop the array instead of padding by less."
+                if name == "padding"
+                else "Give a larger integer.",
             )
         )
     return number

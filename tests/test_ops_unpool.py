@@ -282,7 +282,7 @@ def test_the_dtype_stays(space: str, dtype: str, rng: np.random.Generator) -> No
     assert_same(np.asarray(got, np.float32), wide, dtype)
 
 
-@pytest.mark.parametrize("wide", ["int8", "int64", "uint8", "uint32"])
+@pytest.mark.parametrize("wide", ["int8", "int64", "uint8", "uint64"])
 def test_indices_of_every_integer_dtype(wide: str, rng: np.random.Generator) -> None:
     y, indices = permutation((1, 6, 2), np.float32, rng), rng.integers(0, 9, (1, 6, 2))
     want = write(y, (1, 9, 2), cells_of_indices(indices, (1, 9, 2), (1,)))
@@ -376,6 +376,26 @@ def test_flat_indices_scatter_source_numbers_alone(rng: np.random.Generator) -> 
 
 def test_a_float_scatter_would_be_seen() -> None:
     assert scatters(lambda y: jnp.zeros(5).at[jnp.array([1, 1])].add(y), jnp.ones(2)) == {"f32"}
+
+
+@over_flat
+def test_the_program_of_other_platforms_writes_the_same(
+    case: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of planes instead of all at once, run here."""
+    c = FLAT[case]
+    y, indices = permutation(c.given, np.float32, rng), draw_indices(c, rng)
+    f = lambda y: flat_call(c)(y, indices)  # noqa: E731
+    here, pull = jax.vjp(f, y)
+    back = pull(here**2)[0]
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *a, cpu, default: default(*a))
+    jax.clear_caches()
+    there, pull = jax.vjp(f, y)
+    assert_same(there, here, case)
+    assert_same(pull(here**2)[0], back, case)
+    assert_same(jax.jvp(f, (y,), (y,))[1], here, case)
+    monkeypatch.undo()
+    jax.clear_caches()
 
 
 @over_spaces

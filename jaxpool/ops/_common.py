@@ -112,7 +112,7 @@ def call(op: Op, x: Any, where: Any, *words: Any) -> Any:
         compiled = _jitted(op, _settings(op, *words))
     if not isinstance(x, jax.Array):
         x = _as_array(op, "the array", x)
-    if not (where is None or isinstance(where, jax.Array)):
+    if isinstance(where, (np.ndarray, list)):
         where = _as_array(op, "`where`", where)
     return compiled(x, where)
 
@@ -128,11 +128,16 @@ def _as_array(op: Op, name: str, value: Any) -> Array:
         raise TypeError(
             message(
                 op.name,
-                f"{name} is {shown(value)}, which is not an array.",
+                f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
                 f"jnp.asarray says: {str(error)[:200]}",
                 "Give an array of numbers, or nested lists of them of equal lengths.",
             )
         ) from None
+
+
+def _kind(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    return f"type {type(value).__name__}" if dtype is None else f"dtype {dtype}"
 
 
 @functools.lru_cache(maxsize=1024, typed=True)

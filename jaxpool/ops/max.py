@@ -50,9 +50,8 @@ def max_pool(
       order of the window; second derivatives are zero. Reverse mode keeps one byte per output for
       windows of up to 255 taps, and has no scatter, so it is deterministic on every backend.
     Edge cases: NaN in a window gives NaN. A window without a cell gives the lowest value of the
-    dtype
-      (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch or
-      channel axes give an empty result.
+      dtype (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch
+      or channel axes give an empty result.
     Raises:
       TypeError: a setting is not an integer, or ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
@@ -96,8 +95,7 @@ def min_pool(
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
     Derivatives: as :func:`max_pool`, following the first minimum.
     Edge cases: NaN in a window gives NaN. A window without a cell gives the highest value of the
-    dtype
-      (inf for floats) and no gradient.
+      dtype (inf for floats) and no gradient.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.

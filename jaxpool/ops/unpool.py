@@ -167,7 +167,7 @@ def _as_indices(indices: Any) -> Any:
         indices = np.asarray(indices)
     wide = indices.dtype.kind in "iu" and indices.dtype.itemsize == 8
     if wide and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
-        return np.clip(indices, -2, _INT32_MAX).astype(np.int32)
+        return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _INT32_MAX).astype(np.int32)
     return indices
 
 
