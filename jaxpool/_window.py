@@ -18,7 +18,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ._errors import message, shown
@@ -264,6 +264,11 @@ class Axis:
         """Cells past the end of the axis that the last window reaches; can be negative."""
         return self.start(self.out - 1) + self.span - self.size
 
+    def compact(self) -> "Axis":
+        """The same windows with no distance longer than the padded axis, where it has no effect."""
+        padded = self.size + self.pad_low + self.pad_high
+        return replace(self, stride=min(self.stride, padded), dilation=min(self.dilation, padded))
+
     def start(self, window: int) -> int:
         """Position of the first tap of ``window``; negative inside the low padding."""
         return window * self.stride - self.pad_low
@@ -418,8 +423,6 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
                 f"Use a smaller window or dilation, or padding of at least {span - size} in total.",
             )
         )
-    # A distance longer than the padded axis separates nothing; the numbers of arrays stay small.
-    stride, dilation = min(stride, padded), min(dilation, padded)
     out = _window_count(padded - span, stride, window.rounding, size + low)
     if padded > _LONGEST_AXIS:
         raise ValueError(

@@ -57,7 +57,7 @@ def cells_of_windows(
 def over_windows(
     function: Callable[[list[Any]], Any], x: np.ndarray, where: Any = None, **window: Any
 ) -> np.ndarray:
-    """Return ``function`` of the real cells of every window, those where ``where`` is False left out.
+    """Return ``function`` of the real cells of every window that ``where`` does not take away.
 
     Args:
       function: of a list of numbers, which may be empty.

@@ -169,9 +169,7 @@ def instructions(pool: Callable[..., Any], *shape: int) -> int:
 @pytest.mark.parametrize("op", ["adaptive_avg_pool", "adaptive_max_pool"])
 def test_the_program_does_not_grow_with_the_number_of_windows(op: str) -> None:
     pool = getattr(jaxpool, op)
-    few, many = (
-        instructions(lambda x, n=n: pool(x, (n,)), 1, 8 * n, 3) for n in (20, 2000)
-    )
+    few, many = (instructions(lambda x, n=n: pool(x, (n,)), 1, 8 * n, 3) for n in (20, 2000))
     assert few == many
     few, many = (
         instructions(lambda x, n=n: pool(x, (3 * n + 1,)), 1, 10 * n, 3) for n in (20, 2000)
@@ -401,9 +399,7 @@ INDEX_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-def check_error(
-    op: str, settings: dict[str, Any], error: type[Exception], pattern: str
-) -> None:
+def check_error(op: str, settings: dict[str, Any], error: type[Exception], pattern: str) -> None:
     with pytest.raises(error) as caught:
         getattr(jaxpool, op)(**({"x": X} | settings))
     lines = str(caught.value).split("\n")
@@ -428,6 +424,4 @@ def test_bad_index_settings(size: Any, case: tuple[dict[str, Any], type[Exceptio
 
 
 def test_booleans_have_no_average() -> None:
-    check_error(
-        "adaptive_avg_pool", {"x": X > 0, "output_size": (2, 2)}, TypeError, "is boolean"
-    )
+    check_error("adaptive_avg_pool", {"x": X > 0, "output_size": (2, 2)}, TypeError, "is boolean")

@@ -58,7 +58,8 @@ class Settings:
         """Return the geometry of these windows over an array of ``shape``."""
         count = len(self.window.kernel)
         positions = _data_format.pooled_axes(self.op, self.data_format, count, shape)
-        return settle(self.op, self.window, [shape[p] for p in positions], positions)
+        made = settle(self.op, self.window, [shape[p] for p in positions], positions)
+        return Geometry(tuple(axis.compact() for axis in made.axes), positions)
 
     def plan(self, shape: tuple[int, ...], dtype: Any, reduction: Reduction) -> Plan:
         """Return the plan of ``reduction`` over an array of ``shape`` and ``dtype``."""
@@ -112,9 +113,7 @@ def call(op: Op, x: Any, where: Any, *words: Any) -> Any:
         compiled = _jitted(op, _settings(op, *words))
     if not isinstance(x, jax.Array):
         x = _as_array(op, "the array", x)
-    if isinstance(where, (np.ndarray, list)):
-        where = _as_array(op, "`where`", where)
-    return compiled(x, where)
+    return compiled(x, _as_arrays(op, where))
 
 
 def _kinds(word: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -129,10 +128,19 @@ def _as_array(op: Op, name: str, value: Any) -> Array:
             message(
                 op.name,
                 f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
-                f"jnp.asarray says: {str(error)[:200]}",
+                f"jnp.asarray says: {str(error)[:200].rstrip('.')}.",
                 "Give an array of numbers, or nested lists of them of equal lengths.",
             )
         ) from None
+
+
+def _as_arrays(op: Op, where: Any) -> Any:
+    """The mask as an array; a tuple holds it with further arrays of the op."""
+    if where is None or isinstance(where, jax.Array):
+        return where
+    if type(where) is tuple:
+        return tuple(_as_arrays(op, entry) for entry in where)
+    return _as_array(op, "`where`", where)
 
 
 def _kind(value: Any) -> str:
