@@ -165,7 +165,7 @@ def _settle(op: str, reduction: Any) -> tuple[Reduction]:
                     op,
                     f"reduction {reduction.name!r} is declared not {law}.",
                     "A window is cut into parts that are combined in any order.",
-                    "Find another combine, or reduce the taps of each window in their order.",
+                    "Find another combine, or reduce the taps of jaxpool.windows in their order.",
                 )
             )
     return (reduction,)
