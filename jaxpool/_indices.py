@@ -16,6 +16,7 @@ from jax import Array
 
 from ._errors import message, shown
 from ._window import Geometry, integer
+from .lowerings._cut import numbers
 
 SPACES = ("window", "spatial")
 IndexSpace = str | int
@@ -140,11 +141,11 @@ def _flat(
     """Row-major index over ``axes``; -1 where a window is empty."""
     found = taps != np.asarray(-1).astype(taps.dtype)
     coordinates = _coordinates(taps.astype(wide), geometry, wide)
-    index = jnp.zeros((), wide)
+    index = jnp.zeros_like(taps, wide)
     for axis in axes:
         coordinate = coordinates.get(axis)
         if coordinate is None:
-            coordinate = _iota(shape[axis], axis, wide)
+            coordinate = numbers(shape[axis], axis, len(shape), wide)
         index = index * shape[axis] + coordinate
     return jnp.where(found, index, np.asarray(-1).astype(wide))
 
@@ -153,11 +154,7 @@ def _coordinates(taps: Array, geometry: Geometry, wide: Any) -> dict[int, Array]
     """The position on each pooled axis of the tap of each window."""
     found: dict[int, Array] = {}
     for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        start = _iota(axis.out, position, wide) * axis.stride - axis.pad_low
+        start = numbers(axis.out, position, taps.ndim, wide) * axis.stride - axis.pad_low
         found[position] = start + taps % axis.kernel * axis.dilation
         taps = taps // axis.kernel
     return found
-
-
-def _iota(length: int, position: int, dtype: Any) -> Array:
-    return jnp.arange(length, dtype=dtype).reshape((length,) + (1,) * (-position - 1))

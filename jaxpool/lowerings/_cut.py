@@ -37,6 +37,16 @@ def column(values: Any, position: int, rank: int) -> np.ndarray:
     return np.reshape(values, shape)
 
 
+def numbers(length: int, position: int, rank: int, dtype: Any) -> Array:
+    """The number of each entry of an axis, in the shape of an array of ``rank`` axes.
+
+    Made where it is used: a constant of the program would be kept as a residual of its derivative.
+    """
+    shape = [1] * rank
+    shape[position] = length
+    return lax.broadcasted_iota(dtype, shape, position % rank)
+
+
 def tree(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
     """Combine neighbours in a balanced tree, in order: a short dependency chain."""
     while len(parts) > 1:

@@ -6,7 +6,7 @@ from jax import Array, lax
 
 from .._reductions import Reduction, identity_array
 from .._window import Geometry
-from ._cut import Pick, empty, padding_of, tap_dtype
+from ._cut import Pick, empty, numbers, padding_of, tap_dtype
 from ._order import in_integers, is_float_extreme
 
 _NOWHERE = np.int32(-1)
@@ -56,7 +56,7 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
     Pools pairs (value, place); the place, flat over the pooled axes, breaks ties and is then turned
     into the tap of the window that reads it.
     """
-    places = jnp.broadcast_to(_places(x, geometry), x.shape)
+    places = _places(x, geometry)
     if valid is not None:
         places = jnp.where(valid, places, _NOWHERE)
     init = (identity_array(reduction, x.dtype), _NOWHERE)
@@ -67,10 +67,9 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
 
 
 def _places(x: Array, geometry: Geometry) -> Array:
-    place = jnp.zeros((), jnp.int32)
+    place = jnp.zeros_like(x, jnp.int32)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        shape = (axis.size,) + (1,) * (-position - 1)
-        place = place * axis.size + jnp.arange(axis.size, dtype=jnp.int32).reshape(shape)
+        place = place * axis.size + numbers(axis.size, position, x.ndim, jnp.int32)
     return place
 
 
@@ -91,8 +90,8 @@ def _better_pair(reduction: Reduction):
 def _tap_of(places: Array, geometry: Geometry) -> Array:
     found, tap, scale = places != _NOWHERE, jnp.zeros_like(places), 1
     for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        shape = (axis.out,) + (1,) * (-position - 1)
-        start = jnp.arange(axis.out, dtype=jnp.int32).reshape(shape) * axis.stride - axis.pad_low
+        windows = numbers(axis.out, position, places.ndim, jnp.int32)
+        start = windows * axis.stride - axis.pad_low
         tap = tap + (places % axis.size - start) // axis.dilation * scale
         places, scale = places // axis.size, scale * axis.kernel
     return jnp.where(found, tap, empty(np.dtype(np.int32)))
