@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops.*",),
     ("_picture",),
     ("_explain",),
+    ("sharding",),
     ("",),  # jaxpool/__init__.py: the public names
     ("testing",),
     ("_demo",),
