@@ -36,6 +36,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops.average",),  # its counts serve other ops
     ("ops._scaled",),
     ("ops.*",),
+    ("compat",),
+    ("compat._floats", "compat._words"),
+    ("compat.*",),
     ("",),  # jaxpool/__init__.py: the public names
     ("testing",),
     ("_demo",),

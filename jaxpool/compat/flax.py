@@ -152,7 +152,10 @@ def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:
 @functools.lru_cache(maxsize=256)
 def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
     return Reduction(
-        getattr(reduce_fn, "__name__", "reduce_fn"), reduce_fn, init, accumulator=lambda dtype: dtype
+        getattr(reduce_fn, "__name__", "reduce_fn"),
+        reduce_fn,
+        init,
+        accumulator=lambda dtype: dtype,
     )
 
 

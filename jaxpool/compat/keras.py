@@ -1,4 +1,4 @@
-"""``keras.ops``' pooling functions: same names, arguments and defaults; strides default to the pool.
+"""Pooling of ``keras.ops``: same names, arguments and defaults; strides default to the pool.
 
 Source: Keras 3.15.1, ``keras.ops.nn`` on its JAX backend. ``data_format=None`` means
 "channels_last"; a setting in Keras' configuration file is not read. Averages never count padding.
@@ -40,8 +40,9 @@ def max_pool(
     Returns:
       Array of the dtype of ``inputs``.
     Example:
+      >>> from jaxpool.compat import keras
       >>> x = jnp.array([[[1.0], [3.0], [2.0], [5.0]]])
-      >>> jaxpool.compat.keras.max_pool(x, 2)[0, :, 0]
+      >>> keras.max_pool(x, 2)[0, :, 0]
       Array([3., 5.], dtype=float32)
     """
     return _over_windows("max_pool", _max_pool, inputs, pool_size, strides, padding, data_format)
@@ -66,9 +67,7 @@ def average_pool(
     )
 
 
-def adaptive_max_pool(
-    inputs: ArrayLike, output_size: Any, data_format: str | None = None
-) -> Array:
+def adaptive_max_pool(inputs: ArrayLike, output_size: Any, data_format: str | None = None) -> Array:
     """Maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
 
     Args:

@@ -83,8 +83,9 @@ def forward_inference(
     Raises:
       ValueError: what oneDNN refuses, with its status in the message.
     Example:
+      >>> from jaxpool.compat import onednn
       >>> x = jnp.array([[[1.0, 3.0, 2.0, 5.0]]])
-      >>> jaxpool.compat.onednn.forward_inference(x, "max", (2,), (1,), dilation=1)[0, 0]
+      >>> onednn.forward_inference(x, "max", (2,), (1,), dilation=1)[0, 0]
       Array([2., 5.], dtype=float32)
     """
     op = "forward_inference"
@@ -115,8 +116,9 @@ def forward_training(
       None.
     Derivatives: dst as :func:`forward_inference`; the workspace has none.
     Example:
+      >>> from jaxpool.compat import onednn
       >>> x = jnp.array([[[1.0, 3.0, 2.0, 5.0]]])
-      >>> jaxpool.compat.onednn.forward_training(x, "max", (2,), (1,))[1]
+      >>> onednn.forward_training(x, "max", (2,), (1,))[1]
       Array([[[1, 0, 1]]], dtype=uint8)
     """
     op = "forward_training"
@@ -159,8 +161,9 @@ def backward(
       diff_src, of the dtype of ``diff_dst``. It has no scatter, so it is deterministic.
     Derivatives: linear in ``diff_dst``; forward and reverse, any order.
     Example:
+      >>> from jaxpool.compat import onednn
       >>> g, taps = jnp.ones((1, 1, 3)), jnp.array([[[1, 0, 1]]], jnp.uint8)
-      >>> jaxpool.compat.onednn.backward(g, taps, "max", (2,), (1,), src_shape=(1, 1, 4))
+      >>> onednn.backward(g, taps, "max", (2,), (1,), src_shape=(1, 1, 4))
       Array([[[0., 2., 0., 1.]]], dtype=float32)
     """
     op = "backward"
@@ -172,9 +175,7 @@ def backward(
     return _backward(diff_dst, workspace, call, src_shape)
 
 
-def reorder(
-    src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None = None
-) -> Array:
+def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None = None) -> Array:
     """oneDNN's reorder between memory formats of one tensor.
 
     Args:
@@ -184,8 +185,9 @@ def reorder(
     Returns:
       The tensor in the format ``to_tag``; the last block of channels is padded with zeros.
     Example:
+      >>> from jaxpool.compat import onednn
       >>> x = jnp.arange(20.0).reshape(1, 20, 1, 1)
-      >>> jaxpool.compat.onednn.reorder(x, "nchw", "nChw16c").shape
+      >>> onednn.reorder(x, "nchw", "nChw16c").shape
       (1, 2, 1, 1, 16)
     """
     op = "reorder"
@@ -222,10 +224,10 @@ class Call(NamedTuple):
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """The windows over an array of ``shape`` before it is cropped."""
-        shape = list(shape)
+        left = list(shape)
         for position, cells in zip(self.positions(len(shape)), self.crop, strict=True):
-            shape[position] -= cells
-        return self.settings.geometry(tuple(shape))
+            left[position] -= cells
+        return self.settings.geometry(tuple(left))
 
     def positions(self, rank: int) -> tuple[int, ...]:
         """The spatial axes."""
