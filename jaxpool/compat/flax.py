@@ -44,8 +44,9 @@ def max_pool(
     Returns:
       Array of the dtype of ``inputs``; a window without a cell gives the lowest value.
     Example:
+      >>> from jaxpool.compat import flax as nn
       >>> x = jnp.array([[1.0], [3.0], [2.0]])
-      >>> jaxpool.compat.flax.max_pool(x, (2,))[:, 0]
+      >>> nn.max_pool(x, (2,))[:, 0]
       Array([3., 3.], dtype=float32)
     """
     return _over_windows("max_pool", _max_pool, inputs, window_shape, strides, padding)
@@ -151,12 +152,8 @@ def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
-    return Reduction(
-        getattr(reduce_fn, "__name__", "reduce_fn"),
-        reduce_fn,
-        init,
-        accumulator=lambda dtype: dtype,
-    )
+    name = getattr(reduce_fn, "__name__", "reduce_fn")
+    return Reduction(name, reduce_fn, init)
 
 
 def _number(op: str, init: Any, dtype: Any) -> np.ndarray:

@@ -55,8 +55,9 @@ def max_pool(
       that float.
     Derivatives: as :func:`jaxpool.max_pool`, but to the cell of :func:`max_pool_with_argmax`.
     Example:
+      >>> from jaxpool.compat import tensorflow as tf
       >>> x = jnp.array([[[jnp.nan], [1.0], [jnp.nan], [2.0]]])
-      >>> jaxpool.compat.tensorflow.max_pool(x, 4, 1, "VALID").item()
+      >>> tf.max_pool(x, 4, 1, "VALID").item()
       2.0
     """
     x = jnp.asarray(input)
@@ -86,7 +87,8 @@ def max_pool_with_argmax(
       include_batch_in_index: count the batch axis too.
       name: ignored.
     Returns:
-      (values, indices): the index is ``(h * W + w) * C + c``, plus ``n * H * W * C`` with the batch.
+      (values, indices); an index is ``(h * W + w) * C + c``, plus ``n * H * W * C`` with the
+      batch.
     Derivatives: values as :func:`jaxpool.max_pool`, to the cell of the index; indices have none.
     """
     op = "max_pool_with_argmax"
@@ -95,7 +97,7 @@ def max_pool_with_argmax(
         raise ValueError(
             message(
                 op,
-                "this is for arrays of batch, height, width and channels, without explicit padding.",
+                "it takes arrays of batch, height, width and channels, and padding by a word.",
                 f"`input` has shape {x.shape}, `data_format` is {shown(data_format)}, `padding` is "
                 f"{shown(padding)}.",
                 "jaxpool.max_pool_with_argmax takes any rank, layout and padding.",
@@ -170,8 +172,9 @@ def tflite_average_pool_2d(
       Array of the dtype of ``input``; scale and zero point are those of ``input``.
     References: TensorFlow Lite, ``reference_integer_ops::AveragePool``.
     Example:
+      >>> from jaxpool.compat import tensorflow as tf
       >>> x = jnp.array([2, 3, -2, -3], jnp.int8).reshape(1, 1, 4, 1)
-      >>> jaxpool.compat.tensorflow.tflite_average_pool_2d(x, 1, 2, 1, 2, "VALID").ravel()
+      >>> tf.tflite_average_pool_2d(x, 1, 2, 1, 2, "VALID").ravel()
       Array([ 3, -3], dtype=int8)
     """
     op = "tflite_average_pool_2d"
@@ -198,12 +201,12 @@ def tflite_average_pool_2d(
 
 
 def _settings(
-    op: str, x: Array, ksize: Any, strides: Any, padding: Any, data_format: Any
+    op: str, x: Array, ksize: Any, strides: Any, padding: Any, data_format: str | None
 ) -> Settings:
     """The call in the words of the library, checked."""
     known = _LAYOUTS.get(x.ndim - 2, ())
     layout = known[0] if data_format is None and known else data_format
-    if layout not in known:
+    if layout is None or layout not in known:
         raise ValueError(
             message(
                 op,
@@ -233,7 +236,7 @@ def _settings(
 
 
 def _spatial(op: str, name: str, value: Any, spatial: list[int], rank: int) -> tuple[int, ...]:
-    """One entry per spatial axis, of an int, or of one, as many or as many as ``input`` has axes."""
+    """One entry per spatial axis, from an int or a list for the spatial axes or for all."""
     value = [value] if not is_sequence(value) else list(value)
     if len(value) == rank and rank > len(spatial):
         if any(entry != 1 for axis, entry in enumerate(value) if axis not in spatial):
