@@ -29,7 +29,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 
 from .._window import Geometry, geometry
 from ..lowerings._cut import column
@@ -63,7 +62,7 @@ class FxTensor:
       frac_bits: fractional bits.
     """
 
-    data: ArrayLike
+    data: Array | np.ndarray
     frac_bits: int
 
 
@@ -83,7 +82,7 @@ class SaTensor:
       scale_frac_bits: fractional bits of the scale.
     """
 
-    data: ArrayLike
+    data: Array | np.ndarray
     zero_point: int
     scale: int
     scale_frac_bits: int
@@ -485,7 +484,7 @@ def _round_shifted(x: Array, shift: np.ndarray, mode: str) -> Array:
     right = jnp.broadcast_to(jnp.asarray(np.clip(shift, 0, 31), jnp.int32), x.shape)
     left = jnp.broadcast_to(jnp.asarray(np.clip(-shift, 0, 15), jnp.int32), x.shape)
     floor = x >> right
-    rest, half = x - (floor << right), (1 << right) >> 1
+    rest, half = x - (floor << right), 1 << jnp.maximum(right - 1, 0)
     tie = (rest == half) if mode == "up" else (rest == half) & (floor & 1 == 1)
     up = (rest > half) | (tie & (right > 0))
     y = jnp.where(jnp.asarray(shift > 31), 0, floor + up.astype(jnp.int32))
