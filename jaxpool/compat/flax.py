@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 
 from .. import reductions
 from .._errors import message, shown
-from .._reductions import Reduction, identity_array
+from .._reductions import Reduction, accumulator, identity_array
 from .._window import Geometry, Window, cdiv, geometry
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
@@ -79,7 +79,7 @@ def avg_pool(
     """
     x = as_floats(inputs)
     if not count_include_pad:
-        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        x = x.astype(accumulator(np.dtype(x.dtype)))
     average = functools.partial(_average, count_include_pad=bool(count_include_pad))
     return _over_windows("avg_pool", average, x, window_shape, strides, padding)
 
@@ -160,7 +160,7 @@ def _number(op: str, init: Any, dtype: Any) -> np.ndarray:
     """``init`` in the dtype of the array; an infinity becomes the end of a range of integers."""
     try:
         value = float(init)
-    except TypeError:
+    except (TypeError, ValueError):
         raise TypeError(
             message(
                 op,
