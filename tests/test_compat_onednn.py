@@ -202,8 +202,9 @@ def test_backward_is_the_gradient_of_forward(
     dst, workspace = onednn.forward_training(x, alg_kind, **geometry)
     g = jnp.asarray(permutation(dst.shape, np.float32, rng))
     pool = lambda x: onednn.forward_inference(x, alg_kind, **geometry)  # noqa: E731
-    want = jax.jit(lambda x, g: jax.vjp(pool, x)[1](g)[0])(x, g)
-    got = onednn.backward(g, workspace, alg_kind, **geometry, src_shape=x.shape)
+    with jax.numpy_rank_promotion("raise"):
+        want = jax.jit(lambda x, g: jax.vjp(pool, x)[1](g)[0])(x, g)
+        got = onednn.backward(g, workspace, alg_kind, **geometry, src_shape=x.shape)
     assert_same(got, want, (name, alg_kind), ulps=2)
 
 

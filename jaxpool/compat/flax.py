@@ -135,7 +135,8 @@ def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
     made = geometry(x.shape[-rank - 1 : -1], *window)
     if count_include_pad or not made.has_empty_window:
         return y
-    return jnp.where(_is_empty(made), jnp.full((), jnp.nan, y.dtype), y)
+    empty = jnp.broadcast_to(_is_empty(made), y.shape)
+    return jnp.where(empty, jnp.full((), jnp.nan, y.dtype), y)
 
 
 def _is_empty(made: Geometry) -> Array:

@@ -53,7 +53,7 @@ class MliError(ValueError):
 @functools.partial(
     jax.tree_util.register_dataclass, data_fields=["data"], meta_fields=["frac_bits"]
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FxTensor:
     """Fixed-point numbers ``data * 2^-frac_bits``: a pytree with one array.
 
@@ -71,7 +71,7 @@ class FxTensor:
     data_fields=["data"],
     meta_fields=["zero_point", "scale", "scale_frac_bits"],
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SaTensor:
     """Numbers ``(data - zero_point) * scale * 2^-scale_frac_bits``: a pytree with one array.
 
