@@ -39,6 +39,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compat",),
     ("compat._floats", "compat._words"),
     ("compat.*",),
+    ("_picture",),
+    ("_explain",),
     ("",),  # jaxpool/__init__.py: the public names
     ("testing",),
     ("_demo",),
@@ -65,6 +67,9 @@ APART = ("testing",)
 
 ALLOWED = {"jax", "numpy"} | sys.stdlib_module_names
 """Top-level modules that the package may import. No framework, no runtime, no plotting."""
+
+EXTRAS = {"_picture": {"matplotlib"}}
+"""What single files may import besides, each an extra in pyproject.toml."""
 
 PRIVATE = {"_src", "interpreters", "extend"}
 """Parts of JAX that are not its public face."""
@@ -136,7 +141,7 @@ def _objection(module: str, imported: str) -> str | None:
             return "only the standard library may be used here"
         if _is_private(imported):
             return "not public JAX"
-        return None if top in ALLOWED else "not a dependency"
+        return None if top in ALLOWED | EXTRAS.get(module, set()) else "not a dependency"
     inner = imported.removeprefix("jaxpool").removeprefix(".")
     if module in APART:
         return "this file shares no code with the library"
@@ -194,6 +199,7 @@ BAD = {
         "_exact imports jaxpool._derivatives: not in a layer below",
     ),
     "not pure": ("_data_format.py", "import numpy as np", "only the standard library"),
+    "a picture elsewhere": ("_plan.py", "import matplotlib", "matplotlib: not a dependency"),
     "a framework": ("_plan.py", "import flax.linen", "_plan imports flax.linen: not a dependency"),
     "a framework in a function": ("ops/max.py", "def f():\n    import torch", "imports torch"),
     "private import": ("_plan.py", "from jax._src import core", "jax._src: not public JAX"),
