@@ -230,7 +230,7 @@ def test_all_formats_hold_the_same_numbers(rng: np.random.Generator) -> None:
     dst, taps = onednn.forward_training(x, **call)
     g = jnp.asarray(permutation(dst.shape, np.float32, rng))
     diff = onednn.backward(g, taps, **call, src_shape=x.shape)
-    lies = {"nhwc": (2, 5, 4, 20), "nChw8c": (2, 3, 5, 4, 8), "nChw16c": (2, 2, 5, 4, 16)}
+    lies = {"nhwc": (2, 5, 4, 20), "nChw16c": (2, 2, 5, 4, 16)}
     for tag, shape in lies.items():
         src = onednn.reorder(x, "nchw", tag)
         assert src.shape == shape

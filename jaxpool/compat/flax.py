@@ -9,8 +9,9 @@ negative padding crops, and an average over nothing is 0 / 0.
 """
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,13 +21,14 @@ from jax.typing import ArrayLike
 from .. import reductions
 from .._errors import message, shown
 from .._reductions import Reduction, accumulator, identity_array
-from .._window import Geometry, Window, cdiv, geometry
+from .._window import Window, cdiv, geometry
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
 from ..ops.custom import pool as _pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
 from ._floats import as_floats
+from ._words import remembered
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -129,22 +131,23 @@ _EXTREMES = {
 }
 
 
-def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
-    y = _avg_pool(x, *window, count_include_pad=count_include_pad)
-    rank = len(window[0])
-    made = geometry(x.shape[-rank - 1 : -1], *window)
-    if count_include_pad or not made.has_empty_window:
+def _average(x: Array, *words: Any, count_include_pad: bool) -> Array:
+    y = _avg_pool(x, *words, count_include_pad=count_include_pad)
+    empty = None if count_include_pad else _empty_windows(x.shape[-len(words[0]) - 1 : -1], *words)
+    if empty is None:
         return y
-    empty = jnp.broadcast_to(_is_empty(made), y.shape)
-    return jnp.where(empty, jnp.full((), jnp.nan, y.dtype), y)
+    nan = jnp.full((), jnp.nan, y.dtype)
+    return jnp.where(jnp.broadcast_to(jnp.asarray(empty), y.shape), nan, y)
 
 
-def _is_empty(made: Geometry) -> Array:
-    """Whether a window holds no cell, for all windows of one array, with an axis for features."""
-    counts = np.ones((), np.int64)
-    for axis in made.axes:
-        counts = counts[..., None] * np.array(axis.counts(include_pad=False), np.int64)
-    return jnp.asarray(counts[..., None] == 0)
+@functools.lru_cache(maxsize=1024)
+def _empty_windows(sizes: tuple[int, ...], *words: Any) -> np.ndarray | None:
+    """Which windows hold no cell, with an axis for features, or None if all hold some."""
+    made = geometry(sizes, *words)
+    if not made.has_empty_window:
+        return None
+    counts = [axis.counts(include_pad=False) for axis in made.axes]
+    return functools.reduce(np.multiply.outer, counts, np.ones((), np.int64))[..., None] == 0
 
 
 def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:
@@ -179,6 +182,20 @@ def _number(op: str, init: Any, dtype: Any) -> np.ndarray:
 # --- Flax's windows -------------------------------------------------------------------------------
 
 
+class Windows(NamedTuple):
+    """Windows as Flax means them, over arrays of one shape, in the words of the library.
+
+    Attributes:
+      words: kernel, strides and padding.
+      crop: the part of each pooled axis that negative padding leaves, or None.
+      empty: the shape of a result without windows, or None if there are some.
+    """
+
+    words: tuple[tuple[int, ...], tuple[int, ...], str | Pairs]
+    crop: tuple[slice, ...] | None
+    empty: tuple[int, ...] | None
+
+
 def _over_windows(
     op: str,
     function: Callable[..., Array],
@@ -189,37 +206,47 @@ def _over_windows(
 ) -> Array:
     """Run an op of the library over windows as Flax means them."""
     x = jnp.asarray(inputs)
-    window, pads = _window(op, window_shape, strides, padding)
+    windows = _windows(op, x.shape, window_shape, strides or None, padding)
+    if windows.empty is not None:
+        return jnp.zeros(windows.empty, x.dtype)
+    if windows.crop is not None:
+        x = x[(..., *windows.crop, slice(None))]
+    return function(x, *windows.words)
+
+
+@remembered
+def _windows(
+    op: str, shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any
+) -> Windows:
+    window = Window(window_shape, 1 if strides is None else strides, op=op)
     rank = len(window.kernel)
-    if x.ndim < rank + 1:
+    if len(shape) < rank + 1:
         raise ValueError(
             message(
                 op,
                 f"`window_shape` = {shown(window_shape)} has {rank} entries.",
-                f"`inputs` of shape {x.shape} has {x.ndim} axes, the last of them features.",
+                f"`inputs` of shape {shape} has {len(shape)} axes, the last of them features.",
                 "Give one entry per pooled axis, at most one fewer than axes.",
             )
         )
-    if not isinstance(pads, str):
-        crop = [slice(max(-low, 0), size - max(-high, 0)) for (low, high), size in
-                zip(pads, x.shape[-rank - 1 : -1], strict=True)]  # fmt: skip
-        x = x[(..., *crop, slice(None))]
+    sizes, crop = list(shape[-rank - 1 : -1]), None
+    pads = _pads(op, padding, rank)
+    if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
+        pairs = zip(sizes, pads, strict=True)
+        crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
+        sizes = [max(part.stop - part.start, 0) for part in crop]
         pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
-    short = _empty_shape(x.shape, window, pads)
-    if short is not None:
-        return jnp.zeros(short, x.dtype)
-    return function(x, window.kernel, window.strides, pads)
+    out = _sizes(sizes, window, pads)
+    empty = None if all(out) else (*shape[: -rank - 1], *out, shape[-1])
+    return Windows((window.kernel, window.strides, pads), crop, empty)
 
 
-def _window(op: str, window_shape: Any, strides: Any, padding: Any) -> tuple[Window, str | Pairs]:
-    window = Window(window_shape, 1, op=op)
-    count = len(window.kernel)
-    if strides:
-        window = Window(window_shape, strides, op=op)
+def _pads(op: str, padding: Any, count: int) -> str | Pairs:
+    """A padding word, or one pair per pooled axis, which may be negative."""
     if isinstance(padding, str):
-        return window, Window(window_shape, 1, padding, op=op).padding  # checks the word
+        return Window((1,), 1, padding, op=op).padding  # checks the word
     try:
-        pads = tuple((int(low), int(high)) for low, high in padding)
+        pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
     except (TypeError, ValueError):
         pads = ()
     if len(pads) != count:
@@ -227,23 +254,17 @@ def _window(op: str, window_shape: Any, strides: Any, padding: Any) -> tuple[Win
             message(
                 op,
                 f"`padding` = {shown(padding)} is not one (low, high) pair per pooled axis.",
-                f"`window_shape` = {shown(window_shape)} pools {count}.",
+                f"`window_shape` pools {count}.",
                 'Give pairs of integers, or "SAME", "VALID" or "SAME_LOWER".',
             )
         )
-    return window, pads
+    return pads
 
 
-def _empty_shape(
-    shape: tuple[int, ...], window: Window, pads: str | Pairs
-) -> tuple[int, ...] | None:
-    """The shape of the result if it holds no window, else None."""
-    rank = len(window.kernel)
-    sizes = shape[-rank - 1 : -1]
+def _sizes(sizes: list[int], window: Window, pads: str | Pairs) -> list[int]:
+    """Windows on each pooled axis, 0 where none fits."""
     if isinstance(pads, str) and pads != "VALID":
-        out = [cdiv(size, stride) for size, stride in zip(sizes, window.strides, strict=True)]
-    else:
-        pairs = ((0, 0),) * rank if isinstance(pads, str) else pads
-        axes = zip(sizes, window.kernel, window.strides, pairs, strict=True)
-        out = [max((size + low + high - k) // s + 1, 0) for size, k, s, (low, high) in axes]
-    return None if all(out) else (*shape[: -rank - 1], *out, shape[-1])
+        return [cdiv(size, stride) for size, stride in zip(sizes, window.strides, strict=True)]
+    pairs = ((0, 0),) * len(sizes) if isinstance(pads, str) else pads
+    axes = zip(sizes, window.kernel, window.strides, pairs, strict=True)
+    return [max((size + low + high - k) // s + 1, 0) for size, k, s, (low, high) in axes]

@@ -36,7 +36,7 @@ from .._window import Geometry, integer, per_axis
 from ..ops._common import Settings, window_of
 from ..ops.average import avg_pool
 from ..ops.max import max_pool, max_pool_with_argmax
-from ._words import in_words
+from ._words import in_words, remembered
 
 ALGORITHMS = ("max", "avg_include_padding", "avg_exclude_padding")
 TAGS = {
@@ -235,6 +235,7 @@ class Call(NamedTuple):
         return tuple(range(last - len(self.crop), last))
 
 
+@remembered
 def _call(
     op: str, shape: tuple[int, ...], alg_kind: str, words: tuple[Any, ...], tag: str | None
 ) -> Call:

@@ -25,7 +25,7 @@ from ..lowerings._cut import column
 from ..ops import average
 from ..ops._common import Settings
 from ..ops.max import max_pool_with_argmax as _max_pool_with_argmax
-from ._words import in_words
+from ._words import in_words, remembered
 
 _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
@@ -61,7 +61,7 @@ def max_pool(
       2.0
     """
     x = jnp.asarray(input)
-    settings = _settings("max_pool", x, ksize, strides, padding, data_format)
+    settings = _settings("max_pool", x.shape, ksize, strides, padding, data_format)
     with in_words("max_pool", window_shape="ksize"):
         return _max(x, settings)
 
@@ -103,7 +103,7 @@ def max_pool_with_argmax(
                 "jaxpool.max_pool_with_argmax takes any rank, layout and padding.",
             )
         )
-    settings = _settings(op, x, ksize, strides, padding, data_format)
+    settings = _settings(op, x.shape, ksize, strides, padding, data_format)
     if output_dtype is None:
         output_dtype = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32  # pyright: ignore
     dtype = _indices.check_dtype(op, output_dtype)
@@ -139,7 +139,9 @@ def avg_pool(
                 "Convert it, or use tflite_average_pool_2d for quantised values.",
             )
         )
-    settings = _settings("avg_pool", x, ksize, strides, _word("avg_pool", padding), data_format)
+    settings = _settings(
+        "avg_pool", x.shape, ksize, strides, _word("avg_pool", padding), data_format
+    )
     window = settings.window
     with in_words("avg_pool", window_shape="ksize"):
         return average.avg_pool(
@@ -189,7 +191,7 @@ def tflite_average_pool_2d(
             )
         )
     window = (filter_height, filter_width), (stride_h, stride_w)
-    settings = _settings(op, x, *window, _word(op, padding), "NHWC")
+    settings = _settings(op, x.shape, *window, _word(op, padding), "NHWC")
     limits = jnp.iinfo(x.dtype)
     low = limits.min if activation_min is None else max(activation_min, limits.min)
     high = limits.max if activation_max is None else min(activation_max, limits.max)
@@ -200,32 +202,33 @@ def tflite_average_pool_2d(
 # --- words ----------------------------------------------------------------------------------------
 
 
+@remembered
 def _settings(
-    op: str, x: Array, ksize: Any, strides: Any, padding: Any, data_format: str | None
+    op: str, shape: tuple[int, ...], ksize: Any, strides: Any, padding: Any, data_format: str | None
 ) -> Settings:
     """The call in the words of the library, checked."""
-    known = _LAYOUTS.get(x.ndim - 2, ())
+    known = _LAYOUTS.get(len(shape) - 2, ())
     layout = known[0] if data_format is None and known else data_format
     if layout is None or layout not in known:
         raise ValueError(
             message(
                 op,
-                f"`input` of shape {x.shape} is not in `data_format` {shown(data_format)}.",
+                f"`input` of shape {shape} is not in `data_format` {shown(data_format)}.",
                 "Rank 3 is NWC or NCW, rank 4 NHWC or NCHW, rank 5 NDHWC or NCDHW.",
                 "Give an array of batch, spatial axes and channels.",
             )
         )
     spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
-    kernel = _spatial(op, "ksize", ksize, spatial, x.ndim)
-    steps = _spatial(op, "strides", strides, spatial, x.ndim)
+    kernel = _spatial(op, "ksize", ksize, spatial, len(shape))
+    steps = _spatial(op, "strides", strides, spatial, len(shape))
     if isinstance(padding, str):
         return Settings(op, Window(kernel, steps, _word(op, padding), op=op), layout)
-    if not is_sequence(padding) or len(padding) != x.ndim:
+    if not is_sequence(padding) or len(padding) != len(shape):
         raise ValueError(
             message(
                 op,
                 f"`padding` = {shown(padding)} is neither a word nor one pair per axis.",
-                f"`input` has {x.ndim} axes; those of batch and channels are not padded.",
+                f"`input` has {len(shape)} axes; those of batch and channels are not padded.",
                 'Give "VALID", "SAME", or one (low, high) pair for every axis.',
             )
         )
