@@ -21,7 +21,8 @@ what float32 does not hold; ``forward_inference`` of max is exact.
 """
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -398,15 +399,8 @@ def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | No
 def _forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return _average(src, call, dtype)
-    x = _cropped(src, call)
-    if jnp.issubdtype(x.dtype, jnp.inexact):
-        return _saturated(_scan(x, call.settings)[0], dtype)
-    window = call.settings.window
-    values = max_pool(
-        x, window.kernel, window.strides, window.padding, dilations=window.dilations,
-        data_format=call.settings.data_format,
-    )  # fmt: skip
-    return _saturated(values, dtype)
+    rule = _largest if jnp.issubdtype(src.dtype, jnp.inexact) else _largest.fun
+    return _saturated(rule(_cropped(src, call), call.settings), dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -423,15 +417,25 @@ def _backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int,
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _largest(x: Array, settings: Settings) -> Array:
+    """The maximum of the cells greater than the lowest, or the lowest."""
+    lowest = _lowest(x)
+    return jnp.maximum(_over_windows(max_pool, x, settings, where=x > lowest), lowest)
+
+
+@_largest.defjvp
+def _largest_jvp(settings: Settings, primals, tangents):
+    (values, _), (tangent, _) = _scan_jvp(settings, primals, tangents)
+    return values, tangent
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _scan(x: Array, settings: Settings) -> tuple[Array, Array]:
-    """The maximum of the cells greater than the lowest, and its tap, 0 if there is none."""
-    window = settings.window
-    limits = jnp.finfo if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo
-    lowest = jnp.full((), limits(x.dtype).min, x.dtype)
-    values, taps = max_pool_with_argmax(
-        x, window.kernel, window.strides, window.padding, dilations=window.dilations,
-        where=x > lowest, data_format=settings.data_format, index_space="window",
-    )  # fmt: skip
+    """As :func:`_largest`, with the tap, 0 if there is no such cell."""
+    lowest = _lowest(x)
+    values, taps = _over_windows(
+        max_pool_with_argmax, x, settings, where=x > lowest, index_space="window"
+    )
     none = np.asarray(-1).astype(taps.dtype)
     return jnp.maximum(values, lowest), jnp.where(taps == none, np.zeros((), taps.dtype), taps)
 
@@ -443,15 +447,25 @@ def _scan_jvp(settings: Settings, primals, tangents):
     return (values, taps), (tangent, np.zeros(taps.shape, jax.dtypes.float0))
 
 
-def _average(src: Array, call: Call, dtype: np.dtype) -> Array:
-    window = call.settings.window
-    whole = call.alg_kind == "avg_include_padding"
-    y = avg_pool(
-        _cropped(src, call).astype(jnp.float32), window.kernel, window.strides, window.padding,
-        dilations=window.dilations, data_format=call.settings.data_format,
-        count_include_pad=False, divisor_override=int(np.prod(window.kernel)) if whole else None,
+def _lowest(x: Array) -> Array:
+    limits = jnp.finfo if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo
+    return jnp.full((), limits(x.dtype).min, x.dtype)
+
+
+def _over_windows(op: Callable[..., Any], x: Array, settings: Settings, **words: Any) -> Any:
+    window = settings.window
+    return op(
+        x, window.kernel, window.strides, window.padding, dilations=window.dilations,
+        data_format=settings.data_format, **words,
     )  # fmt: skip
-    return _saturated(y, dtype)
+
+
+def _average(src: Array, call: Call, dtype: np.dtype) -> Array:
+    whole = call.alg_kind == "avg_include_padding"
+    divisor = math.prod(call.settings.window.kernel) if whole else None
+    x = _cropped(src, call).astype(jnp.float32)
+    words = {"count_include_pad": False, "divisor_override": divisor}
+    return _saturated(_over_windows(avg_pool, x, call.settings, **words), dtype)
 
 
 def _saturated(y: Array, dtype: np.dtype) -> Array:

@@ -10,6 +10,7 @@ not fit is an error also where TensorFlow returns an empty result.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ from .._window import Geometry, Window, is_sequence, per_axis
 from ..lowerings._cut import column
 from ..ops import average
 from ..ops._common import Settings
+from ..ops.max import max_pool as _max_pool
 from ..ops.max import max_pool_with_argmax as _max_pool_with_argmax
 from ._words import in_words, remembered
 
@@ -142,12 +144,8 @@ def avg_pool(
     settings = _settings(
         "avg_pool", x.shape, ksize, strides, _word("avg_pool", padding), data_format
     )
-    window = settings.window
     with in_words("avg_pool", window_shape="ksize"):
-        return average.avg_pool(
-            x, window.kernel, window.strides, window.padding, count_include_pad=False,
-            data_format=settings.data_format,
-        )  # fmt: skip
+        return _over_windows(average.avg_pool, x, settings, count_include_pad=False)
 
 
 def tflite_average_pool_2d(
@@ -295,37 +293,42 @@ def _check_pads(op: str, padding: Any, spatial: list[int], window: Window) -> No
 
 @functools.partial(jax.jit, static_argnums=1)
 def _max(x: Array, settings: Settings) -> Array:
-    return _pooled(x, settings)[0]
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return _numbers(x, settings)
+    return _over_windows(_max_pool, x, settings)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def _max_with_indices(x: Array, settings: Settings, dtype: Any, space: int) -> tuple[Array, Array]:
-    _, values, taps, stays = _pooled(x, settings)
     geometry = settings.geometry(x.shape)
-    first = jnp.asarray(_first_taps(geometry, x.ndim), taps.dtype)
-    taps = jnp.where(stays, jnp.broadcast_to(first, taps.shape), taps)
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        _, values, taps, stays = _scan(x, settings)
+        first = jnp.asarray(_first_taps(geometry, x.ndim), taps.dtype)
+        taps = jnp.where(stays, jnp.broadcast_to(first, taps.shape), taps)
+    else:
+        values, taps = _over_windows(_max_pool_with_argmax, x, settings, index_space="window")
     return values, _indices.convert(settings.op, taps, x.shape, geometry, space, dtype, False)
 
 
-def _pooled(x: Array, settings: Settings) -> tuple[Array, Array, Array, Array]:
-    """Results of both functions, the taps of the largest numbers, and where F stays as NaN."""
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        values, taps = _largest(x, settings, None)
-        return values, values, taps, jnp.zeros(values.shape, bool)
-    return _scan(x, settings)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _numbers(x: Array, settings: Settings) -> Array:
+    """The largest number above the lowest finite one, or that."""
+    y = _over_windows(_max_pool, x, settings, where=~jnp.isnan(x))
+    return jnp.maximum(y, jnp.full((), jnp.finfo(x.dtype).min, x.dtype))
 
 
-def _largest(x: Array, settings: Settings, where: Array | None) -> tuple[Array, Array]:
-    window = settings.window
-    return _max_pool_with_argmax(
-        x, window.kernel, window.strides, window.padding, where=where,
-        data_format=settings.data_format, index_space="window",
-    )  # fmt: skip
+@_numbers.defjvp
+def _numbers_jvp(settings: Settings, primals, tangents):
+    (numbers, *_), (tangent, *_) = _scan_jvp(settings, primals, tangents)
+    return numbers, tangent
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _scan(x: Array, settings: Settings) -> tuple[Array, Array, Array, Array]:
-    numbers, taps = _largest(x, settings, ~jnp.isnan(x))
+    """Values of both functions, taps of the largest numbers, and the windows where F stays NaN."""
+    numbers, taps = _over_windows(
+        _max_pool_with_argmax, x, settings, where=~jnp.isnan(x), index_space="window"
+    )
     stays = _first_cells(jnp.isnan(x), settings.geometry(x.shape))
     lowest = jnp.full((), jnp.finfo(x.dtype).min, x.dtype)
     nan = jnp.full((), jnp.nan, x.dtype)
@@ -340,6 +343,13 @@ def _scan_jvp(settings: Settings, primals, tangents):
     tangent = jnp.where(stays, _first_cells(t, geometry), _gather.read(t, taps, geometry))
     none = [np.zeros(a.shape, jax.dtypes.float0) for a in (taps, stays)]
     return (values, seeded, taps, stays), (tangent, tangent, *none)
+
+
+def _over_windows(op: Callable[..., Any], x: Array, settings: Settings, **words: Any) -> Any:
+    window = settings.window
+    return op(
+        x, window.kernel, window.strides, window.padding, data_format=settings.data_format, **words
+    )
 
 
 def _first_cells(x: Array, geometry: Geometry) -> Array:
@@ -365,10 +375,7 @@ def _first_taps(geometry: Geometry, rank: int) -> np.ndarray:
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def _quantised_average(x: Array, settings: Settings, low: int, high: int) -> Array:
-    window = settings.window
-    total = average.sum_pool(
-        x.astype(jnp.int32), window.kernel, window.strides, window.padding, data_format="NHWC"
-    )
+    total = _over_windows(average.sum_pool, x.astype(jnp.int32), settings)
     height, width = settings.geometry(x.shape).axes
     counts = np.multiply.outer(height.counts(include_pad=False), width.counts(include_pad=False))
     count = jnp.broadcast_to(jnp.asarray(counts[:, :, None], jnp.int32), total.shape)
