@@ -36,6 +36,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops.average",),  # its counts serve other ops
     ("ops._scaled",),
     ("ops.*",),
+    ("compat",),
+    ("compat._floats", "compat._words"),
+    ("compat.*",),
     ("_picture",),
     ("_explain",),
     ("sharding",),
