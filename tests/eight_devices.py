@@ -77,7 +77,7 @@ def compare(pool: Callable, sharded: Callable, spec: Any, exact: bool, x: np.nda
         want = jax.jit(make(pool))(x, cotangent)
         for a, b in zip(jax.tree.leaves(run(*arrays)), jax.tree.leaves(want), strict=True):
             np.testing.assert_allclose(a, b, rtol=0 if exact else 3e-6, atol=0 if exact else 1e-5)
-        found[way] = collectives(run.as_text())
+        found[way] = collectives(run.as_text() or "")
     return found
 
 
