@@ -36,6 +36,8 @@ _module = dataclasses.dataclass(repr=False)
 
 _ALONE = {"window_shape": 1, "strides": 1, "dilations": 1, "padding": 0, "output_size": None}
 """Settings of one entry for each axis, and the entry that leaves an axis alone."""
+_SIZES = ("window_shape", "output_size", "output_shape")
+"""Settings that say which axes are pooled."""
 
 
 def _call(
@@ -46,8 +48,7 @@ def _call(
     channel = _channel(op.__name__, shape, channel_axis)
     pooled = [axis for axis in _from_first(shape, *next(iter(words.items()))) if axis != channel]
     found = {
-        word: _entries(op.__name__, shape, pooled, word, setting)
-        for word, setting in words.items()
+        word: _entries(op.__name__, shape, pooled, word, setting) for word, setting in words.items()
     }
     return op(*arrays, data_format=_layout(op.__name__, shape, channel, pooled), **found)
 
@@ -84,10 +85,11 @@ def _from_first(shape: tuple[int, ...], word: str, setting: Any) -> range:
 
 def _entries(op: str, shape: tuple[int, ...], pooled: list[int], word: str, setting: Any) -> Any:
     """The entries of the pooled axes, of a setting that has an entry for each axis."""
-    if word not in (*_ALONE, "output_shape") or setting is None or isinstance(setting, str):
-        return setting
     if not is_sequence(setting):
-        return (setting,) * len(pooled)
+        spread = word in _SIZES and setting is not None
+        return (setting,) * len(pooled) if spread else setting
+    if word not in (*_ALONE, *_SIZES):
+        return setting
     given = dict(enumerate(setting, start=len(shape) - len(setting)))
     for axis in given.keys() - set(pooled):
         if np.any(np.not_equal(given[axis], _alone(word, shape, axis))):
