@@ -49,7 +49,9 @@ MOST_MULTIPLIED = 16
 @jax.custom_jvp
 def unit(z: Array) -> Array:
     """One, with the derivatives of ``exp`` where that is one: one, one, and so on."""
-    return jnp.ones_like(z)
+    # Made of z, or it had no batch axis under vmap, and JAX could not transpose the tangent's.
+    one = np.ones((), z.dtype)
+    return jnp.where(z == z, one, one)
 
 
 @unit.defjvp
