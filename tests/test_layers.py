@@ -190,9 +190,11 @@ def linen_network(images: Any, score: Callable[..., Any]) -> tuple[Loss, Loss, A
         functools.partial(nn.max_pool, window_shape=(3, 3), strides=(2, 2), padding="SAME")
     )
     start = jax.jit(ours.init)(jax.random.key(0), images)
-    return *(
-        lambda params, net=net: score(net.apply(params, images)) for net in (ours, theirs)
-    ), start
+
+    def loss(network: Any) -> Loss:
+        return lambda params: score(network.apply(params, images))
+
+    return loss(ours), loss(theirs), start
 
 
 def nnx_network(images: Any, score: Callable[..., Any]) -> tuple[Loss, Loss, Any]:
