@@ -30,7 +30,7 @@ except ModuleNotFoundError as error:
     raise not_installed("haiku", "haiku", error) from None
 
 _keyword = partial(dataclasses.field, kw_only=True)
-_module = dataclasses.dataclass(repr=False)
+_module = dataclasses.dataclass(eq=False, repr=False)
 
 # --- from Haiku's words to jaxpool's --------------------------------------------------------------
 

@@ -378,4 +378,5 @@ def norm(
     if p == math.inf:
         y = largest(lax.abs(x))
         return jnp.where(y < 0, np.zeros((), x.dtype), y)
-    return root_of(*joined(powers(lax.abs(x), p)), p)
+    level, factor = joined(powers(lax.abs(x), p))
+    return root_of(level, factor, p)
