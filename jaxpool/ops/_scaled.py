@@ -49,7 +49,9 @@ MOST_MULTIPLIED = 16
 @jax.custom_jvp
 def unit(z: Array) -> Array:
     """One, with the derivatives of ``exp`` where that is one: one, one, and so on."""
-    return jnp.ones_like(z)
+    # Made of z, or it had no batch axis under vmap, and JAX could not transpose the tangent's.
+    one = np.ones((), z.dtype)
+    return jnp.where(z == z, one, one)
 
 
 @unit.defjvp
@@ -376,4 +378,5 @@ def norm(
     if p == math.inf:
         y = largest(lax.abs(x))
         return jnp.where(y < 0, np.zeros((), x.dtype), y)
-    return root_of(*joined(powers(lax.abs(x), p)), p)
+    level, factor = joined(powers(lax.abs(x), p))
+    return root_of(level, factor, p)
