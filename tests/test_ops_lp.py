@@ -42,7 +42,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 masked_cases = pytest.mark.parametrize(
     ("case", "masked"), [("1-D", True), ("2-D", False), ("2-D", True), ("long", False), ("ceil", True)]
 )
-EXPONENTS = [0.5, 1, 2, 3, 40.5, math.inf]
+EXPONENTS = [0.5, 1, 2, 40.5, math.inf]
 
 
 def settings_of(case: str) -> dict[str, Any]:
@@ -157,23 +157,24 @@ def test_powers_neither_overflow_nor_vanish(p: float) -> None:
 def test_norms_agree_with_finite_differences_to_order_two(
     p: float, rng: np.random.Generator
 ) -> None:
-    x, where = data("2-D", True, rng)
+    x, where = data("1-D", True, rng)
     with jax.enable_x64(True):
         # Kept away from zero, where the first derivative has a jump.
         x = jnp.asarray(x + np.sign(x) * 0.3, jnp.float64)
-        pool = lambda x: jaxpool.lp_pool(x, **settings_of("2-D"), p=p, where=where) ** 2  # noqa: E731
+        pool = lambda x: jaxpool.lp_pool(x, **settings_of("1-D"), p=p, where=where) ** 2  # noqa: E731
         check_derivatives(pool, x, rng=rng)
 
 
-@pytest.mark.parametrize("case", ["2-D", "long"])
+@pytest.mark.parametrize("lowering", ["slices", "doubling"])
 def test_generalised_means_are_differentiable_in_the_exponent(
-    case: str, rng: np.random.Generator
+    lowering: str, rng: np.random.Generator
 ) -> None:
-    x, where = data(case, True, rng)
+    x, where = data("1-D", True, rng)
+    settings = settings_of("1-D") | {"where": where, "lowering": lowering}
     with jax.enable_x64(True):
         x = jnp.asarray(abs(x) + 0.2, jnp.float64)
         p = jnp.linspace(1.5, 3, x.shape[-1])
-        pool = lambda x, p: jaxpool.gem_pool(x, **settings_of(case), p=p, where=where)  # noqa: E731
+        pool = lambda x, p: jaxpool.gem_pool(x, **settings, p=p)  # noqa: E731
         check_derivatives(pool, x, p, rng=rng)
 
 
