@@ -40,7 +40,8 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     ),
 }  # fmt: skip
 masked_cases = pytest.mark.parametrize(
-    ("case", "masked"), [("1-D", True), ("2-D", False), ("2-D", True), ("long", False), ("ceil", True)]
+    ("case", "masked"),
+    [("1-D", True), ("2-D", False), ("2-D", True), ("long", False), ("ceil", True)],
 )
 EXPONENTS = [0.5, 1, 2, 40.5, math.inf]
 
