@@ -101,7 +101,14 @@ def taps_of(x: np.ndarray, fill: float, where: Any, case: str) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("case", "masked"),
-    [("1-D", True), ("2-D", True), ("3-D", False), ("many", True), ("one long", False), ("ceil", False)],
+    [
+        ("1-D", True),
+        ("2-D", True),
+        ("3-D", False),
+        ("many", True),
+        ("one long", False),
+        ("ceil", False),
+    ],
 )
 def test_taps_are_those_of_the_definition(
     case: str, masked: bool, rng: np.random.Generator
