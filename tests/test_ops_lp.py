@@ -70,7 +70,7 @@ def test_norms_are_those_of_the_definition(
     case: str, masked: bool, rng: np.random.Generator
 ) -> None:
     x, where = data(case, masked, rng)
-    for p in EXPONENTS:
+    for p in (0.5, 2) if masked else (1, 40.5, math.inf):
         want = over_windows(lambda cells, p=p: lp(cells, p), x, where, **CASES[case][1])
         got = jaxpool.lp_pool(x, **settings_of(case), p=p, where=where)
         np.testing.assert_allclose(got, want, rtol=3e-6, err_msg=str(p))
