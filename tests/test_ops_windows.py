@@ -188,7 +188,7 @@ def ranked(cells: list[float], rank: int) -> float:
 
 @pytest.mark.parametrize(
     ("case", "masked"),
-    [("1-D", False), ("2-D", True), ("3-D", False), ("very many", True), ("ceil", False)],
+    [("2-D", True), ("3-D", False), ("very many", True), ("ceil", False)],
 )
 def test_order_statistics_are_those_of_the_definition(
     case: str, masked: bool, rng: np.random.Generator
@@ -206,7 +206,7 @@ def test_order_statistics_are_those_of_the_definition(
 
 @pytest.mark.parametrize(
     ("dtype", "masked"),
-    [("float32", True), ("int8", False), ("uint8", True), ("bool", True), ("bfloat16", False)],
+    [("int8", False), ("bool", True), ("bfloat16", True)],
 )
 def test_the_ends_are_minimum_and_maximum(
     dtype: str, masked: bool, rng: np.random.Generator
