@@ -95,9 +95,7 @@ def _largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
     return lax.platform_dependent(cells, cpu=exact, default=plain)
 
 
-def _largest_on_cpu(
-    cells: Array, axes: tuple[int, ...], plain: Callable[[Array], Array]
-) -> Array:
+def _largest_on_cpu(cells: Array, axes: tuple[int, ...], plain: Callable[[Array], Array]) -> Array:
     """XLA:CPU drops NaN from large reductions (jaxlib 0.10.2 and 0.12), integers have none.
 
     Integers cost several times the reduction, but without a NaN the sum is a NaN only where

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._fence import computed_once
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
 from ..lowerings._cut import Pick, column, numbers, tree
@@ -143,22 +144,9 @@ def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Seque
     if valid is not None:
         codes = jnp.where(valid, codes, NOWHERE)
     for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
-        x, codes = _winners(*(_computed_once(x, codes) if n else (x, codes)), position, run, shift)
+        x, codes = computed_once(x, codes) if n else (x, codes)
+        x, codes = _winners(x, codes, position, run, shift)
     return x, jnp.minimum(codes, NOWHERE)
-
-
-def _computed_once(x: Array, codes: Array) -> Pick:
-    """Return both as they are, but finished: a fence against fusion, as :mod:`.._fence`."""
-    if x.size == 0:
-        return x, codes
-    return lax.platform_dependent(x, codes, cpu=_choice, default=lambda x, codes: (x, codes))
-
-
-def _choice(x: Array, codes: Array) -> Pick:
-    """A choice that always goes one way, since no code is negative; only this function knows."""
-    first = lax.slice(codes, (0,) * codes.ndim, (1,) * codes.ndim).reshape(())
-    other = lambda x, codes: (jnp.zeros_like(x), jnp.zeros_like(codes))  # noqa: E731
-    return lax.cond(first < 0, other, lambda x, codes: (x, codes), x, codes)
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:
@@ -239,7 +227,8 @@ def _send(g: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]
     """
     axes = list(zip(positions, runs, _shifts(runs), strict=True))
     for position, run, shift in axes[::-1]:
-        g, codes = _send_along(*_computed_once(g, codes), position, run, shift)
+        g, codes = computed_once(g, codes)
+        g, codes = _send_along(g, codes, position, run, shift)
     return g
 
 
