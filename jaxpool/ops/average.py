@@ -1,6 +1,12 @@
-"""Average and sum pooling."""
+"""Average and sum pooling.
 
-from typing import Any
+Systems disagree on what counts in the divisor of an average, on the average of nothing and on the
+rounding of integers; :class:`Averaging` is one system's rule.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -108,6 +114,58 @@ def sum_pool(
     )  # fmt: skip
 
 
+# --- by the rules of another system --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """A rule of averages.
+
+    Attributes:
+      counted: what the divisor counts: "real" cells; "declared" padding too (the library's own
+        default, PyTorch, ONNX); all "taps", on overhang too (oneDNN, Flax); or all "taps_if_padded"
+        if any pooled axis has padding, else real cells (OpenVINO).
+      divisor: replaces the count.
+      nothing: the average of floats of a window in which nothing counts: "zero", "nan" (Flax), or
+        "nan_if_padded", nan if any pooled axis has padding (OpenVINO). Of integers it is 0.
+      rounding: of integers, see :mod:`jaxpool._exact`.
+    """
+
+    counted: Literal["real", "declared", "taps", "taps_if_padded"] = "declared"
+    divisor: int | None = None
+    nothing: Literal["zero", "nan", "nan_if_padded"] = "zero"
+    rounding: _exact.Rounding = "half_even"
+
+
+def average_by(
+    op: str,
+    rule: Averaging,
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+) -> Array:
+    """Return :func:`avg_pool` by another system's rule, for the front ends; ``op`` is their name.
+
+    The settings are those of :func:`avg_pool`; the rounding may also be "ceil_torch_or_one".
+    """
+    return call(
+        _average_by(op), x, None, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rule,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _average_by(op: str) -> Op:
+    return Op(op, _average, lambda op, rule: (rule,))
+
+
+# --- bodies --------------------------------------------------------------------------------------
+
+
 def _sum(settings: Settings, x: Array, where: Any) -> Array:
     check_real(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
@@ -125,20 +183,34 @@ def _window_sum(settings: Settings, x: Array) -> Array:
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:
-    include_pad, override = settings.own
+    (rule,) = settings.own
     _check_averageable(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     x = _masked(x, valid)
     geometry = settings.geometry(x.shape)
-    divisor = _counts(settings, geometry, valid, include_pad) if override is None else override
+    divisor = _divisor(settings, geometry, valid, rule)
     if jnp.issubdtype(x.dtype, jnp.integer):
-        largest = max(geometry.taps, abs(override or 1))
-        return _exact.average(x, lambda a: _window_sum(settings, a), divisor, largest)
+        largest = max(geometry.taps, abs(rule.divisor or 1))
+        total = functools.partial(_window_sum, settings)
+        return _exact.average(x, total, divisor, largest, rule.rounding)
     total = _window_sum(settings, x.astype(accumulator(x.dtype)))
-    return _divide(total, divisor).astype(x.dtype)
+    nan = rule.nothing == "nan" or (rule.nothing == "nan_if_padded" and _is_padded(geometry))
+    return _divide(total, divisor, np.nan if nan else 0).astype(x.dtype)
 
 
-def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int | None]:
+def _is_padded(geometry: Geometry) -> bool:
+    return any(axis.pad_low or axis.pad_high for axis in geometry.axes)
+
+
+def _divisor(settings: Settings, geometry: Geometry, valid: Array | None, rule: Averaging) -> Any:
+    if rule.divisor is not None:
+        return rule.divisor
+    if rule.counted == "taps" or (rule.counted == "taps_if_padded" and _is_padded(geometry)):
+        return geometry.taps
+    return _counts(settings, geometry, valid, rule.counted == "declared")
+
+
+def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging]:
     if not isinstance(include_pad, (bool, np.bool_)):
         raise TypeError(
             message(
@@ -148,8 +220,9 @@ def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int
                 "Give True or False.",
             )
         )
+    counted = "declared" if include_pad else "real"
     if override is None:
-        return bool(include_pad), None
+        return (Averaging(counted),)
     override = integer(op, "divisor_override", override, -(2**28))
     if override == 0 or override > 2**28:
         raise ValueError(
@@ -160,7 +233,7 @@ def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int
                 "Give another integer, negative ones included, or None for the window's count.",
             )
         )
-    return bool(include_pad), override
+    return (Averaging(counted, override),)
 
 
 def _check_averageable(op: str, x: Array) -> None:
@@ -200,14 +273,15 @@ def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
     return product
 
 
-def _divide(total: Array, divisor: Any) -> Array:
-    """Return total / divisor, and 0 where nothing counts."""
+def _divide(total: Array, divisor: Any, nothing: float = 0) -> Array:
+    """Return total / divisor, and ``nothing`` where nothing counts."""
+    empty = np.asarray(nothing, total.dtype)
     if isinstance(divisor, int):
-        return total / divisor if divisor else jnp.zeros_like(total)
+        return total / divisor if divisor else jnp.full_like(total, empty)
     divisor = jnp.broadcast_to(divisor, total.shape)
-    nothing = divisor == 0
-    safe = jnp.where(nothing, 1, divisor).astype(total.dtype)
-    return jnp.where(nothing, jnp.zeros((), total.dtype), total / safe)
+    none = divisor == 0
+    safe = jnp.where(none, 1, divisor).astype(total.dtype)
+    return jnp.where(none, empty, total / safe)
 
 
 _AVG_POOL = Op("avg_pool", _average, _settle_divisor)
