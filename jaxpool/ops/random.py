@@ -286,12 +286,13 @@ def fractional_max_by(
     x: ArrayLike,
     window_shape: Any,
     output_size: Any,
-    samples: ArrayLike,
+    samples: ArrayLike | None,
+    key: ArrayLike | None = None,
     index_dtype: Any = None,
 ) -> tuple[Array, Array]:
     """Return values and "spatial" indices of fractional pooling, "first_nan" or "last_nan"."""
     return _fractional(
-        _fractional_max_by(op, rule), None, x, window_shape, output_size, samples,
+        _fractional_max_by(op, rule), key, x, window_shape, output_size, samples,
         "channels_first", None, "spatial", index_dtype,
     )  # fmt: skip
 
