@@ -178,17 +178,19 @@ def _average(
     op = f"avg_pool{count}d"
     x = _input(op, count, input)
     words = _windows(op, count, x, kernel_size, stride, padding, 1, ceil_mode)
-    if count == 3:
-        for axis, (kernel, size) in enumerate(zip(words[0], x.shape[-3:], strict=True)):
-            if kernel > size:  # PyTorch's 3-D kernel alone compares with the bare axis
-                raise ValueError(
-                    _words.does_not_fit(op, "kernel_size", axis, kernel, 1, size, (0, 0))
-                )
+    _check_bare_axes(op, x, words[0])
     include = _words.flag(op, "count_include_pad", count_include_pad)
     rule = average.Averaging(
         "declared" if include else "real", _divisor(op, divisor_override), rounding="trunc"
     )
     return average.average_by(op, rule, x, *words)
+
+
+def _check_bare_axes(op: str, x: Array, kernel: tuple[int, ...]) -> None:
+    """PyTorch's 3-D average compares the window with the axis itself, without its padding."""
+    for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
+        if len(kernel) == 3 and taps > size:
+            raise ValueError(_words.does_not_fit(op, "kernel_size", axis, taps, 1, size, (0, 0)))
 
 
 def _divisor(op: str, divisor: Any) -> int | None:
@@ -278,6 +280,7 @@ def _lp(
         sign = 1 if p > 0 else -1
         return sign * maximum.max_by(op, "last_nan", sign * size, *words)
     kernel, strides, _, _, rounding = words
+    _check_bare_axes(op, x, kernel)
     return lp.signed_lp_by(op, p, x, kernel, strides, rounding)
 
 
@@ -564,6 +567,7 @@ def _fractional(
     if output_size is None:
         output_size = _by_ratio(op, output_ratio, x.shape[-count:])
     sizes = ints(op, "output_size", output_size, count)
+    _check_room(op, x, kernel, sizes)
     wants_indices = _words.flag(op, "return_indices", return_indices)
     if samples is not None:
         samples = _samples(op, count, samples, x)
@@ -571,6 +575,21 @@ def _fractional(
         op, "last_nan", x, kernel, sizes, samples, key, _words.index_dtype()
     )
     return (values, indices) if wants_indices else values
+
+
+def _check_room(op: str, x: Array, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    count = len(sizes)
+    for axis, (size, taps, windows) in enumerate(zip(x.shape[-count:], kernel, sizes, strict=True)):
+        needed = windows + taps - 1 + (count == 3)  # the 3-D kernel asks for a cell more
+        if needed > size:
+            raise ValueError(
+                message(
+                    op,
+                    f"`output_size` = {windows} does not fit pooled axis {axis}.",
+                    f"{windows} windows of {taps} cells need {needed} cells, the axis has {size}.",
+                    "Ask for fewer windows, or use smaller ones.",
+                )
+            )
 
 
 def _by_ratio(op: str, ratio: Any, shape: tuple[int, ...]) -> list[int]:
