@@ -148,7 +148,9 @@ def assert_agrees(case: Case, ours: Outcome, theirs: Outcome, ulps: float = 0) -
 
 
 def same(mine: np.ndarray, other: np.ndarray, ulps: float = 0) -> bool:
-    """Whether two arrays of one shape hold the same numbers."""
+    """Whether two arrays have one shape and hold the same numbers."""
+    if mine.shape != other.shape:
+        return False
     if mine.dtype.kind in "iub":
         return bool(np.array_equal(mine, other))
     eps = float(jnp.finfo(mine.dtype).eps)

@@ -5,6 +5,7 @@ rounding of integers; :class:`Averaging` is one system's rule.
 """
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -161,6 +162,83 @@ def average_by(
 @functools.lru_cache(maxsize=256)
 def _average_by(op: str) -> Op:
     return Op(op, _average, lambda op, rule: (rule,))
+
+
+def quantised_average_by(
+    op: str,
+    rule: Averaging,
+    x: ArrayLike,
+    scales: tuple[Any, Any, Any, Any],
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+) -> Array:
+    """Return the average of quantised integers, quantised anew, for the front ends.
+
+    ``saturate(round(average((x - x_zero) * x_scale) / y_scale + y_zero))`` in float32, half to
+    even.
+
+    Args:
+      op, rule, x, window_shape, strides, padding, dilations, rounding, data_format: as in
+        :func:`average_by`.
+      scales: x_scale, x_zero, y_scale, y_zero, scalars; a zero of None is 0.
+    """
+    return call(
+        _quantised_average_by(op), x, scales, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rule,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _quantised_average_by(op: str) -> Op:
+    return Op(op, _quantised_average, lambda op, rule: (rule,))
+
+
+def _quantised_average(settings: Settings, x: Array, scales: Any) -> Array:
+    (rule,), geometry = settings.own, settings.geometry(x.shape)
+    x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
+    total = _window_sum(settings, (x.astype(jnp.float32) - x_zero) * x_scale)
+    zero = _zero(x)
+    divisor = jnp.asarray(_divisor(settings, geometry, None, rule), jnp.float32) + zero
+    return _quantised(_divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
+
+
+def _scalar(scale: ArrayLike | None) -> Array:
+    return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
+
+
+def _zero(x: Array) -> Array:
+    """A zero that XLA cannot know, to be added to what divides.
+
+    XLA turns a division by a constant into a product with its inverse, which can fall on the other
+    side of a tie.
+    """
+    return x.ravel()[:1].astype(jnp.float32).sum() * 0
+
+
+def _quantised(y: Array, dtype: Any) -> Array:
+    limits = jnp.iinfo(dtype)
+    return jnp.clip(jnp.round(y), limits.min, limits.max).astype(dtype)
+
+
+@jax.jit
+def quantised_global_average(
+    x: Array, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any
+) -> Array:
+    """Return the average of each quantised plane, channels first, for the front ends.
+
+    ``saturate(round(sum(x - x_zero) * (x_scale / (y_scale * count))) + y_zero)``, half to even: an
+    exact sum, and one factor in float32.
+    """
+    axes = tuple(range(2, x.ndim))
+    count = math.prod(x.shape[2:])
+    x_scale, x_zero, y_scale, y_zero = map(_scalar, (x_scale, x_zero, y_scale, y_zero))
+    total = x.astype(jnp.int32).sum(axes, keepdims=True) - x_zero.astype(jnp.int32) * count
+    factor = x_scale / (y_scale * count + _zero(x))
+    return _quantised(jnp.round(total.astype(jnp.float32) * factor) + y_zero, x.dtype)
 
 
 # --- bodies --------------------------------------------------------------------------------------
