@@ -114,6 +114,7 @@ def run(module: ModuleType, cases: Sequence[Case]) -> list[Outcome]:
                 jax.eval_shape(lambda *row, c=case: _outputs(module, c, row), *row)
                 found.append(None)
             except (TypeError, ValueError) as error:
+                assert str(error).count("\n") == 2, f"{case.code}\n{error}"
                 found.append(Refused(error))
         accepted = [n for n, outcome in enumerate(found) if outcome is None]
 

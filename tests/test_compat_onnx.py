@@ -79,6 +79,8 @@ def draw_window(rng: np.random.Generator, operator: str, count: int, lead: Seque
     low, high = (rng.integers(0, kernel) if explicit else kernel * 0 for _ in range(2))
     ceil = int(rng.random() < 0.5)
     size = (kernel - 1) * dilation + 1 - low - high + rng.integers(0, 7, count)
+    if dilated and explicit and rng.random() < 0.2:  # taps on cells -1 and 3 of three
+        kernel[0], dilation[0], low[0], high[0], size[0] = 2, 4, 1, 1, 3
     if ceil and not auto_pad.startswith("SAME") and wrong > 0.9:
         size = size - 1
     words: dict[str, Any] = {"kernel_shape": kernel.tolist(), "ceil_mode": ceil}

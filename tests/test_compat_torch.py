@@ -79,6 +79,8 @@ def draw_window(rng: np.random.Generator, kind: str, count: int, lead: tuple[int
     span = (kernel - 1) * dilation + 1
     spare = rng.integers(0, 7, count) - (rng.random() < 0.1)
     size = np.maximum(span - 2 * pad + spare, 1)
+    if (dilation > 1).any() and rng.random() < 0.1:  # taps on cells -1 and 3 of three
+        kernel[0], dilation[0], pad[0], size[0] = 2, 4, 1, 3
     words: dict[str, Any] = {"kernel_size": one_or_each(rng, kernel)}
     if rng.random() < 0.8:
         words["stride"] = one_or_each(rng, rng.permutation(np.arange(1, 5))[:count])

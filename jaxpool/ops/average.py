@@ -236,7 +236,7 @@ def quantised_global_average(
     axes = tuple(range(2, x.ndim))
     count = math.prod(x.shape[2:])
     x_scale, x_zero, y_scale, y_zero = map(_scalar, (x_scale, x_zero, y_scale, y_zero))
-    total = x.astype(jnp.int32).sum(axes, keepdims=True) - x_zero.astype(jnp.int32) * count
+    total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     factor = x_scale / (y_scale * count + _zero(x))
     return _quantised(jnp.round(total.astype(jnp.float32) * factor) + y_zero, x.dtype)
 
