@@ -82,7 +82,7 @@ def draw_window(rng: np.random.Generator, operator: str, count: int, lead: Seque
     if dilated and explicit and rng.random() < 0.2:  # taps on cells -1 and 3 of three
         kernel[0], dilation[0], low[0], high[0], size[0] = 2, 4, 1, 1, 3
     if ceil and not auto_pad.startswith("SAME") and wrong > 0.9:
-        size = size - 1
+        size = size - (strides > 1)
     words: dict[str, Any] = {"kernel_shape": kernel.tolist(), "ceil_mode": ceil}
     if (strides > 1).any() or rng.random() < 0.5:
         words["strides"] = strides.tolist()

@@ -201,7 +201,7 @@ def _quantised_average(settings: Settings, x: Array, scales: Any) -> Array:
     (rule,), geometry = settings.own, settings.geometry(x.shape)
     x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
     total = _window_sum(settings, (x.astype(jnp.float32) - x_zero) * x_scale)
-    zero = _zero(x)
+    zero = _zero(total)
     divisor = jnp.asarray(_divisor(settings, geometry, None, rule), jnp.float32) + zero
     return _quantised(_divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
 
@@ -211,12 +211,12 @@ def _scalar(scale: ArrayLike | None) -> Array:
 
 
 def _zero(x: Array) -> Array:
-    """A zero that XLA cannot know, to be added to what divides.
+    """Zeros that XLA cannot know, to be added to what divides.
 
-    XLA turns a division by a constant into a product with its inverse, which can fall on the other
-    side of a tie.
+    XLA turns a division by a constant or by a scalar into a product with its inverse, which can
+    fall on the other side of a tie.
     """
-    return x.ravel()[:1].astype(jnp.float32).sum() * 0
+    return x.astype(jnp.float32) * 0
 
 
 def _quantised(y: Array, dtype: Any) -> Array:
@@ -237,8 +237,9 @@ def quantised_global_average(
     count = math.prod(x.shape[2:])
     x_scale, x_zero, y_scale, y_zero = map(_scalar, (x_scale, x_zero, y_scale, y_zero))
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
-    factor = x_scale / (y_scale * count + _zero(x))
-    return _quantised(jnp.round(total.astype(jnp.float32) * factor) + y_zero, x.dtype)
+    total = total.astype(jnp.float32)
+    factor = x_scale / (y_scale * count + _zero(total))
+    return _quantised(jnp.round(total * factor) + y_zero, x.dtype)
 
 
 # --- bodies --------------------------------------------------------------------------------------
