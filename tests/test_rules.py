@@ -286,7 +286,7 @@ def test_what_counts(counted: str, padded: float, bare: float) -> None:
 
 def test_the_average_of_nothing() -> None:
     x = jnp.ones((1, 3))
-    for nothing, padded, bare in (("zero", 0, 0), ("nan", NAN, NAN), ("nan_if_padded", NAN, 0)):
+    for nothing, padded, bare in (("zero", 0, 0), ("nan", NAN, NAN), ("zero_by_count", NAN, 0)):
         rule = Averaging("real", nothing=nothing)
         hollow = average_by("test", rule, x, (2,), 1, 1, 4)
         assert_same(hollow, np.full((1, 1), padded, np.float32), nothing)

@@ -9,7 +9,8 @@ version, as in "MaxPool-14". The rules are those of OpenVINO 2026.4 on CPU with 
 * indices are flat over the axes from ``axis`` on;
 * the divisor of an average with ``exclude_pad=False`` is the whole window, overhang of rounding up
   included, if any axis has padding (SAME included), else the cells of the window;
-* an average of floats over nothing is NaN with ``exclude_pad=True`` and padding, else 0;
+* an average of floats over nothing, with ``exclude_pad=True``, is NaN, and 0 if the window starts
+  beyond the first place after the array;
 * averages of integers are rounded half to even and saturate.
 
 Differences that remain: integers are pooled exactly, where the CPU plugin narrows 64 bits to 32,
@@ -223,7 +224,7 @@ def _average(op: str, data: Any, words: tuple, exclude_pad: Any, roundings: Sequ
                         "Use less padding, or exclude_pad=False.",
                     )
                 )
-    rule = average.Averaging("real", nothing="nan_if_padded")
+    rule = average.Averaging("real", nothing="zero_by_count")
     return average.average_by(op, rule, x, *windows)
 
 

@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from .. import _derivatives, _exact
 from .._errors import message
 from .._reductions import SUM, accumulator
-from .._window import Geometry, integer
+from .._window import Axis, Geometry, cdiv, integer, settle
 from ..lowerings._cut import column
 from ._common import Op, Settings, call, check_real, check_where
 
@@ -128,13 +128,15 @@ class Averaging:
         if any pooled axis has padding, else real cells (OpenVINO).
       divisor: replaces the count.
       nothing: the average of floats of a window in which nothing counts: "zero", "nan" (Flax), or
-        "nan_if_padded", nan if any pooled axis has padding (OpenVINO). Of integers it is 0.
+        "zero_by_count" (OpenVINO), zero over taps less those before the array less those after it,
+        which is nan, but zero where this difference is negative: where a window starts beyond the
+        first place after the array. Of integers it is 0.
       rounding: of integers, see :mod:`jaxpool._exact`.
     """
 
     counted: Literal["real", "declared", "taps", "taps_if_padded"] = "declared"
     divisor: int | None = None
-    nothing: Literal["zero", "nan", "nan_if_padded"] = "zero"
+    nothing: Literal["zero", "nan", "zero_by_count"] = "zero"
     rounding: _exact.Rounding = "half_even"
 
 
@@ -273,8 +275,26 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
         total = functools.partial(_window_sum, settings)
         return _exact.average(x, total, divisor, largest, rule.rounding)
     total = _window_sum(settings, x.astype(accumulator(x.dtype)))
-    nan = rule.nothing == "nan" or (rule.nothing == "nan_if_padded" and _is_padded(geometry))
-    return _divide(total, divisor, np.nan if nan else 0).astype(x.dtype)
+    y = _divide(total, divisor, np.nan if rule.nothing == "nan" else 0)
+    if rule.nothing == "zero_by_count":
+        y = _nan_at_no_difference(settings, geometry, y)
+    return y.astype(x.dtype)
+
+
+def _nan_at_no_difference(settings: Settings, geometry: Geometry, y: Array) -> Array:
+    whole = settle(settings.op, settings.window, geometry.spatial_shape, geometry.positions)
+    for axis, position in zip(whole.axes, whole.positions, strict=True):
+        none = np.array([_difference(axis, window) == 0 for window in range(axis.out)])
+        if none.any():
+            y = jnp.where(column(none, position, y.ndim), np.asarray(np.nan, y.dtype), y)
+    return y
+
+
+def _difference(axis: Axis, window: int) -> int:
+    """Taps of a window less those before the array less those after it."""
+    start = axis.start(window)
+    before, after = max(-start, 0), max(start + axis.span - axis.size, 0)
+    return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
 
 
 def _is_padded(geometry: Geometry) -> bool:
