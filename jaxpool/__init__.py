@@ -1,6 +1,10 @@
 """Pooling for JAX: every pooling operator of the big runtimes, differentiable to any order."""
 
 from . import reductions as reductions
+from ._explain import Explanation as Explanation
+from ._explain import ReceptiveField as ReceptiveField
+from ._explain import explain as explain
+from ._explain import receptive_field as receptive_field
 from ._reductions import Reduction as Reduction
 from ._window import Axis as Axis
 from ._window import Geometry as Geometry
@@ -33,13 +37,16 @@ from .ops.windows import windows as windows
 
 __all__ = [
     "Axis",
+    "Explanation",
     "Geometry",
+    "ReceptiveField",
     "Reduction",
     "Window",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "adaptive_max_pool_with_argmax",
     "avg_pool",
+    "explain",
     "fractional_max_pool",
     "fractional_max_pool_with_argmax",
     "gem_pool",
@@ -57,6 +64,7 @@ __all__ = [
     "output_shape",
     "pool",
     "rank_pool",
+    "receptive_field",
     "soft_pool",
     "stochastic_pool",
     "sum_pool",

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Command(NamedTuple):
@@ -26,6 +26,60 @@ def _demo(options: argparse.Namespace) -> int:
     return show()
 
 
+def _explain_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--shape", type=_integers, required=True, help="full shape, such as 8,112,112,64")
+    add("--window", type=_integers, required=True, help="taps per pooled axis, such as 3,3")
+    add("--strides", type=_integers, required=True, help="one per pooled axis, or one for all")
+    add("--padding", type=_padding, default="VALID", help="VALID, SAME, 1 or 1,0 or 0:1,1:2")
+    add("--dilations", type=_integers, default=1, help="one per pooled axis, or one for all")
+    add("--rounding", default="floor", help="floor, ceil or ceil_torch")
+    add("--data-format", default="channels_last", help="such as NCHW (channels_last)")
+    add("--op", default="max_pool", help="such as avg_pool (max_pool)")
+    add("--dtype", default="float32", help="dtype of the array (float32)")
+    add("--exclude-pad", action="store_true", help="averages divide by real cells only")
+    add("--plot", metavar="FILE", help="also draw it, with matplotlib, to out.png or out.svg")
+
+
+def _integers(text: str) -> int | tuple[int, ...]:
+    numbers = tuple(int(number) for number in text.split(","))
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _padding(text: str) -> Any:
+    """A word, integers, or pairs of them: SAME, 1, 1,0 or 0:1,1:2."""
+    if text.replace("_", "").isalpha():
+        return text
+    if ":" in text:
+        return tuple(tuple(int(end) for end in pair.split(":")) for pair in text.split(","))
+    return _integers(text)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from ._explain import explain
+
+    try:
+        found = explain(
+            options.shape if isinstance(options.shape, tuple) else (options.shape,),
+            options.window if isinstance(options.window, tuple) else (options.window,),
+            options.strides,
+            options.padding,
+            op=options.op,
+            dilations=options.dilations,
+            rounding=options.rounding,
+            data_format=options.data_format,
+            dtype=options.dtype,
+            count_include_pad=not options.exclude_pad,
+        )
+        print(found)
+        if options.plot:
+            found.plot(options.plot)
+    except (TypeError, ValueError, ModuleNotFoundError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
 # A new subcommand is one row here. `run` imports what it needs, so that --help stays quick.
 COMMANDS = (
     Command(
@@ -33,6 +87,12 @@ COMMANDS = (
         "train a digit classifier and show what its pooling layers did",
         _no_options,
         _demo,
+    ),
+    Command(
+        "explain",
+        "say what a pooling does to a shape: sizes, windows, divisors, cost, lowering",
+        _explain_options,
+        _explain,
     ),
 )
 

@@ -16,7 +16,6 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from . import _gather, _plan, _send
@@ -57,7 +56,7 @@ def _with_taps(x: Array, valid: Array | None, plan: Plan) -> Pick:
 def _with_taps_jvp(plan: Plan, primals, tangents):
     values, taps = _with_taps(*primals, plan)
     tangent = _read(tangents[0], taps, plan)
-    return (values, taps), (tangent, np.zeros(taps.shape, jax.dtypes.float0))
+    return (values, taps), (tangent, jax.custom_derivatives.zero_from_primal(taps))
 
 
 def _read(t: Array, taps: Array, plan: Plan) -> Array:

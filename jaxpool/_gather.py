@@ -43,7 +43,7 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
         return forward(wide).astype(t.dtype)
     small = geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
     send = to_winners_at_once if small else to_winners
-    backward = lambda g: send(*computed_once(g, taps, geometry.taps), geometry)  # noqa: E731
+    backward = lambda g: send(*computed_once(g, taps), geometry)  # noqa: E731
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 
 

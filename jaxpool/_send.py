@@ -105,7 +105,8 @@ def _all_axes(
     if not pieces:
         return jnp.zeros(shape, dtype)
     if not order:
-        return tree(lax.add, [_hits(*piece, geometry, shape) for piece in pieces])
+        hits = [_hits(g, taps, chosen, geometry, shape) for g, taps, chosen in pieces]
+        return tree(lax.add, hits)
     (dimension, index), rest = order[0], order[1:]
     axis, parts = geometry.axes[index], []
     phases = _phases(axis)
@@ -175,16 +176,15 @@ def _along_axis(
     phases = _phases(axis)
     sent = []
     for phase in range(axis.stride):
-        taps = {shift: by[phase] for shift, by in phases.taps.items() if by[phase] is not None}
+        taps = {shift: tap for shift, by in phases.taps.items() if (tap := by[phase]) is not None}
         parts = []
         for first, last, shifts in _runs(axis, phases, list(taps)):
             terms = []
             for shift in shifts:
-                here = (
-                    cut(array, position, first - shift, last - first, 1) for array in (g, codes)
-                )
                 low = taps[shift] * unit
-                terms.append(_take(*here, low, low + unit, low))
+                sent_g = cut(g, position, first - shift, last - first, 1)
+                sent_codes = cut(codes, position, first - shift, last - first, 1)
+                terms.append(_take(sent_g, sent_codes, low, low + unit, low))
             parts.append(tree(_add, terms) if terms else _nothing(g, codes, position, last - first))
         sent.append([_join(arrays, position) for arrays in zip(*parts, strict=True)])
     whole = (_interleave(arrays, position) for arrays in zip(*sent, strict=True))
@@ -223,9 +223,10 @@ def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> 
         terms, low = [], 0
         for shift in shifts:
             start = room - shift * axis.dilation
-            here = (cut(array, position, start, length, 1) for array in (g, codes))
+            sent_g = cut(g, position, start, length, 1)
+            sent_codes = cut(codes, position, start, length, 1)
             high = shift + inner
-            terms.append(_take(*here, low * unit, high * unit, shift * unit))
+            terms.append(_take(sent_g, sent_codes, low * unit, high * unit, shift * unit))
             low = high
         g, codes = tree(_add, terms)
     high = axis.pad_low + axis.size - g.shape[position]

@@ -14,11 +14,12 @@ from types import ModuleType
 import pytest
 
 PYTHON = sys.version_info[:2]
-PEERS = ("torch", "onnx", "onnxruntime", "openvino")
+PEERS = ("torch", "onnx", "onnxruntime", "openvino", "flax", "keras")
 
 # peer -> (first Python without it, the reason). The same rule as the markers in pyproject.toml.
 EXEMPT = {
     "torch": ((3, 12), "results were recorded with torch 2.13.0, which is tested on Python 3.11"),
+    "keras": ((3, 12), "its pooling is Python over XLA, and compared on Python 3.11"),
 }
 
 

@@ -1,5 +1,5 @@
-"""Other systems' pooling in their own words, with their results: one module a system.
+"""Other systems' pooling, in their own words: one file a system.
 
-Names, order and defaults of the arguments are the system's, and so are the rules of padding, NaN,
-indices and rounding. No module imports the system itself.
+A front end translates names, defaults, layouts and rules into calls of the ops. None imports the
+system it stands for.
 """

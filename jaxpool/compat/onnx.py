@@ -39,7 +39,8 @@ from .._errors import message, shown
 from .._window import is_sequence
 from ..ops import adaptive, average, global_, lp, unpool
 from ..ops import max as maximum
-from . import _words
+from . import _checks
+from ._words import in_words
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
@@ -84,7 +85,7 @@ def max_pool(
     x, words = _windows(op, x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     column_major = bool(_binary(op, "storage_order", storage_order))
     return maximum.max_with_argmax_by(
-        op, "from_first_cell", x, *words, index_space=0, index_dtype=_words.index_dtype(),
+        op, "from_first_cell", x, *words, index_space=0, index_dtype=_checks.index_dtype(),
         empty_cell=-1, column_major=column_major,
     )  # fmt: skip
 
@@ -221,13 +222,13 @@ def max_unpool(
     op = "MaxUnpool"
     x = _array(op, x)
     count = x.ndim - 2
-    kernel = _words.ints(op, "kernel_shape", kernel_shape, count, spread=False)
+    kernel = _checks.ints(op, "kernel_shape", kernel_shape, count, spread=False)
     steps = _per_axis(op, "strides", strides, count)
     rows = zip(x.shape[2:], kernel, steps, _pads(op, pads, count), strict=True)
     inferred = tuple((size - 1) * s + k - low - high for size, k, s, (low, high) in rows)
     shape = (*x.shape[:2], *inferred)
     if output_shape is not None:
-        given = _words.ints(
+        given = _checks.ints(
             op, "output_shape", np.asarray(output_shape).tolist(), x.ndim, 0, spread=False
         )
         if given[:2] != shape[:2] or any(a < b for a, b in zip(given, shape, strict=True)):
@@ -239,10 +240,11 @@ def max_unpool(
                     "Give the shape of the array that was pooled.",
                 )
             )
-        if _words.word(op, "index_shape", index_shape, ("inferred", "output")) == "output":
+        if _checks.word(op, "index_shape", index_shape, ("inferred", "output")) == "output":
             shape = given
         output_shape = given
-    y = unpool.max_unpool(x, indices, shape[2:], index_space=0, data_format="channels_first")
+    with in_words(op):
+        y = unpool.max_unpool(x, indices, shape[2:], index_space=0, data_format="channels_first")
     if output_shape is None:
         return y
     missing = [(0, whole - part) for whole, part in zip(output_shape, y.shape, strict=True)]
@@ -406,14 +408,14 @@ def _values_of_max_pool(
 
 
 def _array(op: str, x: Any) -> Array:
-    x = _words.array(op, "x", x)
-    _words.check_rank(op, "x", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
-    _words.check_not_empty(op, "x", x.shape, 1, "Only the batch axis may be empty.")
+    x = _checks.array(op, "x", x)
+    _checks.check_rank(op, "x", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
+    _checks.check_not_empty(op, "x", x.shape, 1, "Only the batch axis may be empty.")
     return x
 
 
 def _quantised(op: str, x: Any, channels_last: Any) -> Array:
-    x = _words.array(op, "x", x)
+    x = _checks.array(op, "x", x)
     if _binary(op, "channels_last", channels_last):
         x = jnp.moveaxis(x, -1, 1)
     if x.dtype not in (jnp.int8, jnp.uint8):
@@ -468,7 +470,7 @@ def _counting(op: str, count_include_pad: Any) -> average.Averaging:
 
 
 def _per_axis(op: str, name: str, value: Any, count: int) -> tuple[int, ...]:
-    return (1,) * count if value is None else _words.ints(op, name, value, count, spread=False)
+    return (1,) * count if value is None else _checks.ints(op, name, value, count, spread=False)
 
 
 def _pads(op: str, pads: Any, count: int) -> tuple[tuple[int, int], ...]:
@@ -483,7 +485,7 @@ def _pads(op: str, pads: Any, count: int) -> tuple[tuple[int, int], ...]:
                 f"Give {2 * count} integers.",
             )
         )
-    both = _words.ints(op, "pads", pads, 2 * count, 0, spread=False)
+    both = _checks.ints(op, "pads", pads, 2 * count, 0, spread=False)
     return tuple(zip(both[:count], both[count:], strict=True))
 
 
@@ -494,12 +496,12 @@ def _windows(
     """The array; and window, strides, padding, dilations and rounding, checked."""
     x = _array(op, x)
     count = x.ndim - 2
-    kernel = _words.ints(op, "kernel_shape", kernel_shape, count, spread=False)
+    kernel = _checks.ints(op, "kernel_shape", kernel_shape, count, spread=False)
     steps = _per_axis(op, "strides", strides, count)
     spacing = _per_axis(op, "dilations", dilations, count)
     ceil = _binary(op, "ceil_mode", ceil_mode)
     padding: Any = _pads(op, pads, count)
-    word = _words.word(op, "auto_pad", auto_pad, AUTO_PADS)
+    word = _checks.word(op, "auto_pad", auto_pad, AUTO_PADS)
     if word != "NOTSET":
         if any(map(any, padding)):
             raise ValueError(
@@ -533,4 +535,4 @@ def _check_windows(
             )
         missing = (k - 1) * d + 1 - size - sum(ends)
         if missing > 0 and not (ceil and missing < s):
-            raise ValueError(_words.does_not_fit(op, "kernel_shape", axis, k, d, size, ends))
+            raise ValueError(_checks.does_not_fit(op, "kernel_shape", axis, k, d, size, ends))

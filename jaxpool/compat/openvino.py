@@ -35,7 +35,7 @@ from .._errors import message, shown
 from .._window import integer
 from ..ops import adaptive, average
 from ..ops import max as maximum
-from . import _words
+from . import _checks
 
 _AUTO_PADS = ("explicit", "valid", "same_upper", "same_lower")
 _NEW_ROUNDINGS = ("floor", "ceil", "ceil_torch")
@@ -209,7 +209,7 @@ def avg_pool_v16(
 
 def _average(op: str, data: Any, words: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
     x, windows = _windows(op, data, *words, roundings)
-    if not _words.flag(op, "exclude_pad", exclude_pad):
+    if not _checks.flag(op, "exclude_pad", exclude_pad):
         return average.average_by(op, average.Averaging("taps_if_padded"), x, *windows)
     kernel, _, padding, dilations, _ = windows
     if not isinstance(padding, str):
@@ -477,23 +477,23 @@ def _value(op: str, name: str, key: str, text: str, word: str) -> Any:
 
 def _array(op: str, data: Any, first: int) -> Array:
     """The array; its axes from ``first`` on may not be empty."""
-    x = _words.array(op, "data", data)
-    _words.check_rank(op, "data", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
+    x = _checks.array(op, "data", data)
+    _checks.check_rank(op, "data", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
     why = "No axis may be empty." if not first else "Only the batch axis may be empty."
-    _words.check_not_empty(op, "data", x.shape, first, why)
+    _checks.check_not_empty(op, "data", x.shape, first, why)
     return x
 
 
 def _adaptive(op: str, data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
     x = _array(op, data, 1)
     given = np.asarray(output_shape)
-    sizes = _words.ints(op, "output_shape", given.tolist(), x.ndim - 2, -1, spread=False)
+    sizes = _checks.ints(op, "output_shape", given.tolist(), x.ndim - 2, -1, spread=False)
     return x, tuple(max(size, 0) for size in sizes)
 
 
 def _index_type(op: str, index_element_type: Any) -> np.dtype:
-    word = _words.word(op, "index_element_type", index_element_type, tuple(_INDEX_TYPES))
-    return _words.index_dtype(_INDEX_TYPES[word])
+    word = _checks.word(op, "index_element_type", index_element_type, tuple(_INDEX_TYPES))
+    return _checks.index_dtype(_INDEX_TYPES[word])
 
 
 def _axis(op: str, axis: Any, rank: int) -> int:
@@ -517,17 +517,17 @@ def _windows(
     """The array; and window, strides, padding, dilations and rounding, checked."""
     x = _array(op, data, 0)
     count = x.ndim - 2
-    each = lambda name, value, least=1: _words.ints(op, name, value, count, least, spread=False)  # noqa: E731
+    each = lambda name, value, least=1: _checks.ints(op, name, value, count, least, spread=False)  # noqa: E731
     kernel, steps = each("kernel_shape", kernel_shape), each("strides", strides)
     spacing = (1,) * count if dilations is None else each("dilations", dilations)
     begin, end = each("pads_begin", pads_begin, 0), each("pads_end", pads_end, 0)
-    rounding = _words.word(op, "rounding_type", rounding_type, roundings)
-    word = _words.word(op, "auto_pad", auto_pad or "explicit", _AUTO_PADS)
+    rounding = _checks.word(op, "rounding_type", rounding_type, roundings)
+    word = _checks.word(op, "auto_pad", auto_pad or "explicit", _AUTO_PADS)
     ends = tuple(zip(begin, end, strict=True)) if word == "explicit" else ((0, 0),) * count
     if not word.startswith("same"):
         rows = zip(x.shape[2:], kernel, spacing, ends, strict=True)
         for axis, (size, k, d, pads) in enumerate(rows):
             if (k - 1) * d + 1 > size + sum(pads):
-                raise ValueError(_words.does_not_fit(op, "kernel_shape", axis, k, d, size, pads))
+                raise ValueError(_checks.does_not_fit(op, "kernel_shape", axis, k, d, size, pads))
     padding = ends if word == "explicit" else word
     return x, (kernel, steps, padding, spacing, rounding)

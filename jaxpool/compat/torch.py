@@ -28,8 +28,9 @@ from .._errors import message, shown
 from .._window import integer, is_sequence
 from ..ops import adaptive, average, lp, random, unpool
 from ..ops import max as maximum
-from . import _words
-from ._words import ints
+from . import _checks
+from ._checks import ints
+from ._words import in_words
 
 # --- max ------------------------------------------------------------------------------------------
 
@@ -103,9 +104,9 @@ def _max(
     op = f"max_pool{count}d"
     x = _input(op, count, input)
     words = _windows(op, count, x, kernel_size, stride, padding, dilation, ceil_mode)
-    if not _words.flag(op, "return_indices", return_indices):
+    if not _checks.flag(op, "return_indices", return_indices):
         return maximum.max_by(op, "last_nan", x, *words)
-    dtype = _words.index_dtype()
+    dtype = _checks.index_dtype()
     return maximum.max_with_argmax_by(op, "last_nan", x, *words, index_dtype=dtype)
 
 
@@ -179,7 +180,7 @@ def _average(
     x = _input(op, count, input)
     words = _windows(op, count, x, kernel_size, stride, padding, 1, ceil_mode)
     _check_bare_axes(op, x, words[0])
-    include = _words.flag(op, "count_include_pad", count_include_pad)
+    include = _checks.flag(op, "count_include_pad", count_include_pad)
     rule = average.Averaging(
         "declared" if include else "real", _divisor(op, divisor_override), rounding="trunc"
     )
@@ -190,7 +191,7 @@ def _check_bare_axes(op: str, x: Array, kernel: tuple[int, ...]) -> None:
     """PyTorch's 3-D average compares the window with the axis itself, without its padding."""
     for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
         if len(kernel) == 3 and taps > size:
-            raise ValueError(_words.does_not_fit(op, "kernel_size", axis, taps, 1, size, (0, 0)))
+            raise ValueError(_checks.does_not_fit(op, "kernel_size", axis, taps, 1, size, (0, 0)))
 
 
 def _divisor(op: str, divisor: Any) -> int | None:
@@ -339,9 +340,9 @@ def _adaptive_max(count: int, input: Any, output_size: Any, return_indices: Any)
     op = f"adaptive_max_pool{count}d"
     x = _input(op, count, input)
     sizes = _output_size(op, count, output_size)
-    if not _words.flag(op, "return_indices", return_indices):
+    if not _checks.flag(op, "return_indices", return_indices):
         return adaptive.adaptive_max_by(op, "last_nan", x, sizes)
-    dtype = _words.index_dtype()
+    dtype = _checks.index_dtype()
     return adaptive.adaptive_max_with_argmax_by(op, "last_nan", x, sizes, index_dtype=dtype)
 
 
@@ -473,7 +474,8 @@ def _unpool(
                 "Give the settings of the pooling that the indices come from.",
             )
         )
-    return unpool.max_unpool(y, indices, tuple(sizes), data_format="channels_first")
+    with in_words(op):
+        return unpool.max_unpool(y, indices, tuple(sizes), data_format="channels_first")
 
 
 def _unpooled_size(
@@ -568,11 +570,11 @@ def _fractional(
         output_size = _by_ratio(op, output_ratio, x.shape[-count:])
     sizes = ints(op, "output_size", output_size, count)
     _check_room(op, x, kernel, sizes)
-    wants_indices = _words.flag(op, "return_indices", return_indices)
+    wants_indices = _checks.flag(op, "return_indices", return_indices)
     if samples is not None:
         samples = _samples(op, count, samples, x)
     values, indices = random.fractional_max_by(
-        op, "last_nan", x, kernel, sizes, samples, key, _words.index_dtype()
+        op, "last_nan", x, kernel, sizes, samples, key, _checks.index_dtype()
     )
     return (values, indices) if wants_indices else values
 
@@ -611,7 +613,7 @@ def _by_ratio(op: str, ratio: Any, shape: tuple[int, ...]) -> list[int]:
 
 def _samples(op: str, count: int, samples: Any, x: Array) -> Array:
     """The samples in the order of the axes, without the batch axis if ``x`` has none."""
-    samples = _words.array(op, "_random_samples", samples)
+    samples = _checks.array(op, "_random_samples", samples)
     batch = x.shape[:-count] if x.ndim == count + 2 else (1, *x.shape[:-count])
     if samples.shape != (*batch, count):
         raise ValueError(
@@ -630,11 +632,11 @@ def _samples(op: str, count: int, samples: Any, x: Array) -> Array:
 
 
 def _input(op: str, count: int, input: Any) -> Array:
-    x = _words.array(op, "input", input)
+    x = _checks.array(op, "input", input)
     axes = "channels and the pooled axes, with or without a batch axis"
-    _words.check_rank(op, "input", x.shape, (count + 1, count + 2), axes)
+    _checks.check_rank(op, "input", x.shape, (count + 1, count + 2), axes)
     why = "Only the batch axis may be empty."
-    _words.check_not_empty(op, "input", x.shape, x.ndim - count - 1, why)
+    _checks.check_not_empty(op, "input", x.shape, x.ndim - count - 1, why)
     return jnp.asarray(x)
 
 
@@ -653,7 +655,7 @@ def _windows(
     strides = _strides(op, stride, kernel)
     pads = ints(op, "padding", padding, count, 0)
     dilations = ints(op, "dilation", dilation, count)
-    ceil = _words.flag(op, "ceil_mode", ceil_mode)
+    ceil = _checks.flag(op, "ceil_mode", ceil_mode)
     rows = zip(x.shape[-count:], kernel, strides, pads, dilations, strict=True)
     for axis, (size, k, s, p, d) in enumerate(rows):
         if p > k // 2:
@@ -667,6 +669,6 @@ def _windows(
             )
         missing = (k - 1) * d + 1 - size - 2 * p
         if missing > 0 and not (ceil and missing < s):
-            raise ValueError(_words.does_not_fit(op, "kernel_size", axis, k, d, size, (p, p)))
+            raise ValueError(_checks.does_not_fit(op, "kernel_size", axis, k, d, size, (p, p)))
     rounding = _window.CEIL_OR_ONE if ceil else "floor"
     return kernel, strides, tuple((p, p) for p in pads), dilations, rounding

@@ -1,0 +1,270 @@
+"""``flax.linen``'s pooling functions: ``from jaxpool.compat import flax as nn`` is the migration.
+
+Same names, arguments, defaults, shapes and dtypes, for any number of batch axes. What is computed
+better: sums of narrow floats and of integers do not lose or wrap what the storage type cannot hold,
+and the gradient of a maximum goes to the first one, never to padding, also with NaN.
+
+Source: Flax 0.12.8, ``flax.linen.pooling``. There a window that does not fit gives an empty result,
+negative padding crops, and an average over nothing is 0 / 0.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from .. import reductions
+from .._errors import message, shown
+from .._reductions import Reduction, accumulator, identity_array
+from .._window import Window, cdiv, geometry
+from ..ops.average import avg_pool as _avg_pool
+from ..ops.average import sum_pool
+from ..ops.custom import pool as _pool
+from ..ops.max import max_pool as _max_pool
+from ..ops.max import min_pool as _min_pool
+from ._floats import as_floats
+from ._words import remembered
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def max_pool(
+    inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
+) -> Array:
+    """Maximum over sliding windows, as ``flax.linen.max_pool``.
+
+    Args:
+      inputs: array of (batch axes.., window axes.., features).
+      window_shape: taps per pooled axis.
+      strides: one per pooled axis; default 1.
+      padding: "SAME", "VALID" or "SAME_LOWER", or one (low, high) pair per pooled axis.
+    Returns:
+      Array of the dtype of ``inputs``; a window without a cell gives the lowest value.
+    Example:
+      >>> from jaxpool.compat import flax as nn
+      >>> x = jnp.array([[1.0], [3.0], [2.0]])
+      >>> nn.max_pool(x, (2,))[:, 0]
+      Array([3., 3.], dtype=float32)
+    """
+    return _over_windows("max_pool", _max_pool, inputs, window_shape, strides, padding)
+
+
+def min_pool(
+    inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
+) -> Array:
+    """Minimum over sliding windows, as ``flax.linen.min_pool``; arguments as :func:`max_pool`."""
+    return _over_windows("min_pool", _min_pool, inputs, window_shape, strides, padding)
+
+
+def avg_pool(
+    inputs: ArrayLike,
+    window_shape: Sequence[int],
+    strides: Any = None,
+    padding: Any = "VALID",
+    count_include_pad: bool = True,
+) -> Array:
+    """Average over sliding windows, as ``flax.linen.avg_pool``.
+
+    Args:
+      inputs, window_shape, strides, padding: as :func:`max_pool`.
+      count_include_pad: whether padding counts in the divisor.
+    Returns:
+      Array of the dtype that Flax returns: that of ``inputs`` for floats (float32 at least with
+      ``count_include_pad=False``), else float32. Narrow floats are added and divided in float32,
+      integers are added as floats. Without padding in the divisor, a window without a cell gives
+      NaN.
+    """
+    x = as_floats(inputs)
+    if not count_include_pad:
+        x = x.astype(accumulator(np.dtype(x.dtype)))
+    average = functools.partial(_average, count_include_pad=bool(count_include_pad))
+    return _over_windows("avg_pool", average, x, window_shape, strides, padding)
+
+
+def pool(
+    inputs: ArrayLike,
+    init: Any,
+    reduce_fn: Callable[[Any, Any], Any],
+    window_shape: Sequence[int],
+    strides: Any,
+    padding: Any,
+) -> Array:
+    """Any reduction over sliding windows, as ``flax.linen.pool``, and differentiable.
+
+    Args:
+      inputs, window_shape, strides, padding: as :func:`max_pool`.
+      init: start of every window, a number; for maxima and minima any, else the one that
+        ``reduce_fn`` ignores.
+      reduce_fn: associative, commutative function of two arrays. Give the same object in each call,
+        for it is compiled once for each.
+    Returns:
+      Array of the dtype of ``inputs``.
+    Raises:
+      ValueError: ``reduce_fn`` was found not to be associative and commutative, or not to ignore
+        ``init``.
+    """
+    x = jnp.asarray(inputs)
+    start = _number("pool", init, x.dtype)
+    if reduce_fn in _EXTREMES:
+        function, reduction = _EXTREMES[reduce_fn]
+        y = _over_windows("pool", function, x, window_shape, strides, padding)
+        if start == identity_array(reduction, np.dtype(x.dtype)):
+            return y
+        return reduce_fn(y, jnp.asarray(start))
+    if reduce_fn in (lax.add, jnp.add) and start == 0:
+        function = sum_pool
+    else:
+        function = functools.partial(_reduced, reduction=_reduction(reduce_fn, start.item()))
+    return _over_windows("pool", function, x, window_shape, strides, padding).astype(x.dtype)
+
+
+_EXTREMES = {
+    lax.max: (_max_pool, reductions.MAX),
+    jnp.maximum: (_max_pool, reductions.MAX),
+    lax.min: (_min_pool, reductions.MIN),
+    jnp.minimum: (_min_pool, reductions.MIN),
+}
+
+
+def _average(x: Array, *words: Any, count_include_pad: bool) -> Array:
+    y = _avg_pool(x, *words, count_include_pad=count_include_pad)
+    empty = None if count_include_pad else _empty_windows(x.shape[-len(words[0]) - 1 : -1], *words)
+    if empty is None:
+        return y
+    nan = jnp.full((), jnp.nan, y.dtype)
+    return jnp.where(jnp.broadcast_to(jnp.asarray(empty), y.shape), nan, y)
+
+
+@functools.lru_cache(maxsize=1024)
+def _empty_windows(sizes: tuple[int, ...], *words: Any) -> np.ndarray | None:
+    """Which windows hold no cell, with an axis for features, or None if all hold some."""
+    made = geometry(sizes, *words)
+    if not made.has_empty_window:
+        return None
+    counts = [axis.counts(include_pad=False) for axis in made.axes]
+    return functools.reduce(np.multiply.outer, counts, np.ones((), np.int64))[..., None] == 0
+
+
+def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:
+    return _pool(x, reduction, *window)
+
+
+@functools.lru_cache(maxsize=256)
+def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
+    name = getattr(reduce_fn, "__name__", "reduce_fn")
+    return Reduction(name, reduce_fn, init)
+
+
+def _number(op: str, init: Any, dtype: Any) -> np.ndarray:
+    """``init`` in the dtype of the array; an infinity becomes the end of a range of integers."""
+    try:
+        value = float(init)
+    except (TypeError, ValueError):
+        raise TypeError(
+            message(
+                op,
+                f"`init` = {shown(init)} is not a number.",
+                "It is the start of every window, static as the rest of its settings.",
+                "Give for example 0.0 or -jnp.inf.",
+            )
+        ) from None
+    if jnp.issubdtype(dtype, jnp.integer) and not np.isfinite(value):
+        limits = jnp.iinfo(dtype)
+        return np.asarray(limits.max if value > 0 else limits.min, dtype)
+    return np.asarray(init, dtype)
+
+
+# --- Flax's windows -------------------------------------------------------------------------------
+
+
+class Windows(NamedTuple):
+    """Windows as Flax means them, over arrays of one shape, in the words of the library.
+
+    Attributes:
+      words: kernel, strides and padding.
+      crop: the part of each pooled axis that negative padding leaves, or None.
+      empty: the shape of a result without windows, or None if there are some.
+    """
+
+    words: tuple[tuple[int, ...], tuple[int, ...], str | Pairs]
+    crop: tuple[slice, ...] | None
+    empty: tuple[int, ...] | None
+
+
+def _over_windows(
+    op: str,
+    function: Callable[..., Array],
+    inputs: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+) -> Array:
+    """Run an op of the library over windows as Flax means them."""
+    x = jnp.asarray(inputs)
+    windows = _windows(op, x.shape, window_shape, strides or None, padding)
+    if windows.empty is not None:
+        return jnp.zeros(windows.empty, x.dtype)
+    if windows.crop is not None:
+        x = x[(..., *windows.crop, slice(None))]
+    return function(x, *windows.words)
+
+
+@remembered
+def _windows(
+    op: str, shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any
+) -> Windows:
+    window = Window(window_shape, 1 if strides is None else strides, op=op)
+    rank = len(window.kernel)
+    if len(shape) < rank + 1:
+        raise ValueError(
+            message(
+                op,
+                f"`window_shape` = {shown(window_shape)} has {rank} entries.",
+                f"`inputs` of shape {shape} has {len(shape)} axes, the last of them features.",
+                "Give one entry per pooled axis, at most one fewer than axes.",
+            )
+        )
+    sizes, crop = list(shape[-rank - 1 : -1]), None
+    pads = _pads(op, padding, rank)
+    if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
+        pairs = zip(sizes, pads, strict=True)
+        crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
+        sizes = [max(part.stop - part.start, 0) for part in crop]
+        pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
+    out = _sizes(sizes, window, pads)
+    empty = None if all(out) else (*shape[: -rank - 1], *out, shape[-1])
+    return Windows((window.kernel, window.strides, pads), crop, empty)
+
+
+def _pads(op: str, padding: Any, count: int) -> str | Pairs:
+    """A padding word, or one pair per pooled axis, which may be negative."""
+    if isinstance(padding, str):
+        return Window((1,), 1, padding, op=op).padding  # checks the word
+    try:
+        pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
+    except (TypeError, ValueError):
+        pads = ()
+    if len(pads) != count:
+        raise ValueError(
+            message(
+                op,
+                f"`padding` = {shown(padding)} is not one (low, high) pair per pooled axis.",
+                f"`window_shape` pools {count}.",
+                'Give pairs of integers, or "SAME", "VALID" or "SAME_LOWER".',
+            )
+        )
+    return pads
+
+
+def _sizes(sizes: list[int], window: Window, pads: str | Pairs) -> list[int]:
+    """Windows on each pooled axis, 0 where none fits."""
+    if isinstance(pads, str) and pads != "VALID":
+        return [cdiv(size, stride) for size, stride in zip(sizes, window.strides, strict=True)]
+    pairs = ((0, 0),) * len(sizes) if isinstance(pads, str) else pads
+    axes = zip(sizes, window.kernel, window.strides, pairs, strict=True)
+    return [max((size + low + high - k) // s + 1, 0) for size, k, s, (low, high) in axes]

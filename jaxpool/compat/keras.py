@@ -1,0 +1,162 @@
+"""Pooling of ``keras.ops``: same names, arguments and defaults; strides default to the pool.
+
+Source: Keras 3.15.1, ``keras.ops.nn`` on its JAX backend. ``data_format=None`` means
+"channels_last"; a setting in Keras' configuration file is not read. Averages never count padding.
+Averages of integers are floats, as there; narrow floats and integers are added without loss. What
+differs: NaN in an adaptive maximum gives NaN on every backend, and a pool that does not fit is an
+error.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import message, shown
+from .._window import is_sequence
+from ..ops import adaptive
+from ..ops.average import avg_pool
+from ..ops.max import max_pool as _max_pool
+from ._floats import as_floats
+from ._words import in_words
+
+
+def max_pool(
+    inputs: ArrayLike,
+    pool_size: Any,
+    strides: Any = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Array:
+    """Maximum over sliding windows, as ``keras.ops.max_pool``.
+
+    Args:
+      inputs: array of (batch, spatial axes.., channels), or with the channels second.
+      pool_size: int, or one per spatial axis.
+      strides: int, or one per spatial axis; default ``pool_size``.
+      padding: "valid" or "same", in any case.
+      data_format: "channels_last" (also None) or "channels_first".
+    Returns:
+      Array of the dtype of ``inputs``.
+    Example:
+      >>> from jaxpool.compat import keras
+      >>> x = jnp.array([[[1.0], [3.0], [2.0], [5.0]]])
+      >>> keras.max_pool(x, 2)[0, :, 0]
+      Array([3., 5.], dtype=float32)
+    """
+    return _over_windows("max_pool", _max_pool, inputs, pool_size, strides, padding, data_format)
+
+
+def average_pool(
+    inputs: ArrayLike,
+    pool_size: Any,
+    strides: Any = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Array:
+    """Average over sliding windows, as ``keras.ops.average_pool``; padding is never counted.
+
+    Args:
+      inputs, pool_size, strides, padding, data_format: as :func:`max_pool`.
+    Returns:
+      Array of the dtype of ``inputs`` for floats, else float32.
+    """
+    return _over_windows(
+        "average_pool", _average, as_floats(inputs), pool_size, strides, padding, data_format
+    )
+
+
+def adaptive_max_pool(inputs: ArrayLike, output_size: Any, data_format: str | None = None) -> Array:
+    """Maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
+
+    Args:
+      inputs, data_format: as :func:`max_pool`.
+      output_size: int, or one per spatial axis.
+    Returns:
+      Array of the dtype of ``inputs``.
+    """
+    x = jnp.asarray(inputs)
+    op = "adaptive_max_pool"
+    layout, sizes = _layout(op, data_format), _per_axis(op, "output_size", output_size, x)
+    with in_words(op):
+        return adaptive.adaptive_max_pool(x, sizes, data_format=layout)
+
+
+def adaptive_average_pool(
+    inputs: ArrayLike, output_size: Any, data_format: str | None = None
+) -> Array:
+    """Average over ``output_size`` windows, as ``keras.ops.adaptive_average_pool``.
+
+    Args:
+      inputs, output_size, data_format: as :func:`adaptive_max_pool`.
+    Returns:
+      Array of the dtype of ``inputs`` for floats, else float32.
+    """
+    x = as_floats(inputs)
+    op = "adaptive_average_pool"
+    layout, sizes = _layout(op, data_format), _per_axis(op, "output_size", output_size, x)
+    with in_words(op):
+        return adaptive.adaptive_avg_pool(x, sizes, data_format=layout)
+
+
+def _over_windows(
+    op: str, function: Any, inputs: Any, pool_size: Any, strides: Any, padding: Any, layout: Any
+) -> Array:
+    x = jnp.asarray(inputs)
+    _check_padding(op, padding)
+    window = _per_axis(op, "pool_size", pool_size, x)
+    with in_words(op, window_shape="pool_size"):
+        return function(
+            x,
+            window,
+            window if strides is None else strides,
+            padding,
+            data_format=_layout(op, layout),
+        )
+
+
+def _average(x: Array, *window: Any, data_format: str) -> Array:
+    return avg_pool(x, *window, count_include_pad=False, data_format=data_format)
+
+
+def _layout(op: str, data_format: Any) -> str:
+    if data_format is None:
+        return "channels_last"
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(
+            message(
+                op,
+                f"`data_format` = {shown(data_format)} is not a layout.",
+                "Keras knows channels_last and channels_first.",
+                "Give one of them, or None for channels_last.",
+            )
+        )
+    return data_format
+
+
+def _check_padding(op: str, padding: Any) -> None:
+    if not isinstance(padding, str) or padding.lower() not in ("valid", "same"):
+        raise ValueError(
+            message(
+                op,
+                f"`padding` = {shown(padding)} is not a padding.",
+                "Keras knows valid and same.",
+                "Give one of them; jaxpool.max_pool and jaxpool.avg_pool take pairs.",
+            )
+        )
+
+
+def _per_axis(op: str, name: str, value: Any, x: Array) -> Any:
+    """``value`` for every axis but batch and channels."""
+    count = x.ndim - 2
+    if count < 1 or (is_sequence(value) and len(value) != count):
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` = {shown(value)} does not suit `inputs` of shape {x.shape}.",
+                f"Besides batch and channels they have {max(count, 0)} axes.",
+                "Give an integer, or one for each spatial axis.",
+            )
+        )
+    return tuple(value) if is_sequence(value) else (value,) * count

@@ -1,0 +1,231 @@
+"""Pooling along an axis that is spread over devices, inside ``jax.shard_map``.
+
+Let an axis of ``L`` cells lie on ``n`` shards of ``l = L / n``. Where ``out * stride = L``, shard
+``p`` owns the windows ``p * m <= o < (p + 1) * m`` with ``m = l / stride``. They start ``pad_low``
+cells before its first cell and end ``span - stride - pad_low`` cells behind its last one, whatever
+``p`` is. So it needs that many cells of its neighbours, its halo, and then pools by itself without
+padding. At the two ends of the axis the halo is padding: zeros that are not there.
+
+Outside ``shard_map`` nothing is needed: under ``jit`` with sharded arrays every op of jaxpool is
+partitioned by the compiler, without communication along batch and channel axes.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ._data_format import pooled_axes
+from ._errors import message, shown
+from ._window import Axis, Geometry
+from .lowerings._cut import cut, numbers
+from .ops._common import Settings, window_of
+from .ops.average import avg_pool, sum_pool
+from .ops.max import max_pool, max_pool_with_argmax, min_pool
+
+_OPS = (max_pool, max_pool_with_argmax, min_pool, avg_pool, sum_pool)
+_OP = "pool_shards"
+
+
+def pool_shards(
+    op: Callable[..., Any],
+    x: Array,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    axis_names: str | None | Sequence[str | None],
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: Array | None = None,
+    **settings: Any,
+) -> Any:
+    """Pool an array whose pooled axes are spread over devices; call it inside ``jax.shard_map``.
+
+    Gives this device's part of what ``op`` gives for the whole array. Each sharded axis costs two
+    exchanges with the neighbours, of the cells that the outermost windows need, and none if the
+    windows lie side by side.
+
+    Args:
+      op: :func:`max_pool`, :func:`max_pool_with_argmax`, :func:`min_pool`, :func:`avg_pool` or
+        :func:`sum_pool`.
+      x: this device's part of the array.
+      window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`, for
+        the whole array.
+      axis_names: for each pooled axis the mesh axis that it is spread over, or None; a name alone
+        stands for the first pooled axis.
+      where: this device's part of the mask, of the shape of ``x``.
+      settings: further settings of ``op``. Indices count over the whole array; ``index_space`` is
+        "spatial" or "window".
+    Returns:
+      This device's part of the result, of 1 / n of its length along an axis over n devices.
+    Derivatives: as of ``op``; the way back sends the halo's share home, two exchanges an axis.
+    Raises:
+      ValueError: the windows of an axis do not fall evenly onto the shards, or need cells from
+        beyond the neighbours.
+      TypeError: ``op`` is none of those.
+    Example:
+      >>> mesh = jax.make_mesh((1,), ("space",))
+      >>> rows = jax.P(None, "space")
+      >>> pool = lambda x: pool_shards(
+      ...     jaxpool.max_pool, x, (3, 3), 1, "SAME", axis_names="space")
+      >>> pool = jax.shard_map(pool, mesh=mesh, in_specs=rows, out_specs=rows)
+      >>> pool(jnp.ones((1, 8, 8, 3))).shape
+      (1, 8, 8, 3)
+    """
+    if op not in _OPS:
+        raise TypeError(
+            message(
+                _OP,
+                f"`op` = {shown(op)} is not an op that can be pooled in shards.",
+                f"They are {', '.join(known.__name__ for known in _OPS)}.",
+                "Pass the function itself, for example jaxpool.max_pool.",
+            )
+        )
+    words = (window_shape, strides, padding, dilations, rounding, data_format)
+    window, layout = window_of(_OP, *words)
+    names = _names(axis_names, len(window.kernel))
+    whole = _whole_geometry(Settings(_OP, window, layout), x.shape, names)
+    x, where = _with_halos(x, where, whole, names, _counts_padding(op, settings))
+    local = [
+        (0, 0) if name else (axis.pad_low, axis.pad_high)
+        for axis, name in zip(whole.axes, names, strict=True)
+    ]
+    run = functools.partial(
+        op, x, window.kernel, window.strides, local, dilations=window.dilations,
+        rounding=rounding, data_format=layout, where=where,
+    )  # fmt: skip
+    if op is not max_pool_with_argmax or settings.get("index_space") == "window":
+        return run(**settings)
+    values, indices = run(**settings)
+    return values, _globally(indices, x.shape, whole, names)
+
+
+def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
+    names = (axis_names,) if isinstance(axis_names, str) or axis_names is None else axis_names
+    names = tuple(names)
+    if len(names) > count:
+        raise ValueError(
+            message(
+                _OP,
+                f"`axis_names` = {shown(axis_names)} has {len(names)} entries.",
+                f"The window has {count}, one for each pooled axis.",
+                "Name the mesh axis of each pooled axis, None where there is none.",
+            )
+        )
+    return names + (None,) * (count - len(names))
+
+
+def _whole_geometry(
+    settings: Settings, shape: tuple[int, ...], names: tuple[str | None, ...]
+) -> Geometry:
+    """The geometry of the whole array, checked to fall evenly onto the shards."""
+    positions = pooled_axes(_OP, settings.data_format, len(names), shape)
+    full = list(shape)
+    for position, name in zip(positions, names, strict=True):
+        full[position] *= lax.axis_size(name) if name else 1
+    whole = settings.geometry(tuple(full))
+    for index, (axis, name) in enumerate(zip(whole.axes, names, strict=True)):
+        if name:
+            _check_even(axis, index, lax.axis_size(name))
+    return whole
+
+
+def _check_even(axis: Axis, index: int, shards: int) -> None:
+    length, (low, high) = axis.size // shards, _halo(axis)
+    if axis.out * axis.stride != axis.size or length % axis.stride:
+        raise ValueError(
+            message(
+                _OP,
+                f"the windows of pooled axis {index} do not fall evenly onto {shards} shards.",
+                f"{axis.size} cells at stride {axis.stride} give {axis.out} windows; they must be "
+                f"{axis.size} / {axis.stride}, with a multiple of the stride on each shard.",
+                'Use padding="SAME" and a size that divides, or leave the axis whole.',
+            )
+        )
+    if max(low, high) > length:
+        raise ValueError(
+            message(
+                _OP,
+                f"a window of pooled axis {index} reaches past the neighbouring shard.",
+                f"It needs {low} cells before and {high} after the {length} of a shard.",
+                "Spread the axis over fewer devices.",
+            )
+        )
+    if axis.overhang:
+        raise ValueError(
+            message(
+                _OP,
+                f"the last window of pooled axis {index} hangs over its padding.",
+                f"It reaches {axis.overhang} cells past padding ({axis.pad_low}, {axis.pad_high}).",
+                'Give padding that covers it, or rounding="floor".',
+            )
+        )
+
+
+def _halo(axis: Axis) -> tuple[int, int]:
+    """Cells needed from the neighbours; a negative number of them is left out."""
+    return axis.pad_low, axis.span - axis.stride - axis.pad_low
+
+
+def _counts_padding(op: Callable[..., Any], settings: dict[str, Any]) -> bool:
+    """Whether padding is as good as zeros."""
+    if op is avg_pool:
+        return bool(settings.get("count_include_pad", True) or settings.get("divisor_override"))
+    return op is sum_pool
+
+
+def _with_halos(
+    x: Array, where: Array | None, whole: Geometry, names: tuple[str | None, ...], zeros: bool
+) -> tuple[Array, Array | None]:
+    """The shard with its halos, and which of its cells count; ``zeros`` if padding does."""
+    for axis, position, name in zip(whole.axes, whole.positions, names, strict=True):
+        if name is None:
+            continue
+        if where is not None:
+            where = _exchange(jnp.broadcast_to(where, x.shape), axis, position, name)
+        x = _exchange(x, axis, position, name)
+        cells = numbers(x.shape[position], position, x.ndim, np.int32)
+        place = _first_cell(axis, name) + cells
+        padding = (place < 0) | (place >= axis.size)
+        if zeros:
+            where = None if where is None else where | padding
+        else:
+            where = ~padding if where is None else where & ~padding
+    return x, where
+
+
+def _first_cell(axis: Axis, name: str) -> Array:
+    """Place in the whole array of the first cell of the shard with its halo."""
+    return lax.axis_index(name) * (axis.size // lax.axis_size(name)) - axis.pad_low
+
+
+def _exchange(x: Array, axis: Axis, position: int, name: str) -> Array:
+    """Put the neighbours' cells before and behind; zeros where there is no neighbour."""
+    (low, high), length, shards = _halo(axis), x.shape[position], lax.axis_size(name)
+    parts = [x if high >= 0 else cut(x, position, 0, length + high, 1)]
+    if low > 0:
+        ahead = [(shard, shard + 1) for shard in range(shards - 1)]
+        parts.insert(0, lax.ppermute(cut(x, position, length - low, low, 1), name, ahead))
+    if high > 0:
+        back = [(shard + 1, shard) for shard in range(shards - 1)]
+        parts.append(lax.ppermute(cut(x, position, 0, high, 1), name, back))
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, x.ndim + position)
+
+
+def _globally(
+    indices: Array, shape: tuple[int, ...], whole: Geometry, names: tuple[str | None, ...]
+) -> Array:
+    """Indices over the shard with its halos as indices over the whole array."""
+    rest, unit, index = indices, 1, jnp.zeros_like(indices)
+    axes = list(zip(whole.axes, whole.positions, names, strict=True))
+    for axis, position, name in sorted(axes, key=lambda entry: -entry[1]):
+        place = rest % shape[position]
+        if name:
+            place = place + _first_cell(axis, name).astype(place.dtype)
+        rest, index, unit = rest // shape[position], index + place * unit, unit * axis.size
+    return jnp.where(indices == -1, indices, index)

@@ -1,0 +1,169 @@
+"""Pooling of arrays spread over eight devices, against the same on one. Run by test_sharding.py.
+
+Prints one JSON line a check: its name, and what was wrong, or null. Every check compares values and
+gradients and counts the collectives of the compiled programs.
+"""
+
+import json
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxpool
+from jaxpool.sharding import pool_shards
+
+P = jax.P
+COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
+SHAPE = (4, 32, 9, 8)
+MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("batch", "space"))
+
+OPS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "max": (jaxpool.max_pool, {}),
+    "min": (jaxpool.min_pool, {}),
+    "argmax": (jaxpool.max_pool_with_argmax, {}),
+    "avg": (jaxpool.avg_pool, {}),
+    "avg of real cells": (jaxpool.avg_pool, {"count_include_pad": False}),
+    "sum": (jaxpool.sum_pool, {}),
+}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "3x3": {"window_shape": (3, 3), "strides": 1, "padding": "SAME"},
+    "3x3 stride 2": {"window_shape": (3, 3), "strides": 2, "padding": "SAME"},
+    "3x2 uneven pads": {"window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 1))},
+    "2x2 side by side": {"window_shape": (2, 2), "strides": 2},
+    "dilated": {"window_shape": (3, 3), "strides": 1, "padding": "SAME", "dilations": (2, 3)},
+    "gaps": {"window_shape": (1, 2), "strides": (2, 3)},
+}
+
+
+def data(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    x = rng.permutation(np.prod(shape)).reshape(shape).astype(np.float32) - 4000
+    x[1, 7:9, 2:4] = -np.inf  # padding must not win over it
+    x[0, 15, 3, 1] = np.nan
+    return x
+
+
+def forward(pool: Callable) -> Callable:
+    """Values, and indices if there are any."""
+    return lambda x, cotangent: pool(x)
+
+
+def backward(pool: Callable) -> Callable:
+    """The gradient of the values."""
+    values = lambda x: jax.tree.leaves(pool(x))[0]  # noqa: E731
+    return lambda x, cotangent: jax.vjp(values, x)[1](cotangent)[0]
+
+
+def collectives(text: str) -> dict[str, int]:
+    """How often each occurs in a compiled program."""
+    found = {name: len(re.findall(rf"= .* {name}(-start)?\(", text)) for name in COLLECTIVES}
+    return {name: count for name, count in found.items() if count}
+
+
+def compare(pool: Callable, sharded: Callable, spec: Any, exact: bool, x: np.ndarray) -> dict:
+    """Compare on the sharded array; returns the collectives of forward and backward."""
+    y = jax.tree.leaves(jax.eval_shape(pool, x))[0]
+    cotangent = np.random.default_rng(1).integers(-9, 9, y.shape).astype(np.float32)
+    sharding = jax.NamedSharding(MESH, spec)
+    arrays = jax.device_put((x, cotangent), sharding)
+    found = {}
+    for way, make in {"forward": forward, "backward": backward}.items():
+        run = jax.jit(make(sharded), out_shardings=sharding).lower(*arrays).compile()
+        want = jax.jit(make(pool))(x, cotangent)
+        for a, b in zip(jax.tree.leaves(run(*arrays)), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(a, b, rtol=0 if exact else 3e-6, atol=0 if exact else 1e-5)
+        found[way] = collectives(run.as_text() or "")
+    return found
+
+
+def checks() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Every check by name; a check raises."""
+    for name, (op, own) in OPS.items():
+        for window, words in WINDOWS.items():
+            if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
+                continue
+            yield f"halo, {name}, {window}", lambda o=op, w=words, k=own: halo(o, {**w, **k})
+    for name in ("max", "avg", "argmax"):
+        for axes in ("batch", "channels"):
+            yield f"{axes}, {name}", lambda n=name, a=axes: no_collectives(*OPS[n], a)
+    for name in ("max", "avg"):
+        yield f"space, {name}", lambda n=name: space(*OPS[n])
+    for name in ("avg", "avg of real cells", "argmax"):
+        yield f"mask, {name}", lambda n=name: mask(*OPS[n])
+    yield "uneven", uneven
+
+
+def halo(op: Callable, words: dict[str, Any]) -> None:
+    spec = P("batch", "space")
+    pool = lambda x: op(x, **words)  # noqa: E731
+    shard = lambda x: pool_shards(op, x, axis_names="space", **words)  # noqa: E731
+    sharded = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
+    exact = op is not jaxpool.avg_pool
+    found = compare(pool, sharded, spec, exact, data())
+    assert set(found["forward"]) | set(found["backward"]) <= {"collective-permute"}, found
+    assert found["forward"].get("collective-permute", 0) <= 2, found
+    assert found["backward"].get("collective-permute", 0) <= 4, found
+
+
+def no_collectives(op: Callable, own: dict[str, Any], axes: str) -> None:
+    spec = P(("batch", "space")) if axes == "batch" else P(None, None, None, ("batch", "space"))
+    pool = lambda x: op(x, (3, 3), 2, "SAME", **own)  # noqa: E731
+    found = compare(pool, pool, spec, op is not jaxpool.avg_pool, data((8, *SHAPE[1:])))
+    assert found == {"forward": {}, "backward": {}}, found
+
+
+def space(op: Callable, own: dict[str, Any]) -> None:
+    """Left to the compiler: more exchanges than :func:`halo`, but no device holds the whole."""
+    pool = lambda x: op(x, (3, 3), 2, "SAME", **own)  # noqa: E731
+    found = compare(pool, pool, P("batch", "space"), op is not jaxpool.avg_pool, data())
+    assert "all-gather" not in found["forward"] | found["backward"], found
+
+
+def mask(op: Callable, own: dict[str, Any]) -> None:
+    spec, words = P("batch", "space"), {**WINDOWS["3x3"], **own}
+    there = np.random.default_rng(2).random(SHAPE) < 0.6
+    shard = lambda x, where: pool_shards(op, x, axis_names="space", where=where, **words)  # noqa: E731
+    sharded = jax.shard_map(shard, mesh=MESH, in_specs=(spec, spec), out_specs=spec)
+    x, where = jax.device_put((data(), there), jax.NamedSharding(MESH, spec))
+    want = op(data(), where=there, **words)
+    for a, b in zip(jax.tree.leaves(sharded(x, where)), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=3e-6)
+
+
+def uneven() -> None:
+    spec = P(None, "space")
+    for words, expected in (
+        ({"padding": "VALID"}, "do not fall evenly onto 4 shards"),
+        ({"padding": "SAME", "strides": 3}, "do not fall evenly onto 4 shards"),
+        ({"padding": "SAME", "dilations": 9}, "reaches past the neighbouring shard"),
+        ({"padding": ((1, 0), (1, 1)), "strides": 1, "rounding": "ceil"}, "fall evenly"),
+    ):
+        words = {"strides": 1, **words}
+        shard = lambda x, w=words: pool_shards(  # noqa: E731
+            jaxpool.max_pool, x, (3, 3), axis_names="space", **w
+        )
+        try:
+            jax.eval_shape(jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec), data())
+        except ValueError as error:
+            assert expected in str(error), error
+        else:
+            raise AssertionError(f"{words} is no error")
+
+
+def main() -> None:
+    for name, check in checks():
+        try:
+            check()
+            fault = None
+        except Exception:
+            fault = traceback.format_exc()
+        print(json.dumps([name, fault]), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
