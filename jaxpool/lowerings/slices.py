@@ -55,7 +55,7 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     groups: list[list[PlacedAxis]] = []
     taps = MAX_JOINT_TAPS
     for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
-        if taps * axis.kernel > MAX_JOINT_TAPS:
+        if not groups or taps * axis.kernel > MAX_JOINT_TAPS:
             groups.append([])
             taps = 1
         groups[-1].insert(0, (axis, position))
