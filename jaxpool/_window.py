@@ -24,6 +24,9 @@ from typing import Any, NamedTuple
 from ._errors import message, shown
 
 ROUNDINGS = ("floor", "ceil", "ceil_torch")
+CEIL_OR_ONE = "ceil_torch_or_one"
+"""For the front ends: PyTorch's and ONNX's ceil_mode to the letter, which is "ceil_torch" but also
+makes one window of a kernel that exceeds the padded axis by less than a stride."""
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 
 _MOST_AXES = 32
@@ -149,7 +152,7 @@ def _padding(op: str, value: Any, count: int) -> str | Pairs:
 
 
 def _rounding(op: str, value: Any) -> str:
-    if not isinstance(value, str) or value not in ROUNDINGS:
+    if not isinstance(value, str) or value not in (*ROUNDINGS, CEIL_OR_ONE):
         raise ValueError(
             message(
                 op,
@@ -413,7 +416,7 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
         )
     low, high = _axis_padding(window, index, size, span)
     padded = size + low + high
-    if span > padded:
+    if span > padded and (window.rounding != CEIL_OR_ONE or span - padded >= stride):
         raise ValueError(
             message(
                 op,
