@@ -56,7 +56,7 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     full = MAX_JOINT_TAPS + 1
     taps = full
     for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
-        if not groups or taps * axis.kernel > MAX_JOINT_TAPS:
+        if taps * axis.kernel > MAX_JOINT_TAPS:
             groups.append([])
             taps = 1
         groups[-1].insert(0, (axis, position))
