@@ -74,7 +74,8 @@ def pool_shards(
       >>> pool = lambda x: pool_shards(
       ...     jaxpool.max_pool, x, (3, 3), 1, "SAME", axis_names="space")
       >>> pool = jax.shard_map(pool, mesh=mesh, in_specs=rows, out_specs=rows)
-      >>> pool(jnp.ones((1, 8, 8, 3))).shape
+      >>> x = jax.device_put(jnp.ones((1, 8, 8, 3)), jax.NamedSharding(mesh, rows))
+      >>> pool(x).shape
       (1, 8, 8, 3)
     """
     if op not in _OPS:
