@@ -62,7 +62,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int | None, ...]]] = {
     "2-D": ((2, 11, 7, 3), (4, 6)),
     "2-D one even": ((1, 12, 10, 2), (4, 7)),
     "2-D both even": ((2, 12, 8, 3), (6, 4)),
-    "2-D blocks": ((2, 12, 15, 3), (2, 3)),
+    "1-D blocks": ((2, 600, 2), (2,)),
     "2-D stride below length": ((1, 7, 9, 2), (3, 4)),
     "2-D up and down": ((1, 4, 9, 2), (7, 2)),
     "2-D one kept": ((1, 7, 6, 2), (None, 4)),
@@ -102,7 +102,7 @@ def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray,
     ("case", "masked"),
     [
         ("1-D", False), ("1-D long", True), ("1-D upsampled far", False), ("2-D", True),
-        ("2-D one even", False), ("2-D both even", False), ("2-D blocks", True),
+        ("2-D one even", False), ("2-D both even", False), ("1-D blocks", True),
         ("2-D stride below length", False), ("2-D up and down", True), ("2-D one kept", True),
         ("3-D", False),
     ],
@@ -121,7 +121,7 @@ def test_values_and_indices_are_those_of_the_definition(
         assert_same(jaxpool.adaptive_max_pool(x, sizes, where=where), values, case)
 
 
-@pytest.mark.parametrize("case", ["1-D long", "2-D", "2-D blocks", "2-D up and down"])
+@pytest.mark.parametrize("case", ["1-D long", "2-D", "1-D blocks", "2-D up and down"])
 def test_gradients_go_to_the_first_maximum(case: str, rng: np.random.Generator) -> None:
     x, sizes, where = data(case, True, rng)
     _, largest, index = expected(x, sizes, where)
@@ -189,7 +189,7 @@ def test_the_program_grows_with_the_root_of_a_window(op: str) -> None:
     assert long < 6 * short
 
 
-@pytest.mark.parametrize("case", ["2-D", "2-D blocks"])
+@pytest.mark.parametrize("case", ["2-D", "1-D blocks"])
 @pytest.mark.parametrize("op", ["adaptive_avg_pool", "adaptive_max_pool"])
 def test_no_derivative_has_a_scatter(op: str, case: str) -> None:
     shape, sizes = CASES[case]
@@ -245,7 +245,7 @@ def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> jax.Array:
     return jnp.asarray(permutation(shape, np.float64, rng))
 
 
-@pytest.mark.parametrize("case", ["2-D", "2-D blocks"])
+@pytest.mark.parametrize("case", ["2-D", "1-D blocks"])
 @pytest.mark.parametrize("op", ["adaptive_avg_pool", "adaptive_max_pool"])
 def test_both_modes_agree_with_finite_differences_to_order_two(
     op: str, case: str, rng: np.random.Generator
@@ -257,9 +257,8 @@ def test_both_modes_agree_with_finite_differences_to_order_two(
         check_derivatives(pool, x, rng=rng, eps=1e-3)
 
 
-@pytest.mark.parametrize("case", ["2-D", "2-D blocks"])
-def test_reverse_mode_keeps_a_byte_for_each_output(case: str) -> None:
-    shape, sizes = CASES[case]
+def test_reverse_mode_keeps_a_byte_for_each_output() -> None:
+    shape, sizes = CASES["2-D"]
     x = jnp.zeros((8, *shape[1:]))
     y, back = jax.vjp(lambda x: jaxpool.adaptive_max_pool(x, sizes), x)
     kept = [leaf for leaf in jax.tree.leaves(back) if hasattr(leaf, "nbytes") and leaf.nbytes > 64]
