@@ -372,7 +372,8 @@ def norm(
         y = largest(magnitude)
         return jnp.where(y < 0, np.zeros((), x.dtype), y)
     if p > MOST_PLAIN:
-        return root_of(*joined(powers(magnitude, p)), p)
+        level, factor = joined(powers(magnitude, p))
+        return root_of(level, factor, p)
     exponent = _exponent(lax.stop_gradient(magnitude), axes)
     return root(total(_power_of(magnitude * two_to(-exponent), p)), p) * two_to(exponent)
 
@@ -387,6 +388,6 @@ def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
 def _power_of(x: Array, p: float) -> Array:
     """``x ** p`` of an array that is not negative; that of zero has no derivative."""
     if isinstance(p, int):
-        return lax.integer_pow(x, p)
+        return x**p
     zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
     return jnp.where(x == 0, zero, lax.pow(jnp.where(x == 0, one, x), np.asarray(p, x.dtype)))
