@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, permutation
+from helpers import assert_same, check_derivatives, permutation
 from test_differential import Answer, Case, check, compare, expected, traced
 from test_golden import agrees
 
@@ -74,6 +74,37 @@ def test_permutation_holds_different_integers(rng: np.random.Generator) -> None:
 
 def floats(*numbers: float) -> np.ndarray:
     return np.array(numbers, np.float32)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_check_derivatives_rejects_a_derivative_of_either_order(
+    order: int, rng: np.random.Generator
+) -> None:
+    """A cube whose first derivative is off by a thousandth, or its second, or none."""
+
+    @jax.custom_jvp
+    def slope(x: jax.Array) -> jax.Array:
+        return 3 * x**2
+
+    @slope.defjvp
+    def _(primals, tangents):
+        return slope(*primals), (6.006 if order == 2 else 6) * primals[0] * tangents[0]
+
+    @jax.custom_jvp
+    def cube(x: jax.Array) -> jax.Array:
+        return x**3
+
+    @cube.defjvp
+    def _(primals, tangents):
+        return cube(*primals), (1.001 if order == 1 else 1) * slope(*primals) * tangents[0]
+
+    with jax.enable_x64(True):
+        x = jnp.asarray(rng.uniform(1, 2, 3))
+        if not order:
+            return check_derivatives(cube, x, rng=rng)
+        name = "forward: " if order == 1 else "forward of forward: "
+        with pytest.raises(AssertionError, match=f"^{name}"):
+            check_derivatives(cube, x, rng=rng)
 
 
 def test_golden_comparison_rejects() -> None:

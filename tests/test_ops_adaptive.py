@@ -62,7 +62,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int | None, ...]]] = {
     "2-D": ((2, 11, 7, 3), (4, 6)),
     "2-D one even": ((1, 12, 10, 2), (4, 7)),
     "2-D both even": ((2, 12, 8, 3), (6, 4)),
-    "2-D blocks": ((2, 12, 15, 3), (2, 3)),
+    "1-D blocks": ((2, 600, 2), (2,)),
     "2-D stride below length": ((1, 7, 9, 2), (3, 4)),
     "2-D up and down": ((1, 4, 9, 2), (7, 2)),
     "2-D one kept": ((1, 7, 6, 2), (None, 4)),
@@ -102,7 +102,7 @@ def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray,
     ("case", "masked"),
     [
         ("1-D", False), ("1-D long", True), ("1-D upsampled far", False), ("2-D", True),
-        ("2-D one even", False), ("2-D both even", False), ("2-D blocks", True),
+        ("2-D one even", False), ("2-D both even", False), ("1-D blocks", True),
         ("2-D stride below length", False), ("2-D up and down", True), ("2-D one kept", True),
         ("3-D", False),
     ],
@@ -121,7 +121,7 @@ def test_values_and_indices_are_those_of_the_definition(
         assert_same(jaxpool.adaptive_max_pool(x, sizes, where=where), values, case)
 
 
-@pytest.mark.parametrize("case", ["1-D long", "2-D", "2-D blocks", "2-D up and down"])
+@pytest.mark.parametrize("case", ["1-D long", "2-D", "1-D blocks", "2-D up and down"])
 def test_gradients_go_to_the_first_maximum(case: str, rng: np.random.Generator) -> None:
     x, sizes, where = data(case, True, rng)
     _, largest, index = expected(x, sizes, where)
@@ -152,11 +152,16 @@ def test_even_windows_are_fixed_windows(
     parts = [partition(n, k) for n, k in zip(sizes, windows, strict=True)]
     kernel = tuple(len(part[0]) for part in parts)
     strides = tuple(part[1].start if len(part) > 1 else 1 for part in parts)
-    layout = {"data_format": "channels_first"}
+    layout: dict[str, Any] = {"data_format": "channels_first"}
     for name in ("avg_pool", "max_pool"):
         got = getattr(jaxpool, f"adaptive_{name}")(x, windows, **layout)
         assert_same(got, getattr(jaxpool, name)(x, kernel, strides, **layout), name, ulps=2)
-    for settings in ({}, {"index_space": 0}, {"index_space": 1, "index_dtype": np.int16}):
+    spaces: list[dict[str, Any]] = [
+        {},
+        {"index_space": 0},
+        {"index_space": 1, "index_dtype": np.int16},
+    ]
+    for settings in spaces:
         got = jaxpool.adaptive_max_pool_with_argmax(x, windows, **layout, **settings)
         want = jaxpool.max_pool_with_argmax(x, kernel, strides, **layout, **settings)
         for a, b in zip(got, want, strict=True):
@@ -189,7 +194,7 @@ def test_the_program_grows_with_the_root_of_a_window(op: str) -> None:
     assert long < 6 * short
 
 
-@pytest.mark.parametrize("case", ["2-D", "2-D blocks"])
+@pytest.mark.parametrize("case", ["2-D", "1-D blocks"])
 @pytest.mark.parametrize("op", ["adaptive_avg_pool", "adaptive_max_pool"])
 def test_no_derivative_has_a_scatter(op: str, case: str) -> None:
     shape, sizes = CASES[case]
@@ -197,7 +202,7 @@ def test_no_derivative_has_a_scatter(op: str, case: str) -> None:
     gradient = jax.jit(jax.grad(lambda x: (pool(x) ** 2).sum()))
     lowered = gradient.lower(jnp.zeros(shape))
     for text in (lowered.as_text(), lowered.compile().as_text()):
-        assert not re.search(r"stablehlo\.scatter|\bscatter\(", text)
+        assert text and not re.search(r"stablehlo\.scatter|\bscatter\(", text)
 
 
 # --- against PyTorch -----------------------------------------------------------------------------
@@ -217,7 +222,7 @@ def test_values_indices_and_gradients_are_those_of_torch(
     sizes, windows = draw(rng)
     case = (sizes, windows)
     x = rng.integers(-6, 7, (2, 3, *sizes)).astype(np.float32)
-    layout = {"data_format": "channels_first"}
+    layout: dict[str, Any] = {"data_format": "channels_first"}
     y, indices = jaxpool.adaptive_max_pool_with_argmax(x, windows, **layout)
     g = rng.integers(-9, 10, y.shape).astype(np.float32)
     for op in ("avg", "max"):
@@ -245,7 +250,7 @@ def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> jax.Array:
     return jnp.asarray(permutation(shape, np.float64, rng))
 
 
-@pytest.mark.parametrize("case", ["2-D", "2-D blocks"])
+@pytest.mark.parametrize("case", ["2-D", "1-D blocks"])
 @pytest.mark.parametrize("op", ["adaptive_avg_pool", "adaptive_max_pool"])
 def test_both_modes_agree_with_finite_differences_to_order_two(
     op: str, case: str, rng: np.random.Generator
@@ -257,9 +262,8 @@ def test_both_modes_agree_with_finite_differences_to_order_two(
         check_derivatives(pool, x, rng=rng, eps=1e-3)
 
 
-@pytest.mark.parametrize("case", ["2-D", "2-D blocks"])
-def test_reverse_mode_keeps_a_byte_for_each_output(case: str) -> None:
-    shape, sizes = CASES[case]
+def test_reverse_mode_keeps_a_byte_for_each_output() -> None:
+    shape, sizes = CASES["2-D"]
     x = jnp.zeros((8, *shape[1:]))
     y, back = jax.vjp(lambda x: jaxpool.adaptive_max_pool(x, sizes), x)
     kept = [leaf for leaf in jax.tree.leaves(back) if hasattr(leaf, "nbytes") and leaf.nbytes > 64]

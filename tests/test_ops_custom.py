@@ -326,7 +326,7 @@ def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
     assert_same(jax.jit(jax.jacrev(f))(x), want, "reverse")
     assert_same(jax.jit(jax.jacfwd(f))(x), want, "forward")
     second = jax.jit(jax.hessian(lambda x: f(x)[0]))(x)
-    assert_same(second[:3, :3], np.float32([[0, 5, 0], [5, 0, 2], [0, 2, 0]]), "x0 x1 x2")
+    assert_same(second[:3, :3], np.array([[0, 5, 0], [5, 0, 2], [0, 2, 0]], np.float32), "x0 x1 x2")
 
 
 def test_the_gradient_of_logsumexp_is_the_softmax(rng: np.random.Generator) -> None:
@@ -483,7 +483,7 @@ def test_the_counterexample_is_one() -> None:
     lines = lines_of(ValueError, lambda: pool(jnp.ones((4, 1)), BROKEN["rounded"][0], (2,), 1))
     a, b, c = (float(n) for n in re.findall(r"[abc] = (-?[\d.]+)", lines[1])[:3])
     left, right = (float(n) for n in re.findall(r"\) = (-?\d+\.\d*)", lines[1]))
-    combine = BROKEN["rounded"][0].combine
+    combine: Callable[..., Any] = BROKEN["rounded"][0].combine
     assert float(combine(combine(a, b), c)) == left != right == float(combine(a, combine(b, c)))
 
 

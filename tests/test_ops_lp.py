@@ -95,7 +95,7 @@ def test_generalised_means_are_those_of_the_definition(
 
 
 @pytest.mark.parametrize("lowering", ["slices", "doubling"])
-@pytest.mark.parametrize("p", [2, 3, math.inf])
+@pytest.mark.parametrize("p", [2, 5, math.inf])
 def test_lowerings_agree(p: float, lowering: str, rng: np.random.Generator) -> None:
     x, _ = data("2-D", False, rng)
     pool = functools.partial(jaxpool.lp_pool, x, **settings_of("2-D"), p=p)
@@ -134,7 +134,7 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
     np.testing.assert_allclose(means[-1], jaxpool.max_pool(x, **window), rtol=0.01)
 
 
-@pytest.mark.parametrize("p", [0.7, 6.5, 60])
+@pytest.mark.parametrize("p", [0.7, 3, 6.5, 60])
 def test_powers_neither_overflow_nor_vanish(p: float) -> None:
     def pool(x: jax.Array) -> jax.Array:
         return jaxpool.lp_pool(x, 2, 1, p=p, data_format="W")
@@ -154,7 +154,7 @@ def test_powers_neither_overflow_nor_vanish(p: float) -> None:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [2, 2.5])
+@pytest.mark.parametrize("p", [2.5, 3.5])
 def test_norms_agree_with_finite_differences_to_order_two(
     p: float, rng: np.random.Generator
 ) -> None:
@@ -179,7 +179,7 @@ def test_generalised_means_are_differentiable_in_the_exponent(
         check_derivatives(pool, x, p, rng=rng)
 
 
-@pytest.mark.parametrize("p", [0.5, 1, 2, math.inf])
+@pytest.mark.parametrize("p", [0.5, 1, 2, 4, math.inf])
 def test_zero_windows_have_zero_derivatives(p: float) -> None:
     pool = lambda x: jaxpool.lp_pool(x, 2, 1, p=p, data_format="W").sum()  # noqa: E731
     derivatives = jax.jit(
@@ -193,7 +193,7 @@ def test_zero_windows_have_zero_derivatives(p: float) -> None:
 
 def test_edge_cases_of_norms() -> None:
     x = jnp.array([jnp.nan, 1.0, jnp.inf, -jnp.inf, 2.0, 1.0])
-    for p in (1, 2.5, math.inf):
+    for p in (1, 2.5, 4, math.inf):
         y = jaxpool.lp_pool(x, 2, 1, p=p, data_format="W")
         np.testing.assert_array_equal(y[:4], [np.nan, np.inf, np.inf, np.inf])
         assert np.isfinite(y[4])
@@ -302,8 +302,8 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("lp_pool", {"p": jnp.ones(())}, TypeError, "`p` = Array.* is not a real number"),
     ("lp_pool", {"x": X.astype(int)}, TypeError, "dtype int"),
     ("lp_pool", {"x": X > 0}, TypeError, "dtype bool"),
-    ("lp_pool", {"p": 3, "lowering": "reduce_window"}, NotImplementedError, "'reduce_window' decl"),
-    ("lp_pool", {"window_shape": (20, 2), "p": 3, "lowering": "slices"}, NotImplementedError,
+    ("lp_pool", {"p": 4, "lowering": "reduce_window"}, NotImplementedError, "'reduce_window' decl"),
+    ("lp_pool", {"window_shape": (20, 2), "p": 4, "lowering": "slices"}, NotImplementedError,
      "'slices' declined"),
     ("lp_pool", {"lowering": "fast"}, ValueError, "is not a lowering"),
     ("lp_pool", {"where": X}, TypeError, "`where` has dtype float32"),

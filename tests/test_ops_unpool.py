@@ -468,7 +468,7 @@ def test_a_tap_outside_the_window(taps: Any, held: int) -> None:
     y = jnp.array([5.0, 6.0])
     with pytest.raises(ValueError, match=f"`indices` hold {held}, which is outside"):
         f(y, taps)
-    assert_same(jax.jit(f)(y, jnp.asarray(taps)), np.float32([5, 0, 0, 0]), taps)
+    assert_same(jax.jit(f)(y, jnp.asarray(taps)), np.array([5, 0, 0, 0], np.float32), taps)
 
 
 def test_a_tap_on_padding_is_dropped() -> None:
@@ -476,7 +476,9 @@ def test_a_tap_on_padding_is_dropped() -> None:
         jnp.array([5.0, 6.0, 7.0]), np.zeros(3, np.uint8), 4, index_space="window",
         data_format="W", window_shape=2, strides=2, padding=1,
     )  # fmt: skip
-    assert_same(got, np.float32([0, 6, 0, 7]), "the first tap of the first window is padding")
+    assert_same(
+        got, np.array([0, 6, 0, 7], np.float32), "the first tap of the first window is padding"
+    )
 
 
 @pytest.mark.parametrize("mark", [np.int32(-1), np.int8(-1), np.uint8(255), np.uint16(2**16 - 1)])
@@ -484,10 +486,10 @@ def test_the_mark_of_an_empty_window_is_ignored(mark: Any) -> None:
     indices = np.array([0, mark], mark.dtype)
     settings: dict[str, Any] = {"index_space": "window", "window_shape": 2, "strides": 2}
     got = jaxpool.max_unpool(jnp.array([5.0, 6.0]), indices, 4, data_format="W", **settings)
-    assert_same(got, np.float32([5, 0, 0, 0]), mark)
+    assert_same(got, np.array([5, 0, 0, 0], np.float32), mark)
     if mark < 0:
         got = jaxpool.max_unpool(jnp.array([5.0, 6.0]), indices, 4, data_format="W")
-        assert_same(got, np.float32([5, 0, 0, 0]), mark)
+        assert_same(got, np.array([5, 0, 0, 0], np.float32), mark)
 
 
 def test_large_planes_are_refused() -> None:

@@ -17,7 +17,7 @@ from jax import Array, lax
 from .._errors import message
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
-from ..lowerings._cut import Pick, empty, numbers
+from ..lowerings._cut import empty, numbers
 from ..lowerings._order import in_integers, is_float_extreme
 
 _NOWHERE = 2**31 - 1
@@ -163,9 +163,3 @@ def _read(t: Array, taps: Array, blocks: Blocks) -> Array:
 
     wide = t.astype(accumulator(t.dtype))
     return with_transpose(there, back, wide, taps.shape).astype(t.dtype)
-
-
-def picks(x: Array, valid: Array | None, blocks: Blocks) -> Pick:
-    """Return the largest value of every block, differentiable, and the number of its tap."""
-    values = largest(x, valid, blocks)
-    return values, _taps(x, valid, lax.stop_gradient(values), blocks)

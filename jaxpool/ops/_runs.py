@@ -197,7 +197,7 @@ def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list
     """Return where each window's winner lies on each of the axes."""
     axes = zip(positions, runs, _shifts(runs), strict=True)
     return [
-        column(np.array(run.starts, np.int32), position, codes.ndim) + _own(codes, run, shift)
+        _own(codes, run, shift) + column(np.array(run.starts, np.int32), position, codes.ndim)
         for position, run, shift in axes
     ]
 

@@ -18,7 +18,6 @@ reduction of exponents is that of Cody and Waite 1980, "Software manual for the 
 functions".
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,7 +37,6 @@ Terms = tuple[Array, ...]
 """The level, and factors that share it."""
 
 LONGEST_UNROLLED = 16
-MOST_AT_ONCE = 9
 
 
 # --- terms of cells ------------------------------------------------------------------------------
@@ -202,14 +200,9 @@ def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
 def join_windows(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return the sum of every window."""
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        parts = _padded(parts, axis, position)
-    if lowering != "doubling" and geometry.taps <= MOST_AT_ONCE:
-        taps = itertools.product(*map(range, geometry.kernel))
-        return join([_cells(parts, tap, geometry) for tap in taps])
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         unroll = lowering != "doubling" and axis.kernel <= LONGEST_UNROLLED
         along = _unrolled if unroll else _doubled
-        parts = along(parts, axis, position)
+        parts = along(_padded(parts, axis, position), axis, position)
     return parts
 
 
@@ -219,12 +212,6 @@ def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
         pad(part, position, *padding_of(axis), np.asarray(value, part.dtype))
         for part, value in zip(parts, values, strict=True)
     )
-
-
-def _cells(parts: Terms, tap: Sequence[int], geometry: Geometry) -> Terms:
-    for axis, position, k in zip(geometry.axes, geometry.positions, tap, strict=True):
-        parts = _at(parts, axis, position, k)
-    return parts
 
 
 def _at(parts: Terms, axis: Axis, position: int, tap: int) -> Terms:
@@ -356,9 +343,14 @@ def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ..
 # --- norms ---------------------------------------------------------------------------------------
 
 
+MOST_PLAIN = 3
+"""Exponents up to which powers of cells differ so little that one scale serves a whole plane."""
+
+
 def norm(
     x: Array,
     p: float,
+    axes: tuple[int, ...],
     total: Callable[[Array], Array],
     largest: Callable[[Array], Array],
     joined: Callable[[Terms], Terms],
@@ -368,6 +360,7 @@ def norm(
     Args:
       x: the array.
       p: the exponent, positive or infinite.
+      axes: the pooled axes, a plane of which may have a scale.
       total: sums windows.
       largest: takes the largest cell of windows.
       joined: joins terms over windows.
@@ -380,5 +373,23 @@ def norm(
     if p == math.inf:
         y = largest(magnitude)
         return jnp.where(y < 0, np.zeros((), x.dtype), y)
-    level, factor = joined(powers(magnitude, p))
-    return root_of(level, factor, p)
+    if p > MOST_PLAIN:
+        level, factor = joined(powers(magnitude, p))
+        return root_of(level, factor, p)
+    exponent = _exponent(lax.stop_gradient(magnitude), axes)
+    return root(total(_power_of(magnitude * two_to(-exponent), p)), p) * two_to(exponent)
+
+
+def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
+    """Whole ``e`` with ``2^e`` near the largest cell of each plane; 0 where that is not finite."""
+    _, e = jnp.frexp(jnp.max(x, axes, keepdims=True))
+    most = np.finfo(x.dtype).maxexp - 2
+    return e.clip(-most, most).astype(x.dtype)
+
+
+def _power_of(x: Array, p: float) -> Array:
+    """``x ** p`` of an array that is not negative; that of zero has no derivative."""
+    if isinstance(p, int):
+        return x**p
+    zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
+    return jnp.where(x == 0, zero, lax.pow(jnp.where(x == 0, one, x), np.asarray(p, x.dtype)))

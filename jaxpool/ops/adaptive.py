@@ -1,9 +1,8 @@
 """Adaptive pooling: the number of windows is given, and the windows share the axis out.
 
 Window ``i`` of ``O`` over an axis of ``L`` cells is ``[i * L // O, ceil((i + 1) * L / O))``, in
-exact integers. Where all windows of an axis have one length and one stride (``O`` divides ``L``,
-but also 3 of 7) they are ordinary windows, and the axis takes their way. The windows of the others
-have at most two lengths and come from :mod:`._runs`.
+exact integers: windows of at most two lengths, which :mod:`._runs` takes. Long ones side by side
+are blocks, for plain reductions.
 
 Source: PyTorch, ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
 """
@@ -18,11 +17,10 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .. import _data_format, _derivatives, _exact, _indices
+from .. import _data_format, _exact, _indices
 from .._errors import message
-from .._plan import Plan, plan_for
-from .._reductions import MAX, MAX_LAST_NAN, SUM, MaxRule, Reduction, accumulator, identity_array
-from .._window import Axis, Geometry, cdiv, integer, is_sequence
+from .._reductions import MAX, MaxRule, accumulator, identity_array
+from .._window import cdiv, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
 from . import _blocks, _runs
 from ._blocks import Blocks
@@ -31,8 +29,8 @@ from ._runs import Runs
 from ._static import call
 from .average import _check_averageable, _divide, _masked
 
-_LEAST_BLOCK = 16
-"""Cells from which a plain reduction of a block beats the lowerings of ordinary windows."""
+_LONG = 256
+"""Cells of a window from which a plain reduction of blocks is the fastest."""
 
 
 def adaptive_avg_pool(
@@ -283,29 +281,24 @@ class Partition(NamedTuple):
     Attributes:
       positions: the array axes that are pooled, negative.
       runs: windows along each of them.
-      even: those axes whose windows have one length and one stride, as ordinary geometry.
       last_nan: among the NaN of a window the last one wins, not the first.
     """
 
     positions: tuple[int, ...]
     runs: tuple[Runs, ...]
-    even: Geometry
     last_nan: bool = False
 
     @property
     def blocks(self) -> Blocks | None:
-        """The windows as blocks, if they lie side by side and are too long to be unrolled."""
-        axes = self.even.axes
-        side_by_side = all(axis.kernel * axis.out == axis.size for axis in axes)
-        if self.uneven or not side_by_side or self.even.taps < _LEAST_BLOCK:
+        """The windows as blocks, if they lie side by side and are long."""
+        lengths = tuple(runs.longest for runs in self.runs)
+        side_by_side = all(
+            length * len(runs.starts) == runs.size
+            for length, runs in zip(lengths, self.runs, strict=True)
+        )
+        if not side_by_side or max(lengths) <= _LONG:
             return None
-        return Blocks(self.even.positions, self.even.kernel, self.last_nan)
-
-    @property
-    def uneven(self) -> list[tuple[int, Runs]]:
-        """The other axes and their windows."""
-        pairs = zip(self.positions, self.runs, strict=True)
-        return [pair for pair in pairs if pair[0] not in self.even.positions]
+        return Blocks(self.positions, lengths, self.last_nan)
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
@@ -322,37 +315,15 @@ def share_out(size: int, windows: int) -> Runs:
     return Runs(size, starts, tuple(e - s for s, e in zip(starts, ends, strict=True)))
 
 
-def _even(runs: Runs) -> Axis | None:
-    """The axis with these windows as ordinary ones, if they are."""
-    steps = {b - a for a, b in zip(runs.starts, runs.starts[1:], strict=False)}
-    if len(set(runs.lengths)) != 1 or len(steps) > 1 or steps == {0}:
-        return None
-    kernel = runs.lengths[0]
-    stride = steps.pop() if steps else kernel
-    return Axis(runs.size, kernel, stride, 1, 0, 0, 0, len(runs.starts))
-
-
 def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
     count = len(settings.sizes)
     positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
     _blocks.check_not_empty(settings.op, shape, positions)
-    runs, even = [], {}
-    for position, windows in zip(positions, settings.sizes, strict=True):
-        run = share_out(shape[position], shape[position] if windows is None else windows)
-        runs.append(run)
-        axis = _even(run)
-        if axis is not None:
-            even[position] = axis
-    geometry = Geometry(tuple(even.values()), tuple(even))
-    return Partition(positions, tuple(runs), geometry, settings.rule == "last_nan")
-
-
-def _plan(op: str, partition: Partition, dtype: Any, reduction: Reduction) -> Plan:
-    return plan_for(op, partition.even, reduction, np.dtype(dtype))
-
-
-def _max_plan(op: str, partition: Partition, dtype: Any) -> Plan:
-    return _plan(op, partition, dtype, MAX_LAST_NAN if partition.last_nan else MAX)
+    runs = (
+        share_out(shape[position], shape[position] if windows is None else windows)
+        for position, windows in zip(positions, settings.sizes, strict=True)
+    )
+    return Partition(positions, tuple(runs), settings.rule == "last_nan")
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -366,7 +337,7 @@ def _average(
     partition = _partition(settings, x.shape)
     if 0 in settings.sizes:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
-    window_sum = functools.partial(_sum, settings.op, partition)
+    window_sum = functools.partial(_sum, partition)
     x = _masked(x, valid)
     if valid is None:
         divisor = _cells(partition, x.ndim)
@@ -378,12 +349,10 @@ def _average(
     return _divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
 
 
-def _sum(op: str, partition: Partition, x: Array) -> Array:
+def _sum(partition: Partition, x: Array) -> Array:
     if partition.blocks is not None:
         return _blocks.total(x, partition.blocks)
-    if partition.even.axes:
-        x = _derivatives.window_sum(x, _plan(op, partition, x.dtype, SUM))
-    for position, runs in partition.uneven:
+    for position, runs in zip(partition.positions, partition.runs, strict=True):
         x = _runs.total(x, position, runs)
     return x
 
@@ -409,8 +378,6 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
         return _max_with_argmax(settings._replace(index=("spatial", None)), x, where)[0]
     if partition.blocks is not None:
         return _blocks.largest(x, valid, partition.blocks)
-    if not partition.uneven:
-        return _derivatives.extreme(x, valid, _max_plan(settings.op, partition, x.dtype))
     rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
     return rule(x, valid, partition)
 
@@ -433,11 +400,6 @@ def _picked(
     settings: Settings, partition: Partition, x: Array, valid: Array | None
 ) -> tuple[Array, Array]:
     masked = valid is not None
-    if not partition.uneven:
-        values, taps = _even_picks(settings.op, x, valid, partition)
-        return values, _indices.convert(
-            settings.op, taps, x.shape, partition.even, *settings.index, masked
-        )
     rule = _with_codes if jnp.issubdtype(x.dtype, jnp.inexact) else _with_codes.fun
     values, codes = rule(x, valid, partition)
     return values, _index(settings, partition, x.shape, codes, masked)
@@ -454,12 +416,6 @@ def _from_first_cell(settings: Settings, partition: Partition, x: Array) -> tupl
         cells = _runs._tap(cells, position, runs, 0)
     stays = cells != cells
     return jnp.where(stays, cells, pick[0]), jnp.where(stays, first, pick[1])
-
-
-def _even_picks(op: str, x: Array, valid: Array | None, partition: Partition) -> Pick:
-    if partition.blocks is not None:
-        return _blocks.picks(x, valid, partition.blocks)
-    return _derivatives.extreme_with_taps(x, valid, _max_plan(op, partition, x.dtype))
 
 
 # Let ``p(i)`` be the cell of the first maximum of window ``i``: ``y[i] = x[p(i)]``, and so

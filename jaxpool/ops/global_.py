@@ -206,6 +206,7 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
     y = _scaled.norm(
         _masked(x, valid).astype(accumulator(x.dtype)),
         settings.p,
+        blocks.positions,
         total=lambda a: _blocks.total(a, blocks),
         largest=lambda a: _blocks.largest(a, None, blocks),
         joined=functools.partial(_scaled.join_axes, axes=blocks.positions),

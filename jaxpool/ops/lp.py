@@ -40,13 +40,13 @@ def lp_pool(
       p: the exponent, a positive number; infinity gives the largest absolute value. It is static;
         :func:`gem_pool` has a learnable one.
       where: boolean mask that broadcasts to ``x``; False takes the cell away.
-      lowering: as in :func:`max_pool`; other exponents than 1, 2 and infinity have "slices" and
-        "doubling".
+      lowering: as in :func:`max_pool`; finite exponents above 3 have "slices" and "doubling".
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are computed in float32 and rounded once. For other exponents than 1 and 2
-      powers are taken relative to the largest cell of the window, so they neither overflow nor
-      vanish; the square of a cell must fit float32 (float64 for that).
+      Narrow floats are computed in float32 and rounded once. Powers are taken relative to the
+      largest cell of the window, so they neither overflow nor vanish; with ``p`` up to 3 relative
+      to that of all pooled axes, where a cell 1e12 times smaller may vanish; with ``p`` = 2 as they
+      are, so that the square of a cell must fit float32 (float64 for that).
     Derivatives: forward and reverse, any order, by ``dy = sum of (|x| / y) ** (p - 1) * sign(x) *
       dx``. Zero where the window is zero, and zero at a cell that is zero, also for ``p <= 1``,
       where the true slope has a jump or is infinite. At infinity as :func:`max_pool` of ``|x|``.
@@ -182,6 +182,7 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
     y = _scaled.norm(
         wide,
         settings.own[0],
+        geometry.positions,
         total=lambda a: _derivatives.window_sum(a, settings.plan(a.shape, a.dtype, SUM)),
         largest=lambda a: _derivatives.extreme(a, None, settings.plan(a.shape, a.dtype, MAX)),
         joined=joined,
