@@ -437,10 +437,26 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
 
 
+def check_known(op: str, spatial_shape: Sequence[Any]) -> None:
+    """Raise if a pooled axis has a symbolic size, as ``jax.export`` allows."""
+    for index, size in enumerate(spatial_shape):
+        if not isinstance(size, int):
+            raise ValueError(
+                message(
+                    op,
+                    f"pooled axis {index} has the symbolic size {size}.",
+                    "Windows are laid out in Python integers; only batch and channel axes may be "
+                    "symbolic.",
+                    "Export with a number in its place, once for each size.",
+                )
+            )
+
+
 def settle(
     op: str, window: Window, spatial_shape: Sequence[int], positions: tuple[int, ...]
 ) -> Geometry:
     """Return the geometry of ``window`` over pooled axes of these sizes at these array axes."""
+    check_known(op, spatial_shape)
     axes = (_axis(op, window, index, size) for index, size in enumerate(spatial_shape))
     return Geometry(tuple(axes), positions)
 

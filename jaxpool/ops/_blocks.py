@@ -7,7 +7,7 @@ plain reductions over all pooled axes at once. The way back is one comparison fo
 import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from jax import Array, lax
 from .._errors import message
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
-from ..lowerings._cut import Pick, empty
+from ..lowerings._cut import Pick, empty, numbers
 
 _NOWHERE = 2**31 - 1
 
@@ -48,12 +48,17 @@ class Blocks(NamedTuple):
     def taps(self, rank: int) -> Array:
         """The number of every cell in its block, row-major, in the rank of the split shape."""
         places = dict(zip(sorted(self.positions), self.cell_axes(rank), strict=True))
-        shape = [1] * (rank + len(self.positions))
-        taps = np.arange(math.prod(self.lengths), dtype=np.int32).reshape(self.lengths)
-        order = sorted(range(len(self.positions)), key=self.positions.__getitem__)
+        taps: Any = 0
         for position, length in zip(self.positions, self.lengths, strict=True):
-            shape[places[position]] = length
-        return jnp.asarray(taps.transpose(order).reshape(shape))
+            place = places[position]
+            taps = taps * length + numbers(length, place, rank + len(places), jnp.int32)
+        return taps
+
+    @property
+    def tap_dtype(self) -> np.dtype:
+        """uint8 while every tap and the mark of none fit, else int32, also if that is unknown."""
+        known = all(isinstance(length, int) for length in self.lengths)
+        return np.dtype(np.uint8 if known and math.prod(self.lengths) <= 255 else np.int32)
 
 
 def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> None:
@@ -119,7 +124,7 @@ def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array
         hit = hit & _split(valid, blocks)
     taps = jnp.where(hit, blocks.taps(x.ndim), _NOWHERE)
     taps = lax.reduce_min(taps, blocks.cell_axes(x.ndim))
-    narrow = np.dtype(np.uint8 if math.prod(blocks.lengths) <= 255 else np.int32)
+    narrow = blocks.tap_dtype
     return jnp.where(taps == _NOWHERE, empty(narrow), taps.astype(narrow))
 
 

@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
-from ..lowerings._cut import Pick, tree
+from ..lowerings._cut import Pick, numbers, tree
 
 LONGEST_UNROLLED = 32
 NOWHERE = 2**30
@@ -194,7 +194,7 @@ def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list
     """Return where each window's winner lies on each of the axes."""
     axes = zip(positions, runs, _shifts(runs), strict=True)
     return [
-        column(run.starts, position, codes.ndim) + _own(codes, run, shift)
+        _own(codes, run, shift) + column(run.starts, position, codes.ndim)
         for position, run, shift in axes
     ]
 
@@ -233,7 +233,7 @@ def _read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]
     on_axis = dict(zip(positions, places(codes, positions, runs), strict=True))
     for axis in range(-t.ndim, 0):
         if axis not in on_axis:
-            on_axis[axis] = jnp.asarray(column(range(t.shape[axis]), axis, t.ndim))
+            on_axis[axis] = numbers(t.shape[axis], axis, t.ndim, jnp.int32)
     index = tuple(jnp.broadcast_to(on_axis[axis], codes.shape) for axis in range(-t.ndim, 0))
     return jnp.where(codes < NOWHERE, t.at[index].get(mode="clip"), np.zeros((), t.dtype))
 

@@ -22,7 +22,7 @@ from .. import _data_format, _derivatives, _exact, _indices
 from .._errors import message
 from .._plan import Plan, plan_for
 from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
-from .._window import Axis, Geometry, cdiv, integer, is_sequence
+from .._window import Axis, Geometry, cdiv, check_known, integer, is_sequence
 from ..lowerings._cut import Pick
 from . import _blocks, _runs
 from ._blocks import Blocks
@@ -271,6 +271,7 @@ def _even(runs: Runs) -> Axis | None:
 def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
     count = len(settings.sizes)
     positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
+    check_known(settings.op, [shape[position] for position in positions])
     _blocks.check_not_empty(settings.op, shape, positions)
     runs, even = [], {}
     for position, windows in zip(positions, settings.sizes, strict=True):
@@ -354,7 +355,7 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
     if not partition.uneven:
         values, taps = _even_picks(settings.op, x, valid, partition)
         return values, _indices.convert(
-            settings.op, taps, x.shape, partition.even, *settings.index, masked
+            settings.op, taps, x.shape, partition.even, *settings.index, masked=masked
         )
     rule = _with_codes if jnp.issubdtype(x.dtype, jnp.inexact) else _with_codes.fun
     values, codes = rule(x, valid, partition)
@@ -394,7 +395,7 @@ def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
 def _with_codes_jvp(partition: Partition, primals, tangents):
     values, codes = _with_codes(*primals, partition)
     tangent = _runs.read(tangents[0], codes, partition.positions, partition.runs)
-    return (values, codes), (tangent, np.zeros(codes.shape, jax.dtypes.float0))
+    return (values, codes), (tangent, jax.custom_derivatives.zero_from_primal(codes))
 
 
 def _filled(x: Array, valid: Array | None) -> Array:
