@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import assert_same
 from jax import lax
 from jax.test_util import check_grads
 
@@ -445,3 +446,15 @@ def _call(op: Op, window: tuple[Any, ...], settings: dict[str, Any], x: Any) -> 
 
 def _reduce_window_max(x: jax.Array) -> jax.Array:
     return lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def test_the_exponent_of_a_generalised_mean_learns_from_a_batch(rng: np.random.Generator) -> None:
+    """One exponent for all examples: under vmap it has no batch axis, the array has one."""
+    x = rng.uniform(size=(4, 6, 2)).astype(np.float32)
+
+    def total(p: jax.Array) -> jax.Array:
+        return jax.vmap(lambda x: jaxpool.gem_pool(x, (3,), 3, p=p))(x).sum()
+
+    p = jnp.float32(3)
+    at_once = jax.grad(lambda p: jaxpool.gem_pool(x, (3,), 3, p=p).sum())(p)
+    assert_same(jax.grad(total)(p), at_once, "gem_pool", ulps=4)

@@ -43,6 +43,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_explain",),
     ("sharding",),
     ("",),  # jaxpool/__init__.py: the public names
+    ("layers",),
+    ("layers._common",),
+    ("layers.*",),
     ("testing",),
     ("_demo",),
     ("_demo.model",),
@@ -69,7 +72,13 @@ APART = ("testing",)
 ALLOWED = {"jax", "numpy"} | sys.stdlib_module_names
 """Top-level modules that the package may import. No framework, no runtime, no plotting."""
 
-EXTRAS = {"_picture": {"matplotlib"}}
+EXTRAS = {
+    "_picture": {"matplotlib"},
+    "layers.linen": {"flax"},
+    "layers.nnx": {"flax"},
+    "layers.haiku": {"haiku"},
+    "layers.equinox": {"equinox"},
+}
 """What single files may import besides, each an extra in pyproject.toml."""
 
 PRIVATE = {"_src", "interpreters", "extend"}
@@ -202,6 +211,13 @@ BAD = {
     "not pure": ("_data_format.py", "import numpy as np", "only the standard library"),
     "a picture elsewhere": ("_plan.py", "import matplotlib", "matplotlib: not a dependency"),
     "a framework": ("_plan.py", "import flax.linen", "_plan imports flax.linen: not a dependency"),
+    "another framework": ("layers/nnx.py", "import haiku", "layers.nnx imports haiku: not a dep"),
+    "a framework for all layers": ("layers/_common.py", "import flax", "imports flax: not a dep"),
+    "a layer below the ops": (
+        "ops/max.py",
+        "from ..layers._common import hashable",
+        "ops.max imports jaxpool.layers._common: not in a layer below",
+    ),
     "a framework in a function": ("ops/max.py", "def f():\n    import torch", "imports torch"),
     "private import": ("_plan.py", "from jax._src import core", "jax._src: not public JAX"),
     "private name": ("_plan.py", "from jax import _src", "jax._src: not public JAX"),

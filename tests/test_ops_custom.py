@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, permutation
-from jax.test_util import check_grads
+from helpers import assert_same, check_derivatives, permutation
 
 import jaxpool
 from jaxpool import Reduction, pool, reductions
@@ -108,8 +107,17 @@ def data(name: str, rng: np.random.Generator, shape: tuple[int, ...] = SHAPE) ->
     return (permutation(shape, np.float32, rng) / np.float32(math.prod(shape) / 3)).astype("f")
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [
+        *zip(
+            [n for n in ALL if n not in ("max", "min", "sum", "lp(1)", "lp(3)")],
+            itertools.cycle(WINDOWS),
+            strict=False,
+        ),
+        ("product", "whole"),
+    ],
+)
 def test_a_reduction_is_numpy_over_every_window(
     name: str, window: str, rng: np.random.Generator
 ) -> None:
@@ -122,7 +130,7 @@ def test_a_reduction_is_numpy_over_every_window(
     assert len(np.unique(want)) > 1
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ["mean", "product", "any", "lp(2.5)"])
 def test_masked_cells_are_not_there(name: str, rng: np.random.Generator) -> None:
     reduction, numpy = ALL[name]
     x, where = data(name, rng), rng.random((8, 7, 1)) < 0.3
@@ -164,20 +172,24 @@ SAME = {
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        *itertools.product(("max", "min", "sum"), ("float32", "bfloat16", "int8", "bool")),
-        *itertools.product(("mean",), ("float32", "bfloat16")),  # of integers: avg_pool alone
+        ("max", "bfloat16"),
+        ("max", "bool"),
+        ("min", "float32"),
+        ("min", "int8"),
+        ("sum", "int8"),
+        ("sum", "bfloat16"),
+        ("mean", "bfloat16"),  # of integers: avg_pool alone
     ],
 )
 def test_the_same_as_the_op_of_that_name(name: str, dtype: str, rng: np.random.Generator) -> None:
     reduction, op, settings = SAME[name]
     x = rng.integers(-100, 100, SHAPE).astype(jnp.dtype(dtype))
-    for window in WINDOWS.values():
-        where = rng.random((8, 7, 1)) < 0.7
-        got = pool(x, reduction, **window, where=where)
-        assert_same(got, op(x, **window, where=where, **settings), (name, window))
+    window, where = WINDOWS["dilated, ceil"], rng.random((8, 7, 1)) < 0.7
+    got = pool(x, reduction, **window, where=where)
+    assert_same(got, op(x, **window, where=where, **settings), name)
 
 
-@pytest.mark.parametrize("name", [name for name in SAME if name != "mean"])
+@pytest.mark.parametrize("name", ["max", "sum"])
 def test_derivatives_are_those_of_the_op_of_that_name(name: str, rng: np.random.Generator) -> None:
     reduction, op, settings = SAME[name]
     x = data(name, rng)
@@ -259,7 +271,7 @@ def test_a_finish_is_given_the_number_of_real_cells() -> None:
 # --- lowerings and platforms ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["product", "logsumexp", "any", "lp(3)", "root mean square"])
+@pytest.mark.parametrize("name", ["logsumexp", "any", "root mean square"])
 def test_every_lowering_gives_the_same(name: str, rng: np.random.Generator) -> None:
     reduction, _ = ALL[name]
     x, window = data(name, rng), {"window_shape": (3, 2), "strides": (3, 2), "padding": 1}
@@ -295,14 +307,13 @@ def test_jax_itself_has_no_derivative_of_such_a_window() -> None:
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("name", ["product", "lp(2.5)", "soft minimum"])
 def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Generator) -> None:
     reduction = ALL[name][0]
-    f = jax.jit(lambda x: pool(x, reduction, (3, 2), (2, 1), ((1, 0), (0, 1))))
     with jax.enable_x64(True):
         x = jnp.asarray(rng.uniform(0.5, 1.5, (1, 5, 3, 1)) * rng.choice([-1, 1], (1, 5, 3, 1)))
-        check_grads(f, (x,), order=2, modes=("fwd", "rev"), eps=1e-4)
-        np.testing.assert_allclose(jax.jacfwd(f)(x), jax.jacrev(f)(x), rtol=1e-12, atol=1e-12)
+        f = lambda x: pool(x, reduction, (3, 2), (2, 1), ((1, 0), (0, 1))) ** 2  # noqa: E731
+        check_derivatives(f, x, rng=rng)
 
 
 def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
@@ -312,9 +323,9 @@ def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
     want = np.zeros((4, 6), np.float32)
     for o, i in itertools.product(range(4), range(3)):
         want[o, o + i] = np.prod(np.delete(x[o : o + 3], i))
-    assert_same(jax.jacrev(f)(x), want, "reverse")
-    assert_same(jax.jacfwd(f)(x), want, "forward")
-    second = jax.hessian(lambda x: f(x)[0])(x)
+    assert_same(jax.jit(jax.jacrev(f))(x), want, "reverse")
+    assert_same(jax.jit(jax.jacfwd(f))(x), want, "forward")
+    second = jax.jit(jax.hessian(lambda x: f(x)[0]))(x)
     assert_same(second[:3, :3], np.float32([[0, 5, 0], [5, 0, 2], [0, 2, 0]]), "x0 x1 x2")
 
 
@@ -324,33 +335,34 @@ def test_the_gradient_of_logsumexp_is_the_softmax(rng: np.random.Generator) -> N
     f = lambda x: pool(x, reductions.LOGSUMEXP, 7, 1, data_format="W")[0]  # noqa: E731
     p = np.asarray(jax.nn.softmax(x), np.float64)
     np.testing.assert_allclose(jax.grad(f)(x), p, rtol=1e-5)
-    np.testing.assert_allclose(jax.hessian(f)(x), np.diag(p) - np.outer(p, p), atol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.hessian(f))(x), np.diag(p) - np.outer(p, p), atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [2, 5, 9])
+@pytest.mark.parametrize("kernel", [2, 9])
 def test_logsumexp_of_infinities_has_no_nan(kernel: int) -> None:
     """Neither in cells nor in padding; a window of -inf alone has no derivative."""
     x = jnp.array([-jnp.inf, -jnp.inf, -jnp.inf, 1.0, -jnp.inf, 2.0, 700.0, 710.0, 5.0])
     f = lambda x: pool(x, reductions.LOGSUMEXP, kernel, 1, kernel, data_format="W")  # noqa: E731
-    y, forward, reverse = f(x), jax.jacfwd(f)(x), jax.jacrev(f)(x)
+    y, forward, reverse = jax.jit(lambda x: (f(x), jax.jacfwd(f)(x), jax.jacrev(f)(x)))(x)
     np.testing.assert_allclose(forward, reverse, rtol=1e-6)
     total = np.sum(reverse, axis=1)
     np.testing.assert_allclose(total, np.where(np.isfinite(y), 1.0, 0.0), rtol=1e-5)
     assert np.isneginf(y[0]) and not np.isnan(y).any()
     finite = lambda x: jnp.where(jnp.isfinite(f(x)), f(x), 0).sum()  # noqa: E731
-    assert not np.isnan(jax.hessian(finite)(x)).any()
+    assert not np.isnan(jax.jit(jax.hessian(finite))(x)).any()
     assert np.isnan(f(x.at[3].set(jnp.nan))).any()
 
 
 def test_an_lp_norm_of_zeros_has_no_derivative_and_the_right_curvature() -> None:
     x = jnp.array([0.0, 0.0, 0.0, -3.0])
-    for p in (0.5, 1, 1.5, 2, 3, np.inf):
+    for p in (0.5, 1, 2, np.inf):
         f = lambda x, p=p: pool(x, reductions.lp(p), 2, 2, data_format="W").sum()  # noqa: E731
-        np.testing.assert_allclose(f(x), 3, rtol=1e-6)
-        np.testing.assert_allclose(jax.grad(f)(x), [0, 0, 0, -1], atol=1e-6)
-        assert np.isfinite(jax.hessian(f)(x)).all()
-    second = jax.hessian(lambda x: pool(x, reductions.lp(2), 2, 2, data_format="W")[1])(x)
-    np.testing.assert_allclose(second[2, 2], 1 / 3, rtol=1e-6)  # of sqrt(x^2 + 9) at 0
+        y, first, second = jax.jit(lambda x, f=f: (f(x), jax.grad(f)(x), jax.hessian(f)(x)))(x)
+        np.testing.assert_allclose(y, 3, rtol=1e-6)
+        np.testing.assert_allclose(first, [0, 0, 0, -1], atol=1e-6)
+        assert np.isfinite(second).all()
+        if p == 2:
+            np.testing.assert_allclose(second[2, 2], 1 / 3, rtol=1e-6)  # of sqrt(x^2 + 9) at 0
 
 
 def test_the_lp_norm_goes_to_the_largest_absolute_value(rng: np.random.Generator) -> None:
@@ -375,13 +387,12 @@ def test_a_power_is_a_positive_number(p: Any, error: type[Exception]) -> None:
 # --- transformations ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["logsumexp", "product", "root mean square"])
+@pytest.mark.parametrize("name", ["product"])
 def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Generator) -> None:
     reduction = ALL[name][0]
     x = data(name, rng, (3, 2, 8, 7, 2))
-    f = lambda x: pool(x, reduction, **WINDOWS["padded"])  # noqa: E731
+    f = lambda x: pool(x, reduction, (2, 2), 2, 1)  # noqa: E731
     g = jax.grad(lambda x: f(x).sum())
-    assert_same(jax.vmap(f)(x), f(x), name, ulps=2)
     assert_same(jax.vmap(g)(x), g(x), name, ulps=2)
     assert_same(jax.jit(f)(x), f(x), name, ulps=2)
     assert f(x[:, :0]).shape == f(x)[:, :0].shape and g(x[..., :0]).size == 0
@@ -456,8 +467,9 @@ def lines_of(error: type[Exception], call: Callable[[], Any]) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("inside_jit", [False, True])
-@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.parametrize(
+    ("case", "inside_jit"), [*((case, False) for case in BROKEN), ("difference", True)]
+)
 def test_a_broken_law_is_an_error_with_a_counterexample(case: str, inside_jit: bool) -> None:
     reduction, what, facts = BROKEN[case]
     f = lambda x: pool(x, reduction, (2, 2), 1)  # noqa: E731
@@ -490,14 +502,14 @@ def test_laws_are_tried_for_every_dtype() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "int8", "uint32", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint32"])
 def test_lawful_reductions_pass(name: str, dtype: str) -> None:
     """Also where rounding makes the sides of a law differ in the last places."""
     reduction = ALL[name][0]
     if name in (*FLOATS_ONLY, "lp(1)", "lp(2.5)", "lp(3)", *OWN) and "float" not in dtype:
         return
     with jax.enable_x64(dtype == "float64"):
-        pool(jnp.ones((4, 1), dtype), reduction, (2,), 1)
+        jax.eval_shape(lambda x: pool(x, reduction, (2,), 1), jax.ShapeDtypeStruct((4, 1), dtype))
 
 
 def test_the_trial_needs_no_numbers_of_the_array() -> None:

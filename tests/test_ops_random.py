@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, permutation
-from jax.test_util import check_grads
+from helpers import assert_same, check_derivatives, permutation
 from peers import require
 
 import jaxpool
@@ -57,17 +56,15 @@ SIZES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
     "1-D": ((23,), (3,), (9,)),
     "2-D": ((9, 12), (2, 3), (5, 4)),
     "3-D": ((6, 5, 7), (2, 1, 3), (3, 4, 2)),
-    "one window": ((7, 6), (3, 2), (1, 3)),
-    "every window": ((7, 6), (3, 2), (5, 5)),
-    "cells": ((8, 5), (1, 1), (5, 5)),
+    "one window": ((7, 6), (3, 2), (1, 5)),
     "whole": ((4, 5), (4, 5), (1, 1)),
     "40 taps": ((17, 14), (8, 5), (4, 3)),
 }
-over_sizes = pytest.mark.parametrize("case", SIZES)
 
 
-@pytest.mark.parametrize("alike", [False, True])
-@over_sizes
+@pytest.mark.parametrize(
+    ("case", "alike"), [*zip(SIZES, itertools.cycle([False, True]), strict=False)]
+)
 def test_windows_lie_where_the_rule_says(case: str, alike: bool, rng: np.random.Generator) -> None:
     size, kernel, out = SIZES[case]
     x = permutation((2, 3, *size), np.float32, rng)
@@ -76,28 +73,24 @@ def test_windows_lie_where_the_rule_says(case: str, alike: bool, rng: np.random.
     got = Fractional(None, x, kernel, out, samples=samples, data_format="channels_first")
     assert_same(got[0], want[0], case)
     assert_same(got[1], want[1], case)
-    plain = jaxpool.fractional_max_pool(
-        None, x, kernel, out, samples=samples, data_format="channels_first"
-    )
-    assert_same(plain, want[0], case)
 
 
 def test_starts_are_those_of_float32(rng: np.random.Generator) -> None:
     """Long axes, where float64 would put some windows elsewhere; samples may ask for it."""
-    differ = 0
-    for seed in range(20):
+    found = 0
+    while found < 2:
         size, out = int(rng.integers(2000, 4000)), int(rng.integers(500, 1900))
         u = np.float32(rng.random())
+        if starts(size, 1, out, u) == starts(size, 1, out, np.float64(u)):
+            continue
+        found += 1
         x = np.arange(size, dtype=np.float32)
         f = lambda u, x=x, n=out: jaxpool.fractional_max_pool(  # noqa: E731
             None, x, 1, n, samples=u[None], data_format="W"
         )
-        assert_same(f(u), np.float32(starts(size, 1, out, u)), seed)
-        if seed < 3:
-            with jax.enable_x64(True):
-                assert_same(f(np.float64(u)), np.float32(starts(size, 1, out, np.float64(u))), seed)
-        differ += starts(size, 1, out, u) != starts(size, 1, out, np.float64(u))
-    assert differ
+        assert_same(f(u), np.float32(starts(size, 1, out, u)), size)
+        with jax.enable_x64(True):
+            assert_same(f(np.float64(u)), np.float32(starts(size, 1, out, np.float64(u))), size)
 
 
 def test_every_sample_near_the_ends_stays_inside() -> None:
@@ -106,7 +99,7 @@ def test_every_sample_near_the_ends_stays_inside() -> None:
     f = lambda u, n: jaxpool.fractional_max_pool(  # noqa: E731
         None, x, 2, n, samples=u, data_format="W"
     )
-    for n, u in itertools.product(range(1, 12), (0.0, np.nextafter(np.float32(1), 0))):
+    for n, u in itertools.product((1, 2, 5, 11), (0.0, np.nextafter(np.float32(1), 0))):
         y = np.asarray(f(np.float32([u]), n))
         assert_same(y, np.float32(starts(12, 2, n, np.float32(u))) + 1, (n, u))
         assert (np.diff(y) >= 0).all() and y[-1] == 11
@@ -115,7 +108,7 @@ def test_every_sample_near_the_ends_stays_inside() -> None:
         assert (y >= 1).all() and (y <= 11).all()
 
 
-@pytest.mark.parametrize("layout", ["channels_last", "NHWC", "HWC", "HW", "HNW"])
+@pytest.mark.parametrize("layout", ["channels_last", "HWC", "HNW"])
 def test_layouts_and_samples_that_broadcast(layout: str, rng: np.random.Generator) -> None:
     orders = {
         "channels_last": (0, 2, 3, 1), "NHWC": (0, 2, 3, 1), "HWC": (2, 3, 1), "HW": (2, 3),
@@ -161,8 +154,7 @@ def test_a_key_draws_every_plane_apart_and_gives_the_same_again() -> None:
     assert_same(jax.vmap(f)(keys), np.stack([f(key) for key in keys]), "vmap over keys")
 
 
-@pytest.mark.parametrize("space", ["spatial", 0, 1, "window"])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("space", "masked"), [("spatial", False), (1, True), ("window", True)])
 def test_indices_of_every_space(space: Any, masked: bool, rng: np.random.Generator) -> None:
     x = permutation((2, 9, 8, 3), np.float32, rng)
     where = rng.random((9, 8, 1)) < 0.15 if masked else None
@@ -184,7 +176,7 @@ def test_indices_of_every_space(space: Any, masked: bool, rng: np.random.Generat
         assert np.broadcast_to(where, x.shape)[won].all()
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16"])
 def test_every_dtype(dtype: str, rng: np.random.Generator) -> None:
     x = rng.integers(0, 2 if dtype == "bool" else 9, (1, 2, 9, 8)).astype(jnp.dtype(dtype))
     samples = rng.random(2).astype(np.float32)
@@ -202,13 +194,12 @@ def test_nan_wins_and_its_first_cell() -> None:
     np.testing.assert_array_equal(index, [1, 1])
 
 
-@pytest.mark.parametrize("case", ["1-D", "2-D", "3-D"])
+@pytest.mark.parametrize("case", ["3-D"])
 def test_fractional_derivatives_to_order_two(case: str, rng: np.random.Generator) -> None:
     size, kernel, out = SIZES[case]
     x = 16 * permutation((1, *size, 1), np.float32, rng)
     samples = rng.random(len(size)).astype(np.float32)
     f = jax.jit(lambda x: jaxpool.fractional_max_pool(None, x, kernel, out, samples=samples))
-    check_grads(f, (x,), order=1, modes=("fwd", "rev"), eps=1.0)
     y, index = Fractional(None, x, kernel, out, samples=samples)
     want = np.zeros(math.prod(size), np.float32)
     np.add.at(want, np.ravel(index), 2 * np.ravel(y))
@@ -224,7 +215,7 @@ def test_a_batch_of_arrays_of_samples_or_of_both(rng: np.random.Generator) -> No
     samples = rng.random((3, 2)).astype(np.float32)
     f = lambda x, u: jaxpool.fractional_max_pool(None, x, (2, 3), (4, 3), samples=u)  # noqa: E731
     g = lambda x, u: jax.grad(lambda x: (f(x, u) ** 2).sum())(x)  # noqa: E731
-    for h, axes in itertools.product((f, g), ((0, 0), (0, None), (None, 0))):
+    for h, axes in ((g, (0, 0)), (f, (None, 0))):
         pairs = list(zip((x, samples), axes, strict=True))
         arguments = [a[0] if axis is None else a for a, axis in pairs]
         calls = [[a[0 if axis is None else n] for a, axis in pairs] for n in range(3)]
@@ -232,7 +223,7 @@ def test_a_batch_of_arrays_of_samples_or_of_both(rng: np.random.Generator) -> No
     assert jaxpool.fractional_max_pool(KEY, x[0, :0], (2, 3), (4, 3)).shape == (0, 4, 3, 1)
 
 
-LIVE = list(itertools.product((2, 3), range(4)))
+LIVE = [(2, 0), (2, 1), (3, 0)]
 
 
 @pytest.mark.parametrize(("pooled", "seed"), LIVE)
@@ -295,10 +286,10 @@ def cells_of(x: np.ndarray, window: dict[str, Any]) -> Any:
         yield place, np.array(cells)
 
 
-@over_windows
+@pytest.mark.parametrize("window", ["dilated, ceil"])
 def test_cells_are_chosen_as_often_as_they_are_large(window: str, rng: np.random.Generator) -> None:
-    """Frequencies of 4,000 draws, within five standard deviations."""
-    x, draws = activations(rng), 4000
+    """Frequencies of 2,000 draws, within five standard deviations."""
+    x, draws = activations(rng), 2000
     f = jax.jit(jax.vmap(lambda key: jaxpool.stochastic_pool(key, x, **WINDOWS[window])))
     y = np.asarray(f(jax.random.split(KEY, draws)))
     for place, cells in cells_of(x, WINDOWS[window]):
@@ -359,13 +350,14 @@ def test_the_same_key_chooses_the_same() -> None:
 RECORDED = [[2, 7, 8], [10, 7, 11], [9, 11, 12]]
 
 
-@over_windows
+@pytest.mark.parametrize("window", ["overlapping, padded", "36 taps"])
 def test_the_derivative_is_that_of_the_chosen_cell(window: str, rng: np.random.Generator) -> None:
-    x = activations(rng)
+    x = activations(rng, (1, 6, 5, 1))
     f = jax.jit(lambda x: jaxpool.stochastic_pool(KEY, x, **WINDOWS[window]))
     y, pull = jax.vjp(f, x)
     jacobian = jax.jit(jax.jacrev(f))(x)
-    np.testing.assert_array_equal(jacobian, jax.jit(jax.jacfwd(f))(x))
+    tangent = jax.jvp(f, (x,), (x,))[1]
+    np.testing.assert_array_equal(tangent, y)
     np.testing.assert_array_equal(np.unique(jacobian), [0, 1])
     np.testing.assert_array_equal(jnp.tensordot(jacobian, x, x.ndim), y)
     np.testing.assert_array_equal(np.sum(jacobian, (-4, -3, -2, -1)), y > 0)
@@ -377,11 +369,11 @@ def test_the_derivative_is_that_of_the_chosen_cell(window: str, rng: np.random.G
 
 @pytest.mark.parametrize("window", ["overlapping, padded", "36 taps"])
 def test_derivatives_of_the_expectation(window: str, rng: np.random.Generator) -> None:
-    f = jax.jit(lambda x: jaxpool.stochastic_pool(None, x, **WINDOWS[window], deterministic=True))
+    f = functools.partial(jaxpool.stochastic_pool, None, **WINDOWS[window], deterministic=True)
     with jax.enable_x64(True):
         x = jnp.asarray(rng.uniform(0.5, 1.5, (1, 6, 5, 1)) * (rng.random((1, 6, 5, 1)) < 0.8))
         x = jnp.where(x == 0, -1.0, x)  # a negative cell has no derivative; 0 would be a corner
-        check_grads(f, (x,), order=2, modes=("fwd", "rev"), eps=1e-4)
+        check_derivatives(f, x, rng=rng)
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
@@ -398,8 +390,7 @@ def test_special_cells(deterministic: bool) -> None:
     np.testing.assert_array_equal(gradient, [0, 0, 0, 0, 1, 0])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2", "float32"])
-@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize(("dtype", "deterministic"), [("bfloat16", False), ("float16", True)])
 def test_narrow_floats_are_added_in_float32(dtype: str, deterministic: bool) -> None:
     x = jnp.ones((32, 32), dtype)
     y = jaxpool.stochastic_pool(KEY, x, 32, 1, data_format="HW", deterministic=deterministic)

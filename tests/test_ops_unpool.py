@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, permutation
-from jax.test_util import check_grads
+from helpers import assert_same, check_derivatives, permutation
 from peers import require
 
 import jaxpool
@@ -125,7 +124,9 @@ def test_values_go_to_their_indices_and_the_last_write_wins(
     assert_same(flat_call(c)(y, indices), want, case)
 
 
-@over_flat
+@pytest.mark.parametrize(
+    "case", ["channels last", "pooled axes apart", "smaller result", "everything"]
+)
 def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Generator) -> None:
     """The transpose of the written map, found by unpooling the numbers of the sources."""
     c = FLAT[case]
@@ -165,7 +166,6 @@ TAPS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "49 taps side by side": ((1, 14, 7, 2), {"window_shape": (7, 7), "strides": 7}),
     "300 taps": ((1, 21, 17, 1), {"window_shape": (20, 15), "strides": 1, "padding": 2}),
 }
-over_taps = pytest.mark.parametrize("case", TAPS)
 
 
 def tap_call(case: str):
@@ -204,7 +204,7 @@ def tap_cells(case: str, taps: np.ndarray) -> Iterator[Cell | None]:
     return cells_of_taps(taps, shape, tuple(range(1, len(shape) - 1)), window)
 
 
-@over_taps
+@pytest.mark.parametrize("case", [case for case in TAPS if case not in ("SAME", "25 taps", "3-D")])
 def test_values_go_to_their_taps_and_the_last_write_wins(
     case: str, rng: np.random.Generator
 ) -> None:
@@ -212,7 +212,9 @@ def test_values_go_to_their_taps_and_the_last_write_wins(
     assert_same(tap_call(case)(y, taps), write(y, TAPS[case][0], tap_cells(case, taps)), case)
 
 
-@over_taps
+@pytest.mark.parametrize(
+    "case", ["gaps between windows", "overlapping", "dilated", "3-D", "49 taps"]
+)
 def test_the_derivative_through_taps_is_that_of_the_last_write(
     case: str, rng: np.random.Generator
 ) -> None:
@@ -238,11 +240,10 @@ BACK: dict[str, dict[str, Any]] = {
     },
     "whole": {"window_shape": (7, 5), "strides": 1, "padding": ((3, 2), (1, 4))},
 }  # fmt: skip
-SPACES = ["spatial", 0, -3, "window"]
+SPACES = ["window", "spatial", "window", 0, -3]
 
 
-@pytest.mark.parametrize("space", SPACES, ids=str)
-@pytest.mark.parametrize("case", BACK)
+@pytest.mark.parametrize(("case", "space"), [*zip(BACK, itertools.cycle(SPACES), strict=False)])
 def test_unpooling_after_pooling_keeps_the_winners_alone(
     case: str, space: Any, rng: np.random.Generator
 ) -> None:
@@ -257,7 +258,7 @@ def test_unpooling_after_pooling_keeps_the_winners_alone(
     assert 0 < won.sum() < x.size
 
 
-@pytest.mark.parametrize("case", BACK)
+@pytest.mark.parametrize("case", ["3x2, overlapping, padded", "ceil, empty windows"])
 def test_pooling_after_unpooling_of_positives_is_the_identity(
     case: str, rng: np.random.Generator
 ) -> None:
@@ -267,8 +268,14 @@ def test_pooling_after_unpooling_of_positives_is_the_identity(
     assert_same(jaxpool.max_pool(back, **window, data_format="NHWC"), y, case)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "bfloat16", "float8_e4m3fn"])
-@pytest.mark.parametrize("space", ["spatial", "window"])
+@pytest.mark.parametrize(
+    ("space", "dtype"),
+    [
+        ("spatial", "bool"),
+        ("window", "uint8"),
+        ("window", "float8_e4m3fn"),
+    ],
+)
 def test_the_dtype_stays(space: str, dtype: str, rng: np.random.Generator) -> None:
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": 1, "padding": 1}
     x = rng.integers(0, 2, (1, 5, 4, 2)).astype(jnp.dtype(dtype))
@@ -313,14 +320,7 @@ over_spaces = pytest.mark.parametrize("space", ["spatial", "window"])
 def test_derivatives_to_order_two(space: str, rng: np.random.Generator) -> None:
     f, y = problem(space, rng)
     with jax.enable_x64(True):
-        y = jnp.asarray(y, jnp.float64)
-        square = jax.jit(lambda y: f(y) ** 2)
-        check_grads(square, (y,), order=2, modes=("fwd", "rev"), eps=1e-2)
-    y = y.astype(jnp.float32)
-    np.testing.assert_array_equal(jax.jacfwd(f)(y), jax.jacrev(f)(y))
-    twice = jax.hessian(lambda y: (f(y) ** 2).sum())(y)
-    once = jax.grad(lambda y: f(y).sum())(y)
-    assert_same(twice.reshape(y.size, -1), np.diag(2 * np.ravel(once)), space)
+        check_derivatives(lambda y: f(y) ** 2, jnp.asarray(y, jnp.float64), rng=rng, eps=1e-3)
 
 
 @over_spaces
@@ -333,13 +333,12 @@ def test_a_batch_of_values_of_indices_or_of_both(space: str, rng: np.random.Gene
     settings = window if space == "window" else {}
     f = lambda y, i: jaxpool.max_unpool(y, i, (6, 5), index_space=space, **settings)  # noqa: E731
     pull = lambda y, i: jax.vjp(lambda y: f(y, i), y)[1](f(y, i) ** 2)[0]  # noqa: E731
-    for g in (f, pull):
-        for axes in ((0, 0), (0, None), (None, 0)):
-            pairs = list(zip((y, indices), axes, strict=True))
-            arguments = [a[0] if axis is None else a for a, axis in pairs]
-            calls = [[a[0 if axis is None else n] for a, axis in pairs] for n in range(3)]
-            one_by_one = np.stack([g(*call) for call in calls])
-            assert_same(jax.vmap(g, axes)(*arguments), one_by_one, axes)
+    for g, axes in ((pull, (0, 0)), (jax.jit(pull), (None, 0))):
+        pairs = list(zip((y, indices), axes, strict=True))
+        arguments = [a[0] if axis is None else a for a, axis in pairs]
+        calls = [[a[0 if axis is None else n] for a, axis in pairs] for n in range(3)]
+        one_by_one = np.stack([g(*call) for call in calls])
+        assert_same(jax.vmap(g, axes)(*arguments), one_by_one, axes)
 
 
 @over_spaces
@@ -347,8 +346,8 @@ def test_the_same_inside_jit_and_for_an_empty_batch(space: str, rng: np.random.G
     f, y = problem(space, rng)
     assert_same(jax.jit(f)(y), f(y), space)
     empty = jnp.zeros((0, *y.shape[1:]))
-    for result in (f(empty, empty.astype(jnp.int32)), f(y[..., :0], y[..., :0].astype(jnp.int32))):
-        assert result.size == 0 and result.shape[1:3] == (6, 5)
+    result = f(empty, empty.astype(jnp.int32))
+    assert result.size == 0 and result.shape[1:3] == (6, 5)
 
 
 def scatters(f: Any, y: Any) -> set[str]:
@@ -359,7 +358,9 @@ def scatters(f: Any, y: Any) -> set[str]:
     return {kind.split("x")[-1] for kind in found}
 
 
-@pytest.mark.parametrize("case", [case for case in TAPS if case not in ("49 taps", "300 taps")])
+@pytest.mark.parametrize(
+    "case", ["gaps between windows", "overlapping", "dilated", "25 taps", "49 taps side by side"]
+)
 def test_taps_need_no_scatter_on_any_platform(case: str, rng: np.random.Generator) -> None:
     y, taps = tap_data(case, rng)
     f = functools.partial(tap_call(case), indices=taps)
@@ -378,7 +379,7 @@ def test_a_float_scatter_would_be_seen() -> None:
     assert scatters(lambda y: jnp.zeros(5).at[jnp.array([1, 1])].add(y), jnp.ones(2)) == {"f32"}
 
 
-@over_flat
+@pytest.mark.parametrize("case", ["three axes apart"])
 def test_the_program_of_other_platforms_writes_the_same(
     case: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -561,7 +562,7 @@ def test_errors_have_three_lines_in_the_name_of_the_op(case: str) -> None:
 
 # --- PyTorch and ONNX Runtime ---------------------------------------------------------------------
 
-LIVE = list(itertools.product((1, 2, 3), range(3)))
+LIVE = [(1, 1), (2, 0), (3, 2)]
 
 
 def draw_live(pooled: int, seed: int) -> tuple[np.ndarray, list[int], list[int], list[int]]:

@@ -48,11 +48,19 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
 
 
 def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
-    """Axes to take at once, last axis first where they are taken one after the other."""
-    axes = list(zip(geometry.axes, geometry.positions, strict=True))
-    if geometry.taps <= MAX_JOINT_TAPS and -1 not in geometry.positions:
-        return [axes]
-    return [[axis] for axis in axes[::-1]]
+    """Axes to take at once: neighbours of few taps together, the contiguous one alone; last first.
+
+    A selection needs them in this order, see :func:`select`.
+    """
+    groups: list[list[PlacedAxis]] = []
+    taps = MAX_JOINT_TAPS
+    for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
+        if taps * axis.kernel > MAX_JOINT_TAPS:
+            groups.append([])
+            taps = 1
+        groups[-1].insert(0, (axis, position))
+        taps = MAX_JOINT_TAPS if position == -1 else taps * axis.kernel
+    return groups
 
 
 def _reduce_group(x: Array, axes: list[PlacedAxis], reduction: Reduction) -> Array:

@@ -6,8 +6,8 @@ plain reductions over all pooled axes at once. The way back is one comparison fo
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from .._errors import message
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
 from ..lowerings._cut import Pick, empty, numbers
+from ..lowerings._order import in_integers, is_float_extreme
 
 _NOWHERE = 2**31 - 1
 
@@ -48,10 +49,9 @@ class Blocks(NamedTuple):
     def taps(self, rank: int) -> Array:
         """The number of every cell in its block, row-major, in the rank of the split shape."""
         places = dict(zip(sorted(self.positions), self.cell_axes(rank), strict=True))
-        taps: Any = 0
+        taps = jnp.zeros((1,) * (rank + len(self.positions)), jnp.int32)
         for position, length in zip(self.positions, self.lengths, strict=True):
-            place = places[position]
-            taps = taps * length + numbers(length, place, rank + len(places), jnp.int32)
+            taps = taps * length + numbers(length, places[position], taps.ndim, jnp.int32)
         return taps
 
     @property
@@ -93,7 +93,25 @@ def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
-    return lax.reduce_max(_split(_filled(x, valid), blocks), blocks.cell_axes(x.ndim))
+    cells, axes = _split(_filled(x, valid), blocks), blocks.cell_axes(x.ndim)
+    plain = lambda cells: lax.reduce_max(cells, axes)  # noqa: E731
+    if not is_float_extreme(MAX, np.dtype(x.dtype)):
+        return plain(cells)
+    exact = functools.partial(_largest_on_cpu, axes=axes, plain=plain)
+    return lax.platform_dependent(cells, cpu=exact, default=plain)
+
+
+def _largest_on_cpu(cells: Array, axes: tuple[int, ...], plain: Callable[[Array], Array]) -> Array:
+    """XLA:CPU drops NaN from large reductions (jaxlib 0.10.2 and 0.12), integers have none.
+
+    Integers cost several times the reduction, but without a NaN the sum is a NaN only where
+    infinities of both signs meet; sums of narrow floats are as slow.
+    """
+    in_order = lambda cells: in_integers(lambda keys, _: plain(keys), cells, MAX)  # noqa: E731
+    if cells.dtype.itemsize < 4:
+        return in_order(cells)
+    total = lax.reduce_sum(cells, axes)
+    return lax.cond(jnp.any(total != total), in_order, plain, cells)
 
 
 @_largest.defjvp

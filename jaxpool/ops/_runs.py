@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
-from ..lowerings._cut import Pick, numbers, tree
+from ..lowerings._cut import Pick, column, numbers, tree
 
 LONGEST_UNROLLED = 32
 NOWHERE = 2**30
@@ -43,7 +43,7 @@ class Runs(NamedTuple):
     @property
     def longest(self) -> int:
         """Cells of the longest window."""
-        return max(self.lengths)
+        return max(self.lengths, default=1)
 
     def holders(self) -> "Runs":
         """For each cell, the windows that hold it; starts and ends must not decrease."""
@@ -84,14 +84,6 @@ def _tap(x: Array, position: int, runs: Runs, tap: int) -> Array:
         stop = int(where[-1]) + 1
         return lax.slice_in_dim(x, int(where[0]), stop, int(steps[0]), position)
     return jnp.take(x, where.astype(np.int32), axis=position, mode="clip", indices_are_sorted=True)
-
-
-def column(values: Any, position: int, rank: int) -> np.ndarray:
-    """One value per entry of an axis, in the shape of an array of ``rank`` axes."""
-    shape = [1] * rank
-    shape[position] = -1
-    column = np.reshape(values, shape)
-    return column if column.dtype == np.bool_ else column.astype(np.int32)
 
 
 # --- sums ----------------------------------------------------------------------------------------
@@ -194,7 +186,7 @@ def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list
     """Return where each window's winner lies on each of the axes."""
     axes = zip(positions, runs, _shifts(runs), strict=True)
     return [
-        _own(codes, run, shift) + column(run.starts, position, codes.ndim)
+        column(np.array(run.starts, np.int32), position, codes.ndim) + _own(codes, run, shift)
         for position, run, shift in axes
     ]
 
@@ -273,7 +265,7 @@ def _receive(
     entries, kept = [], []
     for nth in range(holders.longest):
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
-        wanted = column(np.where(nth < counts, own_taps, -1), position, g.ndim)
+        wanted = column(np.where(nth < counts, own_taps, -1).astype(np.int32), position, g.ndim)
         sent, code = (_tap(a, position, holders, nth) for a in (g, codes))
         hit = (code < NOWHERE) & (_own(code, runs, shift) == wanted)
         entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))

@@ -39,8 +39,6 @@ Terms = tuple[Array, ...]
 
 LONGEST_UNROLLED = 16
 MOST_AT_ONCE = 9
-MOST_MULTIPLIED = 16
-"""Whole exponents up to which a power of a number in [1/2, 1) is a product."""
 
 
 # --- terms of cells ------------------------------------------------------------------------------
@@ -49,7 +47,9 @@ MOST_MULTIPLIED = 16
 @jax.custom_jvp
 def unit(z: Array) -> Array:
     """One, with the derivatives of ``exp`` where that is one: one, one, and so on."""
-    return jnp.ones_like(z)
+    # Made of z, or it had no batch axis under vmap, and JAX could not transpose the tangent's.
+    one = np.ones((), z.dtype)
+    return jnp.where(z == z, one, one)
 
 
 @unit.defjvp
@@ -91,7 +91,7 @@ def _terms(level: Array, factors: Sequence[Array], alive: Array) -> Terms:
 def _exponential(z: Array) -> tuple[Array, Array]:
     """Level and factor of ``exp(z)``: with ``k`` whole, ``exp(z) = 2^k * exp(z - k * log 2)``."""
     level = lax.round(z * np.asarray(1 / math.log(2), z.dtype))
-    high, low = _log_two(z.dtype)
+    high, low = _in_two(math.log(2), z.dtype)
     rest = (z - level * high) - level * low
     # Far out, where neighbouring floats differ by more than that, the rest is lost in rounding.
     rest = lax.clamp(np.asarray(-1, z.dtype), rest, np.ones((), z.dtype))
@@ -99,26 +99,24 @@ def _exponential(z: Array) -> tuple[Array, Array]:
     return level, factor
 
 
-def _log_two(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """log 2 in two parts; products of the first with whole numbers of some bits are exact."""
-    bits = np.finfo(dtype).nmant // 2
-    high = math.floor(math.log(2) * 2**bits) / 2**bits
-    return np.asarray(high, dtype), np.asarray(math.log(2) - high, dtype)
+def _in_two(number: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A number in two parts; products of the first with whole numbers of some bits are exact."""
+    scale = 2.0 ** (np.finfo(dtype).nmant // 2 - math.frexp(number)[1])
+    high = math.floor(number * scale) / scale
+    return np.asarray(high, dtype), np.asarray(number - high, dtype)
 
 
 def _power(x: Array, p: float) -> tuple[Array, Array]:
     """Level and factor of ``x ** p``: with ``x = m * 2^e``, ``x^p = 2^(e * p) * m^p``."""
     m, e = jnp.frexp(x)
-    exponent = e.astype(x.dtype) * np.asarray(p, x.dtype)
-    if isinstance(p, int) and p <= MOST_MULTIPLIED:
-        level, factor = exponent, lax.integer_pow(m, p)
-    else:
-        total = exponent + np.asarray(p, x.dtype) * jnp.log2(m)
-        level = lax.floor(total)
-        factor = lax.exp2(total - level)
+    high, low = _in_two(p, x.dtype)
+    exponent = e.astype(x.dtype) * high
+    level = lax.round(exponent)
+    rest = exponent - level + e.astype(x.dtype) * low + np.asarray(p, x.dtype) * jnp.log2(m)
+    whole = lax.floor(rest)
     infinite = x == np.inf
-    level = jnp.where(infinite, np.asarray(np.inf, x.dtype), level)
-    return level, jnp.where(infinite, np.ones((), x.dtype), factor)
+    level = jnp.where(infinite, np.asarray(np.inf, x.dtype), level + whole)
+    return level, jnp.where(infinite, np.ones((), x.dtype), lax.exp2(rest - whole))
 
 
 # --- sums of terms -------------------------------------------------------------------------------
@@ -160,13 +158,18 @@ def log_of(level: Array, factor: Array) -> Array:
 
 
 def root_of(level: Array, factor: Array, p: float) -> Array:
-    """Return the root of sums; that of zero is zero, with zero derivatives."""
-    finite = lax.abs(level) != np.inf
-    share = jnp.where(finite, level, np.zeros((), level.dtype)) / np.asarray(p, level.dtype)
-    whole = lax.floor(share)
+    """Return the root of sums; that of zero is zero, with zero derivatives.
+
+    With ``k`` whole, ``(2^level * f)^(1/p) = 2^k * 2^((level - k * p) / p) * f^(1/p)``.
+    """
+    infinite = level == np.inf
+    level = jnp.where(lax.abs(level) == np.inf, np.zeros((), level.dtype), level)
+    whole = lax.floor(level / np.asarray(p, level.dtype))
+    high, low = _in_two(p, level.dtype)
+    rest = (level - whole * high - whole * low) / np.asarray(p, level.dtype)
+    scale = jnp.where(infinite, np.asarray(np.inf, level.dtype), lax.exp2(rest))
     half = lax.floor(whole * np.asarray(0.5, whole.dtype))
-    rest = jnp.where(level == np.inf, np.asarray(np.inf, level.dtype), lax.exp2(share - whole))
-    return root(factor, p) * rest * two_to(half) * two_to(whole - half)
+    return root(factor, p) * scale * two_to(half) * two_to(whole - half)
 
 
 def root(x: Array, p: float) -> Array:
@@ -369,11 +372,13 @@ def norm(
       largest: takes the largest cell of windows.
       joined: joins terms over windows.
     """
-    if p == 1:
-        return total(lax.abs(x))
     if p == 2:
         return root(total(x * x), 2)
+    magnitude = x * lax.sign(x)  # lax.abs has a derivative at zero
+    if p == 1:
+        return total(magnitude)
     if p == math.inf:
-        y = largest(lax.abs(x))
+        y = largest(magnitude)
         return jnp.where(y < 0, np.zeros((), x.dtype), y)
-    return root_of(*joined(powers(lax.abs(x), p)), p)
+    level, factor = joined(powers(magnitude, p))
+    return root_of(level, factor, p)

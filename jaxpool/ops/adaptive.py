@@ -23,7 +23,7 @@ from .._errors import message
 from .._plan import Plan, plan_for
 from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, check_known, integer, is_sequence
-from ..lowerings._cut import Pick
+from ..lowerings._cut import Pick, column, numbers
 from . import _blocks, _runs
 from ._blocks import Blocks
 from ._common import Op, check_real, check_where
@@ -322,7 +322,7 @@ def _cells(partition: Partition, rank: int) -> Any:
     """Cells of each window: an int, or an array that broadcasts to the result."""
     lengths = np.ones((1,) * rank, np.int32)
     for position, runs in zip(partition.positions, partition.runs, strict=True):
-        lengths = lengths * _runs.column(runs.lengths, position, rank)
+        lengths = lengths * column(np.array(runs.lengths, np.int32), position, rank)
     return int(lengths.flat[0]) if lengths.min() == lengths.max() else jnp.asarray(lengths)
 
 
@@ -421,7 +421,7 @@ def _index(
     for axis in axes:
         place = on_axis.get(axis)
         if place is None:
-            place = jnp.asarray(_runs.column(range(shape[axis]), axis, len(shape)))
+            place = numbers(shape[axis], axis, len(shape), wide)
         index = index * shape[axis] + place.astype(wide)
     return jnp.where(codes < _runs.NOWHERE, index, np.asarray(-1).astype(wide)).astype(dtype)
 

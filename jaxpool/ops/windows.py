@@ -290,13 +290,18 @@ def _median(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _middle(a: Array, b: Array) -> Array:
-    """The mean of ``a`` and ``b``, without overflow."""
+    """The mean of ``a`` and ``b``, without overflow.
+
+    Not ``a / 2 + b / 2``, which XLA turns into ``(a + b) / 2``.
+    """
     if jnp.issubdtype(a.dtype, jnp.integer):
         below, odd = (a & b) + ((a ^ b) >> 1), (a ^ b) & 1
         return below + (below & odd)
     wide = accumulator(a.dtype)
-    half = np.asarray(0.5, wide)
-    return (a.astype(wide) * half + b.astype(wide) * half).astype(a.dtype)
+    low, high, half = a.astype(wide), b.astype(wide), np.asarray(0.5, wide)
+    mean, gap = (low + high) * half, high - low
+    overflows = (lax.abs(mean) == np.inf) & lax.is_finite(gap)
+    return jnp.where(overflows, low + gap * half, mean).astype(a.dtype)
 
 
 def _settle_rank(op: str, rank: Any) -> tuple[int]:
