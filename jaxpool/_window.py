@@ -79,6 +79,38 @@ def is_sequence(value: Any) -> bool:
         return False
 
 
+def entries_of(op: str, name: str, value: Any) -> tuple[Any, ...]:
+    """Return the entries of a sequence, or raise: it may be endless, or have a length and yet none.
+
+    A tuple is returned as it is.
+    """
+    length = _length(value)
+    if length > _MOST_AXES:
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` = {shown(value)} has {length} entries.",
+                f"It has one per pooled axis, and 1 to {_MOST_AXES} axes can be pooled.",
+                "Give one entry for each pooled axis.",
+            )
+        )
+    try:
+        found = tuple(value)
+        if len(found) == length:
+            return found
+        fault = f"it has a length of {length}, but gives {len(found)} entries"
+    except Exception as error:  # whatever the object's own iteration raises
+        fault = f"iterating over it raises {type(error).__name__}"
+    raise TypeError(
+        message(
+            op,
+            f"`{name}` = {shown(value)} cannot be read entry by entry.",
+            f"Its type is {type(value).__name__}; {fault}.",
+            "Give a tuple of integers.",
+        )
+    )
+
+
 def _length(value: Any) -> int:
     try:
         return len(value)
@@ -106,7 +138,7 @@ def per_axis(op: str, name: str, value: Any, count: int, least: int = 1) -> tupl
     if not is_sequence(value):
         return (integer(op, name, value, least),) * count
     _check_length(op, name, value, count)
-    return tuple(integer(op, name, entry, least) for entry in value)
+    return tuple(integer(op, name, entry, least) for entry in entries_of(op, name, value))
 
 
 def _padding_word(op: str, word: str) -> str:
@@ -136,7 +168,8 @@ def _pair(op: str, entry: Any) -> tuple[int, int]:
                 "Give an integer for both ends, or a pair (low, high).",
             )
         )
-    return integer(op, "padding", entry[0], 0), integer(op, "padding", entry[1], 0)
+    low, high = entries_of(op, "padding", entry)
+    return integer(op, "padding", low, 0), integer(op, "padding", high, 0)
 
 
 def _padding(op: str, value: Any, count: int) -> str | Pairs:
@@ -145,7 +178,7 @@ def _padding(op: str, value: Any, count: int) -> str | Pairs:
     if not is_sequence(value):
         return (_pair(op, value),) * count
     _check_length(op, "padding", value, count)
-    return tuple(_pair(op, entry) for entry in value)
+    return tuple(_pair(op, entry) for entry in entries_of(op, "padding", value))
 
 
 def _rounding(op: str, value: Any) -> str:

@@ -5,11 +5,9 @@ import copy
 import functools
 import importlib
 import multiprocessing
-import pkgutil
+import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -20,14 +18,6 @@ from every_op import EVERY_OP, numbers
 import jaxpool
 
 THREADS, ROUNDS, LIMIT = 16, 2, 120.0
-
-
-def modules() -> Iterator[ModuleType]:
-    """Every module of the package but the command line, whose import runs it."""
-    yield jaxpool
-    for found in pkgutil.walk_packages(jaxpool.__path__, "jaxpool."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
 
 
 def check_line(number: int, turn: int) -> None:
@@ -90,11 +80,12 @@ def test_a_spawned_process_pools() -> None:
         child.join()
 
 
-@pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)
-def test_caches_are_bounded(module: ModuleType) -> None:
-    path = module.__file__
-    assert path is not None
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+ROOT = Path(jaxpool.__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_caches_are_bounded(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
     assert not [n for n in attributes if n.attr in ("cache", "cached_property")]
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
@@ -106,7 +97,7 @@ def test_caches_are_bounded(module: ModuleType) -> None:
 
 
 def test_old_settings_leave_the_cache() -> None:
-    compiled = importlib.import_module("jaxpool.ops._static")._compiled
+    compiled = importlib.import_module("jaxpool.ops._common")._compiled
     size = compiled.cache_info().maxsize
     for length in range(1, size + 10):  # no array, so nothing is compiled
         with pytest.raises(TypeError):
@@ -118,7 +109,8 @@ def state() -> dict[str, Any]:
     """Every list, dict and set at the top of a module."""
     return {
         f"{module.__name__}.{name}": copy.copy(value)
-        for module in modules()
+        for module in list(sys.modules.values())
+        if module.__name__.partition(".")[0] == "jaxpool"
         for name, value in vars(module).items()
         if isinstance(value, (list, dict, set)) and not name.startswith("__")
     }

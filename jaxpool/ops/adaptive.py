@@ -19,10 +19,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _data_format, _derivatives, _exact, _indices
-from .._errors import message
+from .._errors import message, shown
 from .._plan import Plan, plan_for
 from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
-from .._window import Axis, Geometry, cdiv, check_known, integer, is_sequence
+from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
 from . import _blocks, _runs
 from ._blocks import Blocks
@@ -30,6 +30,8 @@ from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
 from .average import _check_averageable, _divide, _masked
+
+_MOST_WINDOWS = 2**22
 
 _LEAST_BLOCK = 16
 """Cells from which a plain reduction of a block beats the lowerings of ordinary windows."""
@@ -173,20 +175,36 @@ def _settle(op: str, output_size: Any, data_format: Any, *index: Any) -> Setting
     data_format = _data_format.check(op, data_format)
     explicit = _data_format.is_explicit(data_format)
     count = _data_format.spatial_count(data_format)
-    if not is_sequence(output_size):
-        if not explicit:
-            raise TypeError(_says_not_how_many(op, output_size, data_format))
+    if is_sequence(output_size):
+        output_size = entries_of(op, "output_size", output_size)
+    elif explicit:
         output_size = (output_size,) * count
+    else:
+        raise TypeError(_says_not_how_many(op, output_size, data_format))
     if not len(output_size) or (explicit and len(output_size) != count):
         raise ValueError(_wrong_length(op, output_size, data_format))
-    sizes = tuple(None if n is None else integer(op, "output_size", n, 0) for n in output_size)
+    sizes = tuple(None if n is None else _checked_size(op, n) for n in output_size)
     return Settings(op, sizes, data_format, _settle_index(op, *index) if index else ())
+
+
+def _checked_size(op: str, size: Any) -> int:
+    size = integer(op, "output_size", size, 0)
+    if size > _MOST_WINDOWS:
+        raise ValueError(
+            message(
+                op,
+                f"`output_size` holds {size}.",
+                f"Each window has ends of its own; an axis has at most {_MOST_WINDOWS} of them.",
+                "Give a smaller number, or None for an axis to keep as it is.",
+            )
+        )
+    return size
 
 
 def _says_not_how_many(op: str, output_size: Any, data_format: str) -> str:
     return message(
         op,
-        f"`output_size` = {output_size!r} does not say how many axes are pooled.",
+        f"`output_size` = {shown(output_size)} does not say how many axes are pooled.",
         f"With data_format {data_format!r} it has one entry per pooled axis.",
         'Give a tuple such as (7, 7), or a layout in letters such as "NHWC".',
     )
@@ -196,14 +214,14 @@ def _wrong_length(op: str, output_size: Any, data_format: str) -> str:
     entries = "1 entry" if len(output_size) == 1 else f"{len(output_size)} entries"
     return message(
         op,
-        f"`output_size` = {output_size!r} has {entries}.",
+        f"`output_size` = {shown(output_size)} has {entries}.",
         f"It has one per pooled axis; data_format is {data_format!r}.",
         "Give one entry for each pooled axis, None for one to keep as it is.",
     )
 
 
 def _settle_index(op: str, index_space: Any, index_dtype: Any) -> tuple[Any, ...]:
-    if index_space == "window":
+    if isinstance(index_space, str) and index_space == "window":
         raise ValueError(
             message(
                 op,
