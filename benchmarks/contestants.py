@@ -163,7 +163,9 @@ def _flax_average(x: jax.Array, job: Job, config: dict[str, Any]) -> jax.Array:
     total = lax.reduce_window(x, zero, lax.add, **config)
     if job.case.count_include_pad:
         return total / np.prod(job.case.window)
-    return total / lax.reduce_window(jnp.ones_like(x), zero, lax.add, **config)
+    channels = -1 if job.layout == "NHWC" else 1
+    shape = [1 if axis in (0, channels % x.ndim) else n for axis, n in enumerate(x.shape)]
+    return total / lax.reduce_window(jnp.ones(shape, x.dtype), zero, lax.add, **config)
 
 
 def _two_operands(x: jax.Array, job: Job, config: dict[str, Any]) -> tuple[jax.Array, jax.Array]:

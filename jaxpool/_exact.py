@@ -1,22 +1,33 @@
-"""Exact integer averages: sums that do not wrap, divided, rounded half to even, saturated.
+"""Exact integer averages: sums that do not wrap, divided, rounded, saturated.
 
 An integer of w bits is cut into digits of ``b`` bits, ``x = sum of x_i * 2^(b i)``, the top digit
 signed. A window of ``n`` taps sums each digit apart, which cannot wrap while ``n * 2^b`` fits the
 word. Carries make the digit sums proper digits of ``|S|``, and schoolbook long division by the
 divisor ``D``, one digit at a time with a remainder below ``D``, gives quotient and remainder of
 ``|S| / D`` without a wider type.
+
+Rounding. "half_even" is the library's own; "trunc" is PyTorch's, "half_away" TFLite's and "half_up"
+(towards plus infinity) MLI's.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
+
+Rounding = Literal["half_even", "half_away", "half_up", "trunc"]
 
 
-def average(x: Array, window_sum: Callable[[Array], Array], divisor: Any, largest: int) -> Array:
+def average(
+    x: Array,
+    window_sum: Callable[[Array], Array],
+    divisor: Any,
+    largest: int,
+    rounding: Rounding = "half_even",
+) -> Array:
     """Return the average of integers over windows, in the dtype of ``x``.
 
     Args:
@@ -24,30 +35,43 @@ def average(x: Array, window_sum: Callable[[Array], Array], divisor: Any, larges
       window_sum: sums the cells of every window of an int32 or int64 array.
       divisor: int, or integer array of the shape of the result; 0 only where the sum is 0.
       largest: bound of the taps of a window and of ``abs(divisor)``.
+      rounding: where a quotient between two integers goes.
     """
     word = np.dtype(np.int64 if x.dtype.itemsize == 8 else np.int32)
     divisor = jnp.broadcast_to(jnp.asarray(divisor, word), jax.eval_shape(window_sum, x).shape)
     size = jnp.maximum(abs(divisor), 1)
     if largest << (8 * x.dtype.itemsize) <= 1 << 23:
-        return _by_float(window_sum(x.astype(word)), divisor, size, x.dtype)
+        return _by_float(window_sum(x.astype(word)), divisor, size, x.dtype, rounding)
     bits = min(4 * word.itemsize, 8 * word.itemsize - 2 - largest.bit_length())
     sums = [window_sum(digit) for digit in _digits(x, bits, word)]
     negative, sums = _magnitude(_carry(sums, bits), bits)
     quotient, rest, over = _divide(sums, size, bits)
-    up = (rest > size - rest) | ((rest == size - rest) & (quotient & 1 == 1))
-    return _saturate(quotient, up, over, negative ^ (divisor < 0), x.dtype)
+    negative = negative ^ (divisor < 0)
+    up = _goes_up(rest, size, quotient & 1 == 1, negative, rounding)
+    return _saturate(quotient, up, over, negative, x.dtype)
 
 
-def _by_float(total: Array, divisor: Array, size: Array, dtype: np.dtype) -> Array:
+def _goes_up(rest: Array, size: Array, odd: Array, negative: Array, rounding: Rounding) -> Array:
+    """Whether the absolute value of a quotient, cut to an integer, has to grow by one."""
+    if rounding == "trunc":
+        return jnp.zeros(rest.shape, bool)
+    ties = {"half_even": odd, "half_away": True, "half_up": ~negative}[rounding]
+    return (rest > size - rest) | ((rest == size - rest) & ties)
+
+
+def _by_float(
+    total: Array, divisor: Array, size: Array, dtype: np.dtype, rounding: Rounding
+) -> Array:
     """Divide sums below 2^23 in float32, right to one, and let the remainder say which way."""
-    ratio = lax.round(total.astype(jnp.float32) / size.astype(jnp.float32))
-    quotient = ratio.astype(total.dtype)
-    rest = 2 * (total - quotient * size)
-    odd = quotient & 1
-    up, down = rest + odd > size, rest - odd < -size
-    quotient = quotient + up.astype(quotient.dtype) - down.astype(quotient.dtype)
+    negative, magnitude = (total < 0) ^ (divisor < 0), abs(total)
+    quotient = (magnitude.astype(jnp.float32) / size.astype(jnp.float32)).astype(total.dtype)
+    rest = magnitude - quotient * size
+    beyond = rest < 0  # the float was rounded up to an integer
+    quotient, rest = quotient - beyond.astype(total.dtype), jnp.where(beyond, rest + size, rest)
+    up = _goes_up(rest, size, quotient & 1 == 1, negative, rounding)
+    quotient = quotient + up.astype(quotient.dtype)
     limits = jnp.iinfo(dtype)
-    signed = jnp.where(divisor < 0, -quotient, quotient)
+    signed = jnp.where(negative, -quotient, quotient)
     return jnp.clip(signed, limits.min, limits.max).astype(dtype)
 
 

@@ -6,6 +6,7 @@ fuses, but after it has simplified choices (jaxlib 0.10.2 and 0.12); so a choice
 lies behind a barrier stays, and nothing is fused across it.
 """
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -18,5 +19,5 @@ def computed_once(*arrays: Array) -> tuple[Array, ...]:
 def _choice(*arrays: Array) -> tuple[Array, ...]:
     """A choice that always goes one way, of which the compiler learns too late."""
     never = lax.optimization_barrier(np.zeros((), np.bool_))
-    other = lambda first, *rest: (-first, *rest)  # noqa: E731
+    other = lambda first, *rest: (jnp.zeros_like(first), *rest)  # noqa: E731
     return lax.cond(never, other, lambda *arrays: arrays, *arrays)

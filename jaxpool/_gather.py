@@ -43,7 +43,11 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
         return forward(wide).astype(t.dtype)
     small = geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
     send = to_winners_at_once if small else to_winners
-    backward = lambda g: send(*computed_once(g, taps), geometry)  # noqa: E731
+
+    def backward(g: Array) -> Array:
+        g, finished = computed_once(g, taps)
+        return send(g, finished, geometry)
+
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 
 

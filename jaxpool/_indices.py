@@ -16,7 +16,7 @@ from jax import Array
 
 from ._errors import message, shown
 from ._window import Geometry, integer
-from .lowerings._cut import numbers
+from .lowerings._cut import empty, numbers
 
 SPACES = ("window", "spatial")
 IndexSpace = str | int
@@ -121,22 +121,44 @@ def convert(
     space: IndexSpace,
     dtype: np.dtype | None,
     masked: bool,
+    empty_cell: int | None = None,
+    column_major: bool = False,
 ) -> Array:
-    """Return ``taps``, tap numbers in row-major order, as indices of an array of ``shape``."""
+    """Return ``taps``, tap numbers in row-major order, as indices of an array of ``shape``.
+
+    Args:
+      op, space, dtype: as the caller wrote them.
+      taps: tap numbers, or the mark of a window without a cell.
+      shape: of the array that is indexed.
+      geometry: the windows.
+      masked: whether windows may be empty beyond those that ``geometry`` leaves so.
+      empty_cell: the place on each pooled axis, in the space "window" the tap, that stands for the
+        mark of an empty window; None leaves the mark.
+      column_major: the first pooled axis varies fastest.
+    """
     resolved = dtype or np.dtype(taps.dtype if space == "window" else np.int32)
     _check_width(op, resolved)
     if space == "window":
+        if empty_cell is not None:
+            taps = jnp.where(taps == empty(taps.dtype), np.asarray(empty_cell, taps.dtype), taps)
         _check_fit(op, space, resolved, geometry.taps - 1, marks=True)
         return _cast_taps(taps, resolved)
     axes = geometry.positions if isinstance(space, str) else _counted_axes(op, space, len(shape))
     if space == "spatial":
         axes = tuple(sorted(axes))
-    marks = masked or geometry.has_empty_window
+    if column_major:
+        axes = _pooled_reversed(axes, geometry.positions)
+    marks = (masked or geometry.has_empty_window) and empty_cell != 0
     _check_fit(op, space, resolved, math.prod(shape[axis] for axis in axes) - 1, marks)
     wide = jnp.int64 if resolved.itemsize == 8 else jnp.int32
     if resolved == np.uint32:
         wide = jnp.uint32
-    return _flat(taps, shape, geometry, axes, wide).astype(resolved)
+    return _flat(taps, shape, geometry, axes, wide, empty_cell).astype(resolved)
+
+
+def _pooled_reversed(axes: tuple[int, ...], pooled: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes, those that are pooled last and in reverse order."""
+    return (*(a for a in axes if a not in pooled), *(a for a in axes[::-1] if a in pooled))
 
 
 def _cast_taps(taps: Array, dtype: np.dtype) -> Array:
@@ -147,17 +169,26 @@ def _cast_taps(taps: Array, dtype: np.dtype) -> Array:
 
 
 def _flat(
-    taps: Array, shape: tuple[int, ...], geometry: Geometry, axes: tuple[int, ...], wide: Any
+    taps: Array,
+    shape: tuple[int, ...],
+    geometry: Geometry,
+    axes: tuple[int, ...],
+    wide: Any,
+    empty_cell: int | None,
 ) -> Array:
-    """Row-major index over ``axes``; -1 where a window is empty."""
-    found = taps != np.asarray(-1).astype(taps.dtype)
+    """Index over ``axes``, the last one fastest; -1 where a window is empty, or ``empty_cell``."""
+    found = taps != empty(taps.dtype)
     coordinates = _coordinates(taps.astype(wide), geometry, wide)
     index = jnp.zeros_like(taps, wide)
     for axis in axes:
         coordinate = coordinates.get(axis)
         if coordinate is None:
             coordinate = numbers(shape[axis], axis, len(shape), wide)
+        elif empty_cell is not None:
+            coordinate = jnp.where(found, coordinate, np.asarray(empty_cell).astype(wide))
         index = index * shape[axis] + coordinate
+    if empty_cell is not None:
+        return index
     return jnp.where(found, index, np.asarray(-1).astype(wide))
 
 

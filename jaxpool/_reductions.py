@@ -8,11 +8,12 @@ never for its name.
 A *selection* is a reduction that returns one of its operands, such as max. It has ``beats(b, a)``:
 whether ``b`` is strictly preferred to an ``a`` that comes earlier in the window. ``beats`` must be
 the strict part of a total preorder; then the winner of a window is the first of its best cells, and
-it is the same cell however the window is cut into parts.
+it is the same cell however the window is cut into parts. (``MAX_LAST_NAN`` orders cells by value
+and place, which does as well.)
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 import jax
@@ -110,11 +111,21 @@ def _greater(b: Array, a: Array) -> Array:
     return (a == a) & ~(b <= a) if _is_float(b.dtype) else b > a
 
 
+def _greater_or_nan(b: Array, a: Array) -> Array:
+    return (b != b) | (b > a) if _is_float(b.dtype) else b > a
+
+
 def _less(b: Array, a: Array) -> Array:
     return (a == a) & ~(b >= a) if _is_float(b.dtype) else b < a
 
 
 MAX = Reduction("max", lax.max, _lowest, idempotent=True, beats=_greater, wins="largest")
+MAX_LAST_NAN = replace(MAX, beats=_greater_or_nan)
+"""The same values; among the NaN of a window the last one wins, as in PyTorch."""
+
+MaxRule = Literal["first_nan", "last_nan", "from_lowest", "from_first_cell"]
+"""What a maximum starts from and what it makes of NaN, see :mod:`jaxpool.ops.max`."""
+
 MIN = Reduction("min", lax.min, _highest, idempotent=True, beats=_less, wins="smallest")
 
 

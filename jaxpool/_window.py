@@ -24,6 +24,9 @@ from typing import Any, NamedTuple
 from ._errors import message, shown
 
 ROUNDINGS = ("floor", "ceil", "ceil_torch")
+CEIL_OR_ONE = "ceil_torch_or_one"
+"""For the front ends: PyTorch's and ONNX's ceil_mode to the letter, which is "ceil_torch" but also
+makes one window of a kernel that exceeds the padded axis by less than a stride."""
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 
 _MOST_AXES = 32
@@ -46,7 +49,7 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
         if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
             raise TypeError
         number = operator.index(value)
-    except TypeError:
+    except Exception:  # whatever the object's own conversion raises
         raise TypeError(
             message(
                 op,
@@ -75,7 +78,7 @@ def is_sequence(value: Any) -> bool:
         return False
     try:
         return _length(value) >= 0
-    except TypeError:  # an array of rank 0 is a number
+    except Exception:  # an array of rank 0 is a number, and an object may raise what it likes
         return False
 
 
@@ -182,7 +185,7 @@ def _padding(op: str, value: Any, count: int) -> str | Pairs:
 
 
 def _rounding(op: str, value: Any) -> str:
-    if not isinstance(value, str) or value not in ROUNDINGS:
+    if not isinstance(value, str) or value not in (*ROUNDINGS, CEIL_OR_ONE):
         raise ValueError(
             message(
                 op,
@@ -340,13 +343,18 @@ class Axis:
         Args:
           include_pad: count declared padding as well as real cells. Overhang never counts.
         """
+        runs = self.count_runs(include_pad)
+        return tuple(count for length, count in runs for _ in range(length))
+
+    def count_runs(self, include_pad: bool) -> list[tuple[int, int]]:
+        """As :meth:`counts`, neighbours of one count together: (windows, count) of each run."""
         if not include_pad:
-            runs = ((last - first, high - low) for first, last, low, high in self.segments())
-            return tuple(count for length, count in runs for _ in range(length))
+            return [(last - first, high - low) for first, last, low, high in self.segments()]
         end = self.size + self.pad_high
         whole = min(max((end - self.span + self.pad_low) // self.stride + 1, 0), self.out)
         cut = (cdiv(end - self.start(o), self.dilation) for o in range(whole, self.out))
-        return (self.kernel,) * whole + tuple(max(count, 0) for count in cut)
+        inner = [(whole, self.kernel)] if whole else []
+        return inner + [(1, max(count, 0)) for count in cut]
 
     @property
     def has_empty_window(self) -> bool:
@@ -446,7 +454,7 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
         )
     low, high = _axis_padding(window, index, size, span)
     padded = size + low + high
-    if span > padded:
+    if span > padded and (window.rounding != CEIL_OR_ONE or span - padded >= stride):
         raise ValueError(
             message(
                 op,

@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops._scaled",),
     ("ops.*",),
     ("compat",),
-    ("compat._floats", "compat._words"),
+    ("compat._checks", "compat._floats", "compat._words"),
     ("compat.*",),
     ("_picture",),
     ("_explain",),

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._reductions import MAX, MIN, Reduction, identity_array
+from .._reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
 from ._cut import tree
 
 
@@ -73,7 +73,14 @@ def from_order(keys: Array, dtype: np.dtype) -> Array:
 
 
 def _integer_extreme(reduction: Reduction) -> Reduction:
+    if reduction.beats is MAX_LAST_NAN.beats:
+        return dataclasses.replace(MAX, beats=_greater_or_largest)
     return MAX if reduction.wins == "largest" else MIN
+
+
+def _greater_or_largest(b: Array, a: Array) -> Array:
+    """``b`` over an earlier ``a``: the largest integer, which stands for NaN, beats itself."""
+    return (b > a) | (b == np.iinfo(b.dtype).max)
 
 
 def _bits(x: np.ndarray) -> np.ndarray:

@@ -74,13 +74,12 @@ def _places(x: Array, geometry: Geometry) -> Array:
 
 
 def _better_pair(reduction: Reduction):
-    """Commutative and associative: the preferred value, among equals the earlier place."""
+    """Commutative and associative: the later of two places has to beat the earlier one."""
     beats = reduction.beats
     assert beats is not None
 
     def combine(a: Pick, b: Pick) -> Pick:
-        tied = ~beats(b[0], a[0]) & ~beats(a[0], b[0])
-        preferred = beats(b[0], a[0]) | (tied & (b[1] < a[1]))
+        preferred = jnp.where(b[1] < a[1], ~beats(a[0], b[0]), beats(b[0], a[0]))
         take = (b[1] != _NOWHERE) & (preferred | (a[1] == _NOWHERE))
         return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
 

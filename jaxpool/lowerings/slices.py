@@ -53,13 +53,14 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     A selection needs them in this order, see :func:`select`.
     """
     groups: list[list[PlacedAxis]] = []
-    taps = MAX_JOINT_TAPS
+    full = MAX_JOINT_TAPS + 1
+    taps = full
     for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
         if taps * axis.kernel > MAX_JOINT_TAPS:
             groups.append([])
             taps = 1
         groups[-1].insert(0, (axis, position))
-        taps = MAX_JOINT_TAPS if position == -1 else taps * axis.kernel
+        taps = full if position == -1 else taps * axis.kernel
     return groups
 
 

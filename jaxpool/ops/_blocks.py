@@ -29,10 +29,12 @@ class Blocks(NamedTuple):
     Attributes:
       positions: the array axes that are cut, negative.
       lengths: cells of a block along each of them.
+      last_nan: among the NaN of a block the last one counts as its largest cell, not the first.
     """
 
     positions: tuple[int, ...]
     lengths: tuple[int, ...]
+    last_nan: bool = False
 
     def split_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return ``shape`` with every axis that is cut as two, blocks and cells."""
@@ -135,13 +137,18 @@ def _over_cells(y: Array, blocks: Blocks) -> Array:
 
 
 def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array:
-    """The first cell of each block that holds its largest value, or the mark of none."""
+    """The cell of each block that holds its largest value, or the mark of none."""
     cells = _split(x, blocks)
     hit = (cells == _over_cells(values, blocks)) | (cells != cells)
     if valid is not None:
         hit = hit & _split(valid, blocks)
-    taps = jnp.where(hit, blocks.taps(x.ndim), _NOWHERE)
+    numbers, last = blocks.taps(x.ndim), math.prod(blocks.lengths) - 1
+    if blocks.last_nan:  # counted backwards, the last one is the first
+        numbers = jnp.where(cells != cells, last - numbers, numbers)
+    taps = jnp.where(hit, numbers, _NOWHERE)
     taps = lax.reduce_min(taps, blocks.cell_axes(x.ndim))
+    if blocks.last_nan:
+        taps = jnp.where((values != values) & (taps != _NOWHERE), last - taps, taps)
     narrow = blocks.tap_dtype
     return jnp.where(taps == _NOWHERE, empty(narrow), taps.astype(narrow))
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._fence import computed_once
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
 from ..lowerings._cut import Pick, column, numbers, tree
@@ -124,7 +125,13 @@ def largest(x: Array, position: int, runs: Runs) -> Array:
     return _fold(x, position, runs, lax.max, identity)
 
 
-def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Sequence[Runs]) -> Pick:
+def winners(
+    x: Array,
+    valid: Array | None,
+    positions: Sequence[int],
+    runs: Sequence[Runs],
+    last_nan: bool = False,
+) -> Pick:
     """Return the largest value of every window and the code of its first holder, or NOWHERE.
 
     A code holds the tap along each axis in bits of its own, the first axis highest, so that codes
@@ -138,27 +145,15 @@ def winners(x: Array, valid: Array | None, positions: Sequence[int], runs: Seque
       valid: mask of the cells, or None.
       positions: the array axes, negative.
       runs: windows along each of them.
+      last_nan: among the NaN of a window the last one is its holder.
     """
     codes = jnp.zeros(x.shape, jnp.int32)
     if valid is not None:
         codes = jnp.where(valid, codes, NOWHERE)
     for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
-        x, codes = _winners(*(_computed_once(x, codes) if n else (x, codes)), position, run, shift)
+        x, codes = computed_once(x, codes) if n else (x, codes)
+        x, codes = _winners(x, codes, position, run, shift, last_nan)
     return x, jnp.minimum(codes, NOWHERE)
-
-
-def _computed_once(x: Array, codes: Array) -> Pick:
-    """Return both as they are, but finished: a fence against fusion, as :mod:`.._fence`."""
-    if x.size == 0:
-        return x, codes
-    return lax.platform_dependent(x, codes, cpu=_choice, default=lambda x, codes: (x, codes))
-
-
-def _choice(x: Array, codes: Array) -> Pick:
-    """A choice that always goes one way, since no code is negative; only this function knows."""
-    first = lax.slice(codes, (0,) * codes.ndim, (1,) * codes.ndim).reshape(())
-    other = lambda x, codes: (jnp.zeros_like(x), jnp.zeros_like(codes))  # noqa: E731
-    return lax.cond(first < 0, other, lambda x, codes: (x, codes), x, codes)
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:
@@ -167,19 +162,35 @@ def _shifts(runs: Sequence[Runs]) -> list[int]:
     return [sum(bits[n + 1 :]) for n in range(len(runs))]
 
 
-def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int) -> Pick:
+def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last_nan: bool) -> Pick:
     if runs.longest > LONGEST_UNROLLED:
         bits = _length_of_pieces(runs).bit_length() - 1
         pieces, groups = runs.pieces(1 << bits)
-        x, codes = _winners(x, codes, position, pieces, shift)
-        return _winners(x, codes, position, groups, shift + bits)
+        x, codes = _winners(x, codes, position, pieces, shift, last_nan)
+        return _winners(x, codes, position, groups, shift + bits, last_nan)
     cells = [_tap(x, position, runs, tap) for tap in range(runs.longest)]
     best = tree(lax.max, cells)
-    offers = []
-    for tap, cell in enumerate(cells):
-        reached = _tap(codes, position, runs, tap) + (tap << shift)
-        offers.append(jnp.where((cell == best) | (cell != cell), reached, NOWHERE))
-    return best, tree(lax.min, offers)
+    reached = [_reached(codes, position, runs, tap, shift) for tap in range(len(cells))]
+    codes = tree(
+        lax.min,
+        [
+            jnp.where((cell == best) | (cell != cell), code, NOWHERE)
+            for cell, code in zip(cells, reached, strict=True)
+        ],
+    )
+    if last_nan and jnp.issubdtype(x.dtype, jnp.floating):
+        pairs = zip(cells, reached, strict=True)
+        last = tree(lax.max, [jnp.where(cell != cell, code, -1) for cell, code in pairs])
+        codes = jnp.where(best != best, last, codes)
+    return best, codes
+
+
+def _reached(codes: Array, position: int, runs: Runs, tap: int, shift: int) -> Array:
+    """The codes that lead through cell ``tap`` of every window, or through its last one."""
+    taps = column(
+        np.minimum(tap, np.array(runs.lengths) - 1).astype(np.int32), position, codes.ndim
+    )
+    return _tap(codes, position, runs, tap) + (taps << shift)
 
 
 def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
@@ -239,7 +250,8 @@ def _send(g: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]
     """
     axes = list(zip(positions, runs, _shifts(runs), strict=True))
     for position, run, shift in axes[::-1]:
-        g, codes = _send_along(*_computed_once(g, codes), position, run, shift)
+        g, codes = computed_once(g, codes)
+        g, codes = _send_along(g, codes, position, run, shift)
     return g
 
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _data_format, _derivatives, _exact, _indices
 from .._errors import message, shown
 from .._plan import Plan, plan_for
-from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
+from .._reductions import MAX, MAX_LAST_NAN, SUM, MaxRule, Reduction, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
 from . import _blocks, _runs
@@ -29,7 +29,7 @@ from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
-from .average import _check_averageable, _divide, _masked
+from .average import _check_averageable, _divide, _masked, check_cells
 
 _MOST_WINDOWS = 2**22
 
@@ -152,6 +152,66 @@ def adaptive_max_pool_with_argmax(
     )
 
 
+# --- by the rules of another system --------------------------------------------------------------
+
+
+def adaptive_max_by(
+    op: str,
+    rule: MaxRule,
+    x: ArrayLike,
+    output_size: Any,
+    data_format: str = "channels_first",
+) -> Array:
+    """Return :func:`adaptive_max_pool` by another system's rule, for the front ends.
+
+    ``op`` is their name in messages; the rules are those of :mod:`.max`.
+    """
+    return call(_adaptive_max_by(op), x, None, output_size, data_format, rule)
+
+
+def adaptive_max_with_argmax_by(
+    op: str,
+    rule: MaxRule,
+    x: ArrayLike,
+    output_size: Any,
+    data_format: str = "channels_first",
+    index_dtype: Any = None,
+) -> tuple[Array, Array]:
+    """Return :func:`adaptive_max_pool_with_argmax` by another system's rule: "spatial" indices."""
+    words = output_size, data_format, "spatial", index_dtype, rule
+    return call(_adaptive_max_with_argmax_by(op), x, None, *words)
+
+
+def _settle_rule(op: str, *words: Any) -> "Settings":
+    return _settle(op, *words[:-1])._replace(rule=words[-1])
+
+
+@functools.lru_cache(maxsize=256)
+def _adaptive_max_by(op: str) -> Op:
+    return Op(op, _max, _settle_rule)
+
+
+@functools.lru_cache(maxsize=256)
+def _adaptive_max_with_argmax_by(op: str) -> Op:
+    return Op(op, _max_with_argmax, _settle_rule)
+
+
+def adaptive_average_by(
+    op: str,
+    rounding: _exact.Rounding,
+    x: ArrayLike,
+    output_size: Any,
+    data_format: str = "channels_first",
+) -> Array:
+    """Return :func:`adaptive_avg_pool` with another system's rounding of integers."""
+    return call(_adaptive_average_by(op, rounding), x, None, output_size, data_format)
+
+
+@functools.lru_cache(maxsize=256)
+def _adaptive_average_by(op: str, rounding: _exact.Rounding) -> Op:
+    return Op(op, functools.partial(_average, rounding=rounding), _settle)
+
+
 # --- from what the caller wrote to windows -------------------------------------------------------
 
 
@@ -163,12 +223,14 @@ class Settings(NamedTuple):
       sizes: windows per pooled axis; None keeps an axis.
       data_format: a layout word or letters.
       index: index space and dtype, of the op that returns indices.
+      rule: of the maximum.
     """
 
     op: str
     sizes: tuple[int | None, ...]
     data_format: str
     index: tuple[Any, ...] = ()
+    rule: MaxRule = "first_nan"
 
 
 def _settle(op: str, output_size: Any, data_format: Any, *index: Any) -> Settings:
@@ -240,11 +302,13 @@ class Partition(NamedTuple):
       positions: the array axes that are pooled, negative.
       runs: windows along each of them.
       even: those axes whose windows have one length and one stride, as ordinary geometry.
+      last_nan: among the NaN of a window the last one wins, not the first.
     """
 
     positions: tuple[int, ...]
     runs: tuple[Runs, ...]
     even: Geometry
+    last_nan: bool = False
 
     @property
     def blocks(self) -> Blocks | None:
@@ -253,7 +317,7 @@ class Partition(NamedTuple):
         side_by_side = all(axis.kernel * axis.out == axis.size for axis in axes)
         if self.uneven or not side_by_side or self.even.taps < _LEAST_BLOCK:
             return None
-        return Blocks(self.even.positions, self.even.kernel)
+        return Blocks(self.even.positions, self.even.kernel, self.last_nan)
 
     @property
     def uneven(self) -> list[tuple[int, Runs]]:
@@ -298,17 +362,24 @@ def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
         axis = _even(run)
         if axis is not None:
             even[position] = axis
-    return Partition(positions, tuple(runs), Geometry(tuple(even.values()), tuple(even)))
+    geometry = Geometry(tuple(even.values()), tuple(even))
+    return Partition(positions, tuple(runs), geometry, settings.rule == "last_nan")
 
 
 def _plan(op: str, partition: Partition, dtype: Any, reduction: Reduction) -> Plan:
     return plan_for(op, partition.even, reduction, np.dtype(dtype))
 
 
+def _max_plan(op: str, partition: Partition, dtype: Any) -> Plan:
+    return _plan(op, partition, dtype, MAX_LAST_NAN if partition.last_nan else MAX)
+
+
 # --- averages ------------------------------------------------------------------------------------
 
 
-def _average(settings: Settings, x: Array, where: Any) -> Array:
+def _average(
+    settings: Settings, x: Array, where: Any, rounding: _exact.Rounding = "half_even"
+) -> Array:
     _check_averageable(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     partition = _partition(settings, x.shape)
@@ -322,7 +393,8 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
         divisor = window_sum(valid.astype(jnp.int32))
     if jnp.issubdtype(x.dtype, jnp.integer):
         largest = math.prod(run.longest for run in partition.runs)
-        return _exact.average(x, window_sum, divisor, largest)
+        check_cells(settings.op, largest)
+        return _exact.average(x, window_sum, divisor, largest, rounding)
     return _divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
 
 
@@ -353,10 +425,12 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
     partition = _partition(settings, x.shape)
     if 0 in settings.sizes:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
+    if settings.rule == "from_first_cell":
+        return _max_with_argmax(settings._replace(index=("spatial", None)), x, where)[0]
     if partition.blocks is not None:
         return _blocks.largest(x, valid, partition.blocks)
     if not partition.uneven:
-        return _derivatives.extreme(x, valid, _plan(settings.op, partition, x.dtype, MAX))
+        return _derivatives.extreme(x, valid, _max_plan(settings.op, partition, x.dtype))
     rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
     return rule(x, valid, partition)
 
@@ -370,6 +444,15 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
         out = partition.out_shape(x.shape)
         codes = jnp.zeros(out, jnp.int32)
         return jnp.zeros(out, x.dtype), _index(settings, partition, x.shape, codes, masked)
+    if settings.rule == "from_first_cell" and jnp.issubdtype(x.dtype, jnp.floating):
+        return _from_first_cell(settings, partition, x)
+    return _picked(settings, partition, x, valid)
+
+
+def _picked(
+    settings: Settings, partition: Partition, x: Array, valid: Array | None
+) -> tuple[Array, Array]:
+    masked = valid is not None
     if not partition.uneven:
         values, taps = _even_picks(settings.op, x, valid, partition)
         return values, _indices.convert(
@@ -380,10 +463,23 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
     return values, _index(settings, partition, x.shape, codes, masked)
 
 
+def _from_first_cell(settings: Settings, partition: Partition, x: Array) -> tuple[Array, Array]:
+    """A NaN in the first cell of a window wins, without a gradient; any other NaN is ignored."""
+    lowest = identity_array(MAX, np.dtype(x.dtype))
+    pick = _picked(settings, partition, jnp.where(x == x, x, lowest), None)
+    taps = jnp.zeros(partition.out_shape(x.shape), jnp.int32)
+    first = _index(settings, partition, x.shape, taps, masked=False)
+    cells = lax.stop_gradient(x)
+    for position, runs in zip(partition.positions, partition.runs, strict=True):
+        cells = _runs._tap(cells, position, runs, 0)
+    stays = cells != cells
+    return jnp.where(stays, cells, pick[0]), jnp.where(stays, first, pick[1])
+
+
 def _even_picks(op: str, x: Array, valid: Array | None, partition: Partition) -> Pick:
     if partition.blocks is not None:
         return _blocks.picks(x, valid, partition.blocks)
-    return _derivatives.extreme_with_taps(x, valid, _plan(op, partition, x.dtype, MAX))
+    return _derivatives.extreme_with_taps(x, valid, _max_plan(op, partition, x.dtype))
 
 
 # Let ``p(i)`` be the cell of the first maximum of window ``i``: ``y[i] = x[p(i)]``, and so
@@ -406,7 +502,9 @@ def _largest_jvp(partition: Partition, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
-    return _runs.winners(_filled(x, valid), valid, partition.positions, partition.runs)
+    return _runs.winners(
+        _filled(x, valid), valid, partition.positions, partition.runs, partition.last_nan
+    )
 
 
 @_with_codes.defjvp

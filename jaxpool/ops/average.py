@@ -1,19 +1,32 @@
-"""Average and sum pooling."""
+"""Average and sum pooling.
 
-from typing import Any
+Systems disagree on what counts in the divisor of an average, on the average of nothing and on the
+rounding of integers; :class:`Averaging` is one system's rule.
+"""
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _exact
 from .._errors import message
 from .._reductions import SUM, accumulator
-from .._window import Geometry, integer
+from .._window import Axis, Geometry, cdiv, integer, settle
 from ..lowerings._cut import column
 from ._common import Op, Settings, call, check_real, check_where
+
+_SHORT_RUN = 64
+"""Windows of one count that are written out."""
+
+_MOST_CELLS = 2**28
 
 
 def avg_pool(
@@ -108,6 +121,138 @@ def sum_pool(
     )  # fmt: skip
 
 
+# --- by the rules of another system --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """A rule of averages.
+
+    Attributes:
+      counted: what the divisor counts: "real" cells; "declared" padding too (the library's own
+        default, PyTorch, ONNX); all "taps", on overhang too (oneDNN, Flax); or all "taps_if_padded"
+        if any pooled axis has padding, else real cells (OpenVINO).
+      divisor: replaces the count.
+      nothing: the average of floats of a window in which nothing counts: "zero", "nan" (Flax), or
+        "zero_by_count" (OpenVINO), zero over taps less those before the array less those after it,
+        which is nan, but zero where this difference is negative: where a window starts beyond the
+        first place after the array. Of integers it is 0.
+      rounding: of integers, see :mod:`jaxpool._exact`.
+    """
+
+    counted: Literal["real", "declared", "taps", "taps_if_padded"] = "declared"
+    divisor: int | None = None
+    nothing: Literal["zero", "nan", "zero_by_count"] = "zero"
+    rounding: _exact.Rounding = "half_even"
+
+
+def average_by(
+    op: str,
+    rule: Averaging,
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+) -> Array:
+    """Return :func:`avg_pool` by another system's rule, for the front ends; ``op`` is their name.
+
+    The settings are those of :func:`avg_pool`; the rounding may also be "ceil_torch_or_one".
+    """
+    return call(
+        _average_by(op), x, None, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rule,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _average_by(op: str) -> Op:
+    return Op(op, _average, lambda op, rule: (rule,))
+
+
+def quantised_average_by(
+    op: str,
+    rule: Averaging,
+    x: ArrayLike,
+    scales: tuple[Any, Any, Any, Any],
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+) -> Array:
+    """Return the average of quantised integers, quantised anew, for the front ends.
+
+    ``saturate(round(average((x - x_zero) * x_scale) / y_scale + y_zero))`` in float32, half to
+    even.
+
+    Args:
+      op, rule, x, window_shape, strides, padding, dilations, rounding, data_format: as in
+        :func:`average_by`.
+      scales: x_scale, x_zero, y_scale, y_zero, scalars; a zero of None is 0.
+    """
+    return call(
+        _quantised_average_by(op), x, scales, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rule,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _quantised_average_by(op: str) -> Op:
+    return Op(op, _quantised_average, lambda op, rule: (rule,))
+
+
+def _quantised_average(settings: Settings, x: Array, scales: Any) -> Array:
+    (rule,), geometry = settings.own, settings.geometry(x.shape)
+    x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
+    total = _window_sum(settings, (x.astype(jnp.float32) - x_zero) * x_scale)
+    zero = _zero(total)
+    divisor = jnp.asarray(_divisor(settings, geometry, None, rule), jnp.float32) + zero
+    return _quantised(_divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
+
+
+def _scalar(scale: ArrayLike | None) -> Array:
+    return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
+
+
+def _zero(x: Array) -> Array:
+    """Zeros that XLA cannot know, to be added to what divides.
+
+    XLA turns a division by a constant or by a scalar into a product with its inverse, which can
+    fall on the other side of a tie.
+    """
+    return x.astype(jnp.float32) * 0
+
+
+def _quantised(y: Array, dtype: Any) -> Array:
+    limits = jnp.iinfo(dtype)
+    return jnp.clip(jnp.round(y), limits.min, limits.max).astype(dtype)
+
+
+@jax.jit
+def quantised_global_average(
+    x: Array, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any
+) -> Array:
+    """Return the average of each quantised plane, channels first, for the front ends.
+
+    ``saturate(round(sum(x - x_zero) * (x_scale / (y_scale * count))) + y_zero)``, half to even: an
+    exact sum, and one factor in float32.
+    """
+    axes = tuple(range(2, x.ndim))
+    count = math.prod(x.shape[2:])
+    x_scale, x_zero, y_scale, y_zero = map(_scalar, (x_scale, x_zero, y_scale, y_zero))
+    total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
+    total = total.astype(jnp.float32)
+    factor = x_scale / (y_scale * count + _zero(total))
+    return _quantised(jnp.round(total * factor) + y_zero, x.dtype)
+
+
+# --- bodies --------------------------------------------------------------------------------------
+
+
 def _sum(settings: Settings, x: Array, where: Any) -> Array:
     check_real(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
@@ -125,20 +270,53 @@ def _window_sum(settings: Settings, x: Array) -> Array:
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:
-    include_pad, override = settings.own
+    (rule,) = settings.own
     _check_averageable(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     x = _masked(x, valid)
     geometry = settings.geometry(x.shape)
-    divisor = _counts(settings, geometry, valid, include_pad) if override is None else override
+    divisor = _divisor(settings, geometry, valid, rule)
     if jnp.issubdtype(x.dtype, jnp.integer):
-        largest = max(geometry.taps, abs(override or 1))
-        return _exact.average(x, lambda a: _window_sum(settings, a), divisor, largest)
+        check_cells(settings.op, geometry.taps)
+        largest = max(geometry.taps, abs(rule.divisor or 1))
+        total = functools.partial(_window_sum, settings)
+        return _exact.average(x, total, divisor, largest, rule.rounding)
     total = _window_sum(settings, x.astype(accumulator(x.dtype)))
-    return _divide(total, divisor).astype(x.dtype)
+    y = _divide(total, divisor, np.nan if rule.nothing == "nan" else 0)
+    if rule.nothing == "zero_by_count":
+        y = _nan_at_no_difference(settings, geometry, y)
+    return y.astype(x.dtype)
 
 
-def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int | None]:
+def _nan_at_no_difference(settings: Settings, geometry: Geometry, y: Array) -> Array:
+    whole = settle(settings.op, settings.window, geometry.spatial_shape, geometry.positions)
+    for axis, position in zip(whole.axes, whole.positions, strict=True):
+        none = np.array([_difference(axis, window) == 0 for window in range(axis.out)])
+        if none.any():
+            y = jnp.where(column(none, position, y.ndim), np.asarray(np.nan, y.dtype), y)
+    return y
+
+
+def _difference(axis: Axis, window: int) -> int:
+    """Taps of a window less those before the array less those after it."""
+    start = axis.start(window)
+    before, after = max(-start, 0), max(start + axis.span - axis.size, 0)
+    return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
+
+
+def _is_padded(geometry: Geometry) -> bool:
+    return any(axis.pad_low or axis.pad_high for axis in geometry.axes)
+
+
+def _divisor(settings: Settings, geometry: Geometry, valid: Array | None, rule: Averaging) -> Any:
+    if rule.divisor is not None:
+        return rule.divisor
+    if rule.counted == "taps" or (rule.counted == "taps_if_padded" and _is_padded(geometry)):
+        return geometry.taps
+    return _counts(settings, geometry, valid, rule.counted == "declared")
+
+
+def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging]:
     if not isinstance(include_pad, (bool, np.bool_)):
         raise TypeError(
             message(
@@ -148,8 +326,9 @@ def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int
                 "Give True or False.",
             )
         )
+    counted = "declared" if include_pad else "real"
     if override is None:
-        return bool(include_pad), None
+        return (Averaging(counted),)
     override = integer(op, "divisor_override", override, -(2**28))
     if override == 0 or override > 2**28:
         raise ValueError(
@@ -160,7 +339,20 @@ def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[bool, int
                 "Give another integer, negative ones included, or None for the window's count.",
             )
         )
-    return bool(include_pad), override
+    return (Averaging(counted, override),)
+
+
+def check_cells(op: str, cells: int) -> None:
+    """Raise if an exact average of integers over so many cells is too long for its words."""
+    if cells > _MOST_CELLS:
+        raise ValueError(
+            message(
+                op,
+                f"windows have {cells} cells.",
+                f"Averages of integers are exact, over at most {_MOST_CELLS} cells.",
+                "Convert the array first, for example x.astype(jnp.float32).",
+            )
+        )
 
 
 def _check_averageable(op: str, x: Array) -> None:
@@ -192,22 +384,39 @@ def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
     product: Any = 1
     rank = -min(geometry.positions)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        counts = np.array(axis.counts(include_pad), np.int32)
-        if counts.min() == counts.max():
-            product = product * int(counts[0])
+        runs = axis.count_runs(include_pad)
+        if len({count for _, count in runs}) == 1:
+            product = product * runs[0][1]
         else:
-            product = product * jnp.asarray(column(counts, position, rank))
+            product = product * _one_by_one(runs, position, rank)
     return product
 
 
-def _divide(total: Array, divisor: Any) -> Array:
-    """Return total / divisor, and 0 where nothing counts."""
+def _one_by_one(runs: list[tuple[int, int]], position: int, rank: int) -> Array:
+    """One count per window. A long run is made where it is used, not a constant of the program."""
+    pieces: list[Any] = []
+    for short, group in itertools.groupby(runs, lambda run: run[0] <= _SHORT_RUN):
+        lengths, counts = (np.array(n) for n in zip(*group, strict=True))
+        if short:
+            each = np.repeat(counts, lengths).astype(np.int32)
+            pieces.append(jnp.asarray(column(each, position, rank)))
+        else:
+            for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+                shape = [1] * rank
+                shape[position] = length
+                pieces.append(jnp.full(shape, count, jnp.int32))
+    return lax.concatenate(pieces, rank + position) if len(pieces) > 1 else pieces[0]
+
+
+def _divide(total: Array, divisor: Any, nothing: float = 0) -> Array:
+    """Return total / divisor, and ``nothing`` where nothing counts."""
+    empty = np.asarray(nothing, total.dtype)
     if isinstance(divisor, int):
-        return total / divisor if divisor else jnp.zeros_like(total)
+        return total / divisor if divisor else jnp.full_like(total, empty)
     divisor = jnp.broadcast_to(divisor, total.shape)
-    nothing = divisor == 0
-    safe = jnp.where(nothing, 1, divisor).astype(total.dtype)
-    return jnp.where(nothing, jnp.zeros((), total.dtype), total / safe)
+    none = divisor == 0
+    safe = jnp.where(none, 1, divisor).astype(total.dtype)
+    return jnp.where(none, empty, total / safe)
 
 
 _AVG_POOL = Op("avg_pool", _average, _settle_divisor)

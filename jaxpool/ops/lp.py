@@ -1,5 +1,6 @@
 """Lp and generalised-mean pooling."""
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from .. import _derivatives
 from .._reductions import MAX, SUM, accumulator
 from . import _scaled
 from ._common import Op, Settings, call, check_where
-from .average import _masked
+from .average import _counts, _divide, _masked
 
 
 def lp_pool(
@@ -121,6 +122,47 @@ def gem_pool(
         _GEM_POOL, x, (where, p), window_shape, strides, padding, dilations, rounding,
         data_format, lowering, eps,
     )  # fmt: skip
+
+
+def signed_lp_by(
+    op: str,
+    p: float,
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+) -> Array:
+    """Return PyTorch's ``lp_pool``, which takes no absolute values, for its front end.
+
+    ``(k * mean of x ** p) ** (1 / p)`` with the mean over the cells inside ``x`` and ``k`` the taps
+    of the window: a partly filled window is scaled up. ``p`` is finite and not zero. Where the mean
+    is zero nothing comes back through it.
+    """
+    return call(
+        _signed_lp_by(op), x, None, window_shape, strides, "VALID", 1, rounding,
+        data_format, "auto", p,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _signed_lp_by(op: str) -> Op:
+    return Op(op, _signed_lp, lambda op, p: (p,))
+
+
+def _signed_lp(settings: Settings, x: Array, where: Any) -> Array:
+    (p,) = settings.own
+    _scaled.check_float(settings.op, x)
+    geometry = settings.geometry(x.shape)
+    wide = x.astype(accumulator(x.dtype))
+    powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
+    total = _derivatives.window_sum(powers, settings.plan(x.shape, wide.dtype, SUM))
+    mean = _divide(total, _counts(settings, geometry, None, include_pad=False))
+    zero = mean == 0
+    base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
+    root = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
+    at_zero = np.asarray(0 if p > 0 else np.inf, root.dtype)
+    return jnp.where(zero, at_zero, root).astype(x.dtype)
 
 
 def _settle_p(op: str, p: Any) -> tuple[float]:

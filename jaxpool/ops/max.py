@@ -1,14 +1,32 @@
-"""Max and min pooling, with and without indices."""
+"""Max and min pooling, with and without indices.
+
+Systems disagree on what a maximum starts from and on NaN. The words of ``MaxRule``:
+
+* "first_nan", the library's own: from nothing; NaN in a window gives NaN, the first one wins;
+* "last_nan" (PyTorch): the same values, but the last NaN wins index and gradient;
+* "from_lowest" (OpenVINO, oneDNN, TensorFlow): from the lowest finite number, of float16 from
+  -inf. Only a greater cell wins, so NaN is ignored, and where nothing is greater the window counts
+  as empty and gives the start;
+* "from_first_cell" (ONNX Runtime, the indices of TensorFlow): from the first real cell, where a NaN
+  stays; later ones are ignored. An empty window gives the lowest finite number, of float16 -inf.
+
+The last two run on an array without NaN: where no cell is greater than -inf, "from_lowest" has an
+empty window, and "from_first_cell" has its answer, the first cell.
+"""
 
 import functools
 from typing import Any
 
-from jax import Array
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _indices
-from .._plan import check_finds_winners
-from .._reductions import MAX, MIN, Reduction
+from .._plan import Plan, check_finds_winners
+from .._reductions import MAX, MAX_LAST_NAN, MIN, MaxRule, Reduction, identity_array
+from .._window import Axis, Geometry
+from ..lowerings._cut import column, cut, empty, tap_dtype
 from ._common import Op, Settings, call, check_real, check_where
 
 
@@ -162,6 +180,159 @@ def max_pool_with_argmax(
         _MAX_POOL_WITH_ARGMAX, x, where, window_shape, strides, padding,
         dilations, rounding, data_format, lowering, index_space, index_dtype,
     )  # fmt: skip
+
+
+# --- by the rules of another system --------------------------------------------------------------
+
+
+def max_by(
+    op: str,
+    rule: MaxRule,
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+) -> Array:
+    """Return :func:`max_pool` by another system's rule, for the front ends; ``op`` is their name.
+
+    The settings are those of :func:`max_pool`; the rounding may also be "ceil_torch_or_one".
+    """
+    return call(
+        _max_by(op), x, None, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rule,
+    )  # fmt: skip
+
+
+def max_with_argmax_by(
+    op: str,
+    rule: MaxRule,
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_first",
+    *,
+    index_space: str | int = "spatial",
+    index_dtype: Any = None,
+    empty_cell: int | None = None,
+    column_major: bool = False,
+) -> tuple[Array, Array]:
+    """Return :func:`max_pool_with_argmax` by another system's rule, for the front ends.
+
+    Args:
+      op, rule, x, window_shape, strides, padding, dilations, rounding, data_format: as in
+        :func:`max_by`.
+      index_space, index_dtype: as in :func:`max_pool_with_argmax`.
+      empty_cell: the place on each pooled axis that the index of an empty window names; None
+        leaves the mark. In the space "window" 0 names tap 0.
+      column_major: the first pooled axis varies fastest in the index, as in ONNX's storage_order 1.
+    """
+    return call(
+        _max_with_argmax_by(op), x, None, window_shape, strides, padding, dilations, rounding,
+        data_format, "auto", rule, index_space, index_dtype, empty_cell, column_major,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _max_by(op: str) -> Op:
+    return Op(op, _by_rule, lambda op, rule: (rule,))
+
+
+@functools.lru_cache(maxsize=256)
+def _max_with_argmax_by(op: str) -> Op:
+    settle = lambda op, rule, space, dtype, *own: (rule, *_settle_index(op, space, dtype), *own)  # noqa: E731
+    return Op(op, _by_rule_with_argmax, settle)
+
+
+def _by_rule(settings: Settings, x: Array, where: Any) -> Array:
+    rule, plan = settings.own[0], _plan_by_rule(settings, x)
+    values = _derivatives.extreme(_prepared(rule, x), None, plan)
+    return _finished(rule, plan, x, values, None)[0]
+
+
+def _by_rule_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, Array]:
+    rule, space, dtype, empty_cell, column_major = settings.own
+    plan = _plan_by_rule(settings, x)
+    pick = _derivatives.extreme_with_taps(_prepared(rule, x), None, plan)
+    values, taps = _finished(rule, plan, x, *pick)
+    indices = _indices.convert(
+        settings.op, taps, x.shape, plan.geometry, space, dtype, rule == "from_lowest",
+        empty_cell, column_major,
+    )  # fmt: skip
+    return values, indices
+
+
+def _plan_by_rule(settings: Settings, x: Array) -> Plan:
+    check_real(settings.op, x)
+    last = settings.own[0] == "last_nan"
+    return settings.plan(x.shape, x.dtype, MAX_LAST_NAN if last else MAX)
+
+
+def _start(dtype: np.dtype) -> np.ndarray:
+    """What a maximum starts from: the lowest finite number, of float16 -inf."""
+    inexact = jnp.issubdtype(dtype, jnp.floating) and dtype != np.float16
+    return np.asarray(jnp.finfo(dtype).min if inexact else MAX.identity(dtype), dtype)
+
+
+def _prepared(rule: MaxRule, x: Array) -> Array:
+    """The array with the identity in place of the cells that the rule ignores."""
+    if rule in ("first_nan", "last_nan") or not jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    wins = x > _start(x.dtype) if rule == "from_lowest" else x == x
+    return jnp.where(wins, x, identity_array(MAX, np.dtype(x.dtype)))
+
+
+def _finished(
+    rule: MaxRule, plan: Plan, x: Array, values: Array, taps: Array | None
+) -> tuple[Array, Array]:
+    """The values, and if given the taps, that the rule makes of those of the prepared array."""
+    mark = empty(tap_dtype(plan.geometry))
+    if taps is None:
+        taps = jnp.zeros(values.shape, mark.dtype)
+    start = _start(np.dtype(values.dtype))
+    if rule == "from_lowest":
+        none = values == identity_array(MAX, np.dtype(values.dtype))
+        return jnp.where(none, start, values), jnp.where(none, mark, taps)
+    if rule == "from_first_cell":
+        for axis, position in zip(plan.geometry.axes, plan.geometry.positions, strict=True):
+            if axis.has_empty_window:
+                nothing = np.array(axis.counts(include_pad=False)) == 0
+                values = jnp.where(column(nothing, position, values.ndim), start, values)
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            return _seeded(plan.geometry, x, values, taps)
+    return values, taps
+
+
+def _seeded(geometry: Geometry, x: Array, values: Array, taps: Array) -> tuple[Array, Array]:
+    """Let a NaN in the first real cell of a window win."""
+    first, number = x, np.zeros((1,) * x.ndim, np.int32)
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        first = _first_cells(first, axis, position)
+        lows = [run.low for run in axis.segments() for _ in range(run.first, run.last)]
+        number = number * axis.kernel + column(np.array(lows, np.int32), position, x.ndim)
+    stays = first != first
+    return jnp.where(stays, first, values), jnp.where(stays, number.astype(taps.dtype), taps)
+
+
+def _first_cells(x: Array, axis: Axis, position: int) -> Array:
+    """The first real cell of every window along an axis, 0 where there is none."""
+    parts = []
+    for run in axis.segments():
+        count = run.last - run.first
+        if run.low < run.high:
+            start = axis.start(run.first) + run.low * axis.dilation
+            parts.append(cut(x, position, start, count, axis.stride))
+        else:
+            parts.append(jnp.zeros_like(cut(x, position, 0, 1, 1)).repeat(count, position))
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, x.ndim + position)
+
+
+# --- bodies --------------------------------------------------------------------------------------
 
 
 def _extreme(settings: Settings, x: Array, where: Any, *, reduction: Reduction) -> Array:

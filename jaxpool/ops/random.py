@@ -31,7 +31,7 @@ from jax.typing import ArrayLike
 from .. import _derivatives, _gather, _indices
 from .._errors import message, shown
 from .._plan import plan_for
-from .._reductions import MAX, accumulator
+from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
 from .._window import Geometry, Window, entries_of, is_sequence, per_axis, settle
 from ..lowerings._cut import empty, tap_dtype
 from . import average
@@ -287,6 +287,30 @@ def _settle_deterministic(op: str, deterministic: Any) -> tuple[bool]:
 # --- fractional ----------------------------------------------------------------------------------
 
 
+def fractional_max_by(
+    op: str,
+    rule: MaxRule,
+    x: ArrayLike,
+    window_shape: Any,
+    output_size: Any,
+    samples: ArrayLike | None,
+    key: ArrayLike | None = None,
+    index_dtype: Any = None,
+) -> tuple[Array, Array]:
+    """Return values and "spatial" indices of fractional pooling, "first_nan" or "last_nan"."""
+    return _fractional(
+        _fractional_max_by(op, rule), key, x, window_shape, output_size, samples,
+        "channels_first", None, "spatial", index_dtype,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _fractional_max_by(op: str, rule: MaxRule) -> Op:
+    reduction = MAX_LAST_NAN if rule == "last_nan" else MAX
+    body = functools.partial(_fractional_with_argmax, reduction=reduction)
+    return Op(op, body, _settle_sizes)
+
+
 def _fractional(
     op: Op, key: Any, x: Any, window_shape: Any, output_size: Any, samples: Any,
     data_format: Any, where: Any, *own: Any,
@@ -304,7 +328,9 @@ def _fractional_max(settings: Settings, x: Array, arrays: Any) -> Array:
     return _fractional_with_argmax(settings, x, arrays)[0]
 
 
-def _fractional_with_argmax(settings: Settings, x: Array, arrays: Any) -> tuple[Array, Array]:
+def _fractional_with_argmax(
+    settings: Settings, x: Array, arrays: Any, reduction: Reduction = MAX
+) -> tuple[Array, Array]:
     where, key, samples = arrays
     check_real(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
@@ -315,7 +341,7 @@ def _fractional_with_argmax(settings: Settings, x: Array, arrays: Any) -> tuple[
     starts = _starts(samples, geometry, sizes)
     tiled = functools.partial(_side_by_side, starts=starts, geometry=geometry)
     tiles = _tiles(geometry, sizes)
-    plan = plan_for(settings.op, tiles, MAX, np.dtype(x.dtype))
+    plan = plan_for(settings.op, tiles, reduction, np.dtype(x.dtype))
     tiled_valid = None if valid is None else tiled(valid)
     values, taps = _derivatives.extreme_with_taps(tiled(x), tiled_valid, plan)
     return values, _indices_of(settings, x, taps, tiled, tiles, masked=valid is not None)
