@@ -19,7 +19,7 @@ from ._errors import message, shown
 from ._picture import draw
 from ._plan import Plan, check_name
 from ._reductions import MAX, MIN, SUM, Reduction
-from ._window import Axis, Geometry, Window, is_sequence, per_axis, settle
+from ._window import Axis, Geometry, Window, entries_of, is_sequence, per_axis, settle
 from .lowerings.reduce_window import configuration
 from .ops._common import Settings, window_of
 
@@ -122,7 +122,7 @@ def explain(
       >>> print(str(explain((1, 7, 1), (3,), 2, 1)).splitlines()[1])
         output       (1, 4, 1), from float32 (1, 7, 1)
     """
-    if op not in _REDUCTIONS:
+    if not isinstance(op, str) or op not in _REDUCTIONS:
         raise ValueError(
             message(
                 "explain",
@@ -131,8 +131,17 @@ def explain(
                 'Give for example op="avg_pool".',
             )
         )
+    if not isinstance(count_include_pad, (bool, np.bool_)):
+        raise TypeError(
+            message(
+                "explain",
+                f"`count_include_pad` = {shown(count_include_pad)} is not a bool.",
+                "It says whether declared padding counts in the divisor.",
+                "Give True or False.",
+            )
+        )
     shape, own = _shape_and_dtype(x_or_shape)
-    dtype = np.dtype(jnp.dtype(own if dtype is None else dtype))
+    dtype = _dtype(own if dtype is None else dtype)
     window, layout = window_of(
         "explain", window_shape, strides, padding, dilations, rounding, data_format
     )
@@ -143,9 +152,24 @@ def explain(
     return Explanation(op, shape, out, dtype, window, geometry, plan, bool(count_include_pad))
 
 
+def _dtype(dtype: Any) -> np.dtype:
+    try:
+        return np.dtype(jnp.dtype(dtype))
+    except Exception:  # whatever the object's own conversion raises
+        raise TypeError(
+            message(
+                "explain",
+                f"`dtype` = {shown(dtype)} is not a dtype.",
+                "It says what the array holds; the choice of a lowering depends on it.",
+                "Give for example jnp.bfloat16.",
+            )
+        ) from None
+
+
 def _shape_and_dtype(x_or_shape: Any) -> tuple[tuple[int, ...], Any]:
-    if hasattr(x_or_shape, "shape") and hasattr(x_or_shape, "dtype"):
-        return tuple(x_or_shape.shape), x_or_shape.dtype
+    shape = getattr(x_or_shape, "shape", None)
+    if isinstance(shape, tuple) and hasattr(x_or_shape, "dtype"):
+        return shape, x_or_shape.dtype
     if not is_sequence(x_or_shape):
         raise TypeError(
             message(
@@ -155,7 +179,8 @@ def _shape_and_dtype(x_or_shape: Any) -> tuple[tuple[int, ...], Any]:
                 "Give an array, or for example (8, 112, 112, 64).",
             )
         )
-    return per_axis("explain", "x_or_shape", x_or_shape, len(x_or_shape), least=0), np.float32
+    lengths = entries_of("explain", "x_or_shape", x_or_shape)
+    return per_axis("explain", "x_or_shape", lengths, len(lengths), least=0), np.float32
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -256,6 +281,19 @@ class ReceptiveField(NamedTuple):
     start: tuple[int, ...]
 
 
+def _check_layers(layers: Any) -> None:
+    advice = "Give one Window per layer, the first layer first."
+    if not isinstance(layers, (list, tuple)) or not all(isinstance(a, Window) for a in layers):
+        what = f"`layers` = {shown(layers)} is no list of windows."
+        facts = "A layer is described by a Window, and all of them by a list or tuple."
+        raise TypeError(message("receptive_field", what, facts, advice))
+    counts = {len(layer.kernel) for layer in layers}
+    if len(counts) != 1:
+        what = "`layers` have different numbers of axes." if counts else "`layers` is empty."
+        facts = f"They have {sorted(counts)}." if counts else "The field of no layer is a cell."
+        raise ValueError(message("receptive_field", what, facts, advice))
+
+
 def receptive_field(spatial_shape: int | Sequence[int], layers: Sequence[Window]) -> ReceptiveField:
     """What one output of a stack of windows sees, such as of convolutions and poolings.
 
@@ -273,15 +311,7 @@ def receptive_field(spatial_shape: int | Sequence[int], layers: Sequence[Window]
       >>> receptive_field((224, 224), stem)
       ReceptiveField(size=(11, 11), stride=(4, 4), start=(-5, -5))
     """
-    if not layers:
-        raise ValueError(
-            message(
-                "receptive_field",
-                "`layers` is empty.",
-                "The field of no layer is the cell itself.",
-                "Give one Window per layer, the first layer first.",
-            )
-        )
+    _check_layers(layers)
     count = len(layers[0].kernel)
     sizes = per_axis("receptive_field", "spatial_shape", spatial_shape, count)
     size, jump, start = [1] * count, [1] * count, [0] * count

@@ -84,13 +84,24 @@ def _check_width(op: str, resolved: np.dtype) -> None:
 def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
     """Raise unless ``last``, and if ``marks`` the mark of an empty window, fit ``dtype``."""
     limits = np.iinfo(dtype)
+    try:
+        within = bool(last <= limits.max)
+    except Exception as error:  # a symbolic size; the name of the error is not JAX's everywhere
+        raise ValueError(
+            message(
+                op,
+                f"indices in space {space!r} may not fit {dtype.name}.",
+                f"They go up to {last}, where sizes are symbolic.",
+                'Bound the sizes, for example symbolic_shape("b, c", constraints=["b <= 64"]).',
+            )
+        ) from error
     if space == "window":
         fits = last + (limits.min == 0) <= limits.max
     else:
-        fits = last <= limits.max and (limits.min < 0 or not marks)
+        fits = within and (limits.min < 0 or not marks)
     if not fits:
         mark = f" and {limits.max if space == 'window' else -1} must mark a window without a cell"
-        needs_mark = limits.min == 0 and last <= limits.max
+        needs_mark = limits.min == 0 and within
         raise ValueError(
             message(
                 op,

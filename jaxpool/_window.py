@@ -49,7 +49,7 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
         if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
             raise TypeError
         number = operator.index(value)
-    except TypeError:
+    except Exception:  # whatever the object's own conversion raises
         raise TypeError(
             message(
                 op,
@@ -78,8 +78,40 @@ def is_sequence(value: Any) -> bool:
         return False
     try:
         return _length(value) >= 0
-    except TypeError:  # an array of rank 0 is a number
+    except Exception:  # an array of rank 0 is a number, and an object may raise what it likes
         return False
+
+
+def entries_of(op: str, name: str, value: Any) -> tuple[Any, ...]:
+    """Return the entries of a sequence, or raise: it may be endless, or have a length and yet none.
+
+    A tuple is returned as it is.
+    """
+    length = _length(value)
+    if length > _MOST_AXES:
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` = {shown(value)} has {length} entries.",
+                f"It has one per pooled axis, and 1 to {_MOST_AXES} axes can be pooled.",
+                "Give one entry for each pooled axis.",
+            )
+        )
+    try:
+        found = tuple(value)
+        if len(found) == length:
+            return found
+        fault = f"it has a length of {length}, but gives {len(found)} entries"
+    except Exception as error:  # whatever the object's own iteration raises
+        fault = f"iterating over it raises {type(error).__name__}"
+    raise TypeError(
+        message(
+            op,
+            f"`{name}` = {shown(value)} cannot be read entry by entry.",
+            f"Its type is {type(value).__name__}; {fault}.",
+            "Give a tuple of integers.",
+        )
+    )
 
 
 def _length(value: Any) -> int:
@@ -109,7 +141,7 @@ def per_axis(op: str, name: str, value: Any, count: int, least: int = 1) -> tupl
     if not is_sequence(value):
         return (integer(op, name, value, least),) * count
     _check_length(op, name, value, count)
-    return tuple(integer(op, name, entry, least) for entry in value)
+    return tuple(integer(op, name, entry, least) for entry in entries_of(op, name, value))
 
 
 def _padding_word(op: str, word: str) -> str:
@@ -139,7 +171,8 @@ def _pair(op: str, entry: Any) -> tuple[int, int]:
                 "Give an integer for both ends, or a pair (low, high).",
             )
         )
-    return integer(op, "padding", entry[0], 0), integer(op, "padding", entry[1], 0)
+    low, high = entries_of(op, "padding", entry)
+    return integer(op, "padding", low, 0), integer(op, "padding", high, 0)
 
 
 def _padding(op: str, value: Any, count: int) -> str | Pairs:
@@ -148,7 +181,7 @@ def _padding(op: str, value: Any, count: int) -> str | Pairs:
     if not is_sequence(value):
         return (_pair(op, value),) * count
     _check_length(op, "padding", value, count)
-    return tuple(_pair(op, entry) for entry in value)
+    return tuple(_pair(op, entry) for entry in entries_of(op, "padding", value))
 
 
 def _rounding(op: str, value: Any) -> str:
@@ -310,13 +343,18 @@ class Axis:
         Args:
           include_pad: count declared padding as well as real cells. Overhang never counts.
         """
+        runs = self.count_runs(include_pad)
+        return tuple(count for length, count in runs for _ in range(length))
+
+    def count_runs(self, include_pad: bool) -> list[tuple[int, int]]:
+        """As :meth:`counts`, neighbours of one count together: (windows, count) of each run."""
         if not include_pad:
-            runs = ((last - first, high - low) for first, last, low, high in self.segments())
-            return tuple(count for length, count in runs for _ in range(length))
+            return [(last - first, high - low) for first, last, low, high in self.segments()]
         end = self.size + self.pad_high
         whole = min(max((end - self.span + self.pad_low) // self.stride + 1, 0), self.out)
         cut = (cdiv(end - self.start(o), self.dilation) for o in range(whole, self.out))
-        return (self.kernel,) * whole + tuple(max(count, 0) for count in cut)
+        inner = [(whole, self.kernel)] if whole else []
+        return inner + [(1, max(count, 0)) for count in cut]
 
     @property
     def has_empty_window(self) -> bool:
@@ -440,10 +478,26 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
 
 
+def check_known(op: str, spatial_shape: Sequence[Any]) -> None:
+    """Raise if a pooled axis has a symbolic size, as ``jax.export`` allows."""
+    for index, size in enumerate(spatial_shape):
+        if not isinstance(size, int):
+            raise ValueError(
+                message(
+                    op,
+                    f"pooled axis {index} has the symbolic size {size}.",
+                    "Windows are laid out in Python integers; only batch and channel axes may be "
+                    "symbolic.",
+                    "Export with a number in its place, once for each size.",
+                )
+            )
+
+
 def settle(
     op: str, window: Window, spatial_shape: Sequence[int], positions: tuple[int, ...]
 ) -> Geometry:
     """Return the geometry of ``window`` over pooled axes of these sizes at these array axes."""
+    check_known(op, spatial_shape)
     axes = (_axis(op, window, index, size) for index, size in enumerate(spatial_shape))
     return Geometry(tuple(axes), positions)
 

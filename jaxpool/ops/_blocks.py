@@ -56,6 +56,12 @@ class Blocks(NamedTuple):
             taps = taps * length + numbers(length, places[position], taps.ndim, jnp.int32)
         return taps
 
+    @property
+    def tap_dtype(self) -> np.dtype:
+        """uint8 while every tap and the mark of none fit, else int32, also if that is unknown."""
+        known = all(isinstance(length, int) for length in self.lengths)
+        return np.dtype(np.uint8 if known and math.prod(self.lengths) <= 255 else np.int32)
+
 
 def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> None:
     """Raise if a pooled axis has no cell."""
@@ -143,7 +149,7 @@ def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array
     taps = lax.reduce_min(taps, blocks.cell_axes(x.ndim))
     if blocks.last_nan:
         taps = jnp.where((values != values) & (taps != _NOWHERE), last - taps, taps)
-    narrow = np.dtype(np.uint8 if math.prod(blocks.lengths) <= 255 else np.int32)
+    narrow = blocks.tap_dtype
     return jnp.where(taps == _NOWHERE, empty(narrow), taps.astype(narrow))
 
 

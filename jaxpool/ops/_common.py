@@ -103,16 +103,21 @@ def call(op: Op, x: Any, where: Any, *words: Any) -> Any:
 
     In order: window_shape, strides, padding, dilations, rounding, data_format, lowering.
     """
+    return run(op, _settings, x, where, words)
+
+
+def run(op: Op, settle: Callable[..., Any], x: Any, where: Any, words: tuple[Any, ...]) -> Any:
+    """Run ``op`` with the settings ``settle(op, *words)``, which are hashable."""
     # 1, 1.0 and True are equal as keys of a cache, but not as settings.
     kinds = tuple([_kinds(word) for word in words if type(word) is tuple])
     try:
-        compiled = _compiled(op, kinds, *words)
+        compiled = _compiled(op, settle, kinds, *words)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        compiled = _jitted(op, _settings(op, *words))
+        compiled = _jitted(op, settle(op, *words))
     if not isinstance(x, jax.Array):
-        x = _as_array(op, "the array", x)
+        x = as_array(op.name, "the array", x)
     return compiled(x, _as_arrays(op, where))
 
 
@@ -120,15 +125,16 @@ def _kinds(word: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([_kinds(entry) if type(entry) is tuple else type(entry) for entry in word])
 
 
-def _as_array(op: Op, name: str, value: Any) -> Array:
+def as_array(op: str, name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) -> Array:
+    """Return ``make(value)``, or raise in the caller's words."""
     try:
-        return jnp.asarray(value)
-    except (TypeError, ValueError, OverflowError) as error:
+        return make(value)
+    except Exception as error:  # whatever the object's own conversion raises
         raise TypeError(
             message(
-                op.name,
+                op,
                 f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
-                f"jnp.asarray says: {str(error)[:200].rstrip('.')}.",
+                f"It cannot be made one: {str(error)[:200].rstrip('.')}.",
                 "Give an array of numbers, or nested lists of them of equal lengths.",
             )
         ) from None
@@ -140,7 +146,7 @@ def _as_arrays(op: Op, where: Any) -> Any:
         return where
     if type(where) is tuple:
         return tuple(_as_arrays(op, entry) for entry in where)
-    return _as_array(op, "`where`", where)
+    return as_array(op.name, "`where`", where)
 
 
 def _kind(value: Any) -> str:
@@ -149,12 +155,14 @@ def _kind(value: Any) -> str:
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
-def _compiled(op: Op, kinds: tuple[Any, ...], *words: Any) -> Callable[..., Any]:
-    return _jitted(op, _settings(op, *words))
+def _compiled(
+    op: Op, settle: Callable[..., Any], kinds: tuple[Any, ...], *words: Any
+) -> Callable[..., Any]:
+    return _jitted(op, settle(op, *words))
 
 
 @functools.lru_cache(maxsize=1024)
-def _jitted(op: Op, settings: Settings) -> Callable[..., Any]:
+def _jitted(op: Op, settings: Any) -> Callable[..., Any]:
     return jax.jit(functools.partial(op.body, settings))
 
 
@@ -166,7 +174,9 @@ def _settings(op: Op, *words: Any) -> Settings:
 
 def check_real(op: str, x: Array) -> None:
     """Raise unless ``x`` holds real numbers or booleans."""
-    if jnp.issubdtype(x.dtype, jnp.complexfloating) or x.dtype == jax.dtypes.float0:
+    if not (jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_) or jnp.issubdtype(
+        x.dtype, jnp.complexfloating
+    ):
         raise TypeError(
             message(
                 op,
@@ -181,7 +191,7 @@ def check_where(op: str, where: Any, shape: tuple[int, ...]) -> Array | None:
     """Return the mask broadcast to ``shape``, or None."""
     if where is None:
         return None
-    where = jnp.asarray(where)
+    where = as_array(op, "`where`", where)
     if where.dtype != jnp.bool_:
         raise TypeError(
             message(

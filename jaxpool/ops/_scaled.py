@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._errors import message
+from .._errors import message, shown
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, pad, padding_of, tree
 from ._common import Settings
@@ -37,6 +37,9 @@ Terms = tuple[Array, ...]
 """The level, and factors that share it."""
 
 LONGEST_UNROLLED = 16
+
+_LARGEST_EXPONENT = 2**20
+"""Of a norm: multiples of it by the exponents of floats are whole numbers of float32."""
 
 
 # --- terms of cells ------------------------------------------------------------------------------
@@ -263,9 +266,12 @@ def check_float(op: str, x: Array) -> None:
         )
 
 
-def check_positive(op: str, name: str, value: Any) -> None:
-    """Raise unless ``value`` is a positive finite number, or an array, whose values are unknown."""
-    if isinstance(value, (np.ndarray, jax.Array)):
+def check_positive(op: str, name: str, value: Any, static: bool = False) -> None:
+    """Raise unless ``value`` is a positive finite number.
+
+    It may be an array, whose values are unknown, unless it is ``static``.
+    """
+    if not static and isinstance(value, (np.ndarray, jax.Array)):
         return
     _check_number(op, name, value)
     if not 0 < value < math.inf:
@@ -295,12 +301,13 @@ def _check_number(op: str, name: str, value: Any) -> None:
 def settle_exponent(op: str, p: Any) -> float:
     """Return the exponent of a norm, positive or infinite, or raise."""
     _check_number(op, "p", p)
-    if not p > 0:
+    if not (0 < p <= _LARGEST_EXPONENT or p == math.inf):
         raise ValueError(
             message(
                 op,
-                f"`p` = {p!r} is out of range.",
-                "A norm needs a positive exponent; infinity gives the largest absolute value.",
+                f"`p` = {shown(p)} is out of range.",
+                f"A norm needs a positive exponent of at most {_LARGEST_EXPONENT}; infinity gives "
+                "the largest absolute value.",
                 "Give for example 2, or math.inf.",
             )
         )

@@ -18,16 +18,18 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _data_format, _exact, _indices
-from .._errors import message
+from .._errors import message, shown
 from .._reductions import MAX, MaxRule, accumulator, identity_array
-from .._window import cdiv, integer, is_sequence
+from .._window import cdiv, check_known, entries_of, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
 from . import _blocks, _runs
 from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
-from .average import _check_averageable, _divide, _masked
+from .average import _check_averageable, _divide, _masked, check_cells
+
+_MOST_WINDOWS = 2**22
 
 _LONG = 256
 """Cells of a window from which a plain reduction of blocks is the fastest."""
@@ -233,20 +235,36 @@ def _settle(op: str, output_size: Any, data_format: Any, *index: Any) -> Setting
     data_format = _data_format.check(op, data_format)
     explicit = _data_format.is_explicit(data_format)
     count = _data_format.spatial_count(data_format)
-    if not is_sequence(output_size):
-        if not explicit:
-            raise TypeError(_says_not_how_many(op, output_size, data_format))
+    if is_sequence(output_size):
+        output_size = entries_of(op, "output_size", output_size)
+    elif explicit:
         output_size = (output_size,) * count
+    else:
+        raise TypeError(_says_not_how_many(op, output_size, data_format))
     if not len(output_size) or (explicit and len(output_size) != count):
         raise ValueError(_wrong_length(op, output_size, data_format))
-    sizes = tuple(None if n is None else integer(op, "output_size", n, 0) for n in output_size)
+    sizes = tuple(None if n is None else _checked_size(op, n) for n in output_size)
     return Settings(op, sizes, data_format, _settle_index(op, *index) if index else ())
+
+
+def _checked_size(op: str, size: Any) -> int:
+    size = integer(op, "output_size", size, 0)
+    if size > _MOST_WINDOWS:
+        raise ValueError(
+            message(
+                op,
+                f"`output_size` holds {size}.",
+                f"Each window has ends of its own; an axis has at most {_MOST_WINDOWS} of them.",
+                "Give a smaller number, or None for an axis to keep as it is.",
+            )
+        )
+    return size
 
 
 def _says_not_how_many(op: str, output_size: Any, data_format: str) -> str:
     return message(
         op,
-        f"`output_size` = {output_size!r} does not say how many axes are pooled.",
+        f"`output_size` = {shown(output_size)} does not say how many axes are pooled.",
         f"With data_format {data_format!r} it has one entry per pooled axis.",
         'Give a tuple such as (7, 7), or a layout in letters such as "NHWC".',
     )
@@ -256,14 +274,14 @@ def _wrong_length(op: str, output_size: Any, data_format: str) -> str:
     entries = "1 entry" if len(output_size) == 1 else f"{len(output_size)} entries"
     return message(
         op,
-        f"`output_size` = {output_size!r} has {entries}.",
+        f"`output_size` = {shown(output_size)} has {entries}.",
         f"It has one per pooled axis; data_format is {data_format!r}.",
         "Give one entry for each pooled axis, None for one to keep as it is.",
     )
 
 
 def _settle_index(op: str, index_space: Any, index_dtype: Any) -> tuple[Any, ...]:
-    if index_space == "window":
+    if isinstance(index_space, str) and index_space == "window":
         raise ValueError(
             message(
                 op,
@@ -318,6 +336,7 @@ def share_out(size: int, windows: int) -> Runs:
 def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
     count = len(settings.sizes)
     positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
+    check_known(settings.op, [shape[position] for position in positions])
     _blocks.check_not_empty(settings.op, shape, positions)
     runs = (
         share_out(shape[position], shape[position] if windows is None else windows)
@@ -345,6 +364,7 @@ def _average(
         divisor = window_sum(valid.astype(jnp.int32))
     if jnp.issubdtype(x.dtype, jnp.integer):
         largest = math.prod(run.longest for run in partition.runs)
+        check_cells(settings.op, largest)
         return _exact.average(x, window_sum, divisor, largest, rounding)
     return _divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
 
@@ -447,7 +467,7 @@ def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
 def _with_codes_jvp(partition: Partition, primals, tangents):
     values, codes = _with_codes(*primals, partition)
     tangent = _runs.read(tangents[0], codes, partition.positions, partition.runs)
-    return (values, codes), (tangent, np.zeros(codes.shape, jax.dtypes.float0))
+    return (values, codes), (tangent, jax.custom_derivatives.zero_from_primal(codes))
 
 
 def _filled(x: Array, valid: Array | None) -> Array:

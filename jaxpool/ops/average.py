@@ -5,6 +5,7 @@ rounding of integers; :class:`Averaging` is one system's rule.
 """
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _exact
@@ -21,6 +22,11 @@ from .._reductions import SUM, accumulator
 from .._window import Axis, Geometry, cdiv, integer, settle
 from ..lowerings._cut import column
 from ._common import Op, Settings, call, check_real, check_where
+
+_SHORT_RUN = 64
+"""Windows of one count that are written out."""
+
+_MOST_CELLS = 2**28
 
 
 def avg_pool(
@@ -271,6 +277,7 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
     geometry = settings.geometry(x.shape)
     divisor = _divisor(settings, geometry, valid, rule)
     if jnp.issubdtype(x.dtype, jnp.integer):
+        check_cells(settings.op, geometry.taps)
         largest = max(geometry.taps, abs(rule.divisor or 1))
         total = functools.partial(_window_sum, settings)
         return _exact.average(x, total, divisor, largest, rule.rounding)
@@ -335,6 +342,19 @@ def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging
     return (Averaging(counted, override),)
 
 
+def check_cells(op: str, cells: int) -> None:
+    """Raise if an exact average of integers over so many cells is too long for its words."""
+    if cells > _MOST_CELLS:
+        raise ValueError(
+            message(
+                op,
+                f"windows have {cells} cells.",
+                f"Averages of integers are exact, over at most {_MOST_CELLS} cells.",
+                "Convert the array first, for example x.astype(jnp.float32).",
+            )
+        )
+
+
 def _check_averageable(op: str, x: Array) -> None:
     check_real(op, x)
     if x.dtype == jnp.bool_:
@@ -364,12 +384,28 @@ def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
     product: Any = 1
     rank = -min(geometry.positions)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        counts = np.array(axis.counts(include_pad), np.int32)
-        if counts.min() == counts.max():
-            product = product * int(counts[0])
+        runs = axis.count_runs(include_pad)
+        if len({count for _, count in runs}) == 1:
+            product = product * runs[0][1]
         else:
-            product = product * jnp.asarray(column(counts, position, rank))
+            product = product * _one_by_one(runs, position, rank)
     return product
+
+
+def _one_by_one(runs: list[tuple[int, int]], position: int, rank: int) -> Array:
+    """One count per window. A long run is made where it is used, not a constant of the program."""
+    pieces: list[Any] = []
+    for short, group in itertools.groupby(runs, lambda run: run[0] <= _SHORT_RUN):
+        lengths, counts = (np.array(n) for n in zip(*group, strict=True))
+        if short:
+            each = np.repeat(counts, lengths).astype(np.int32)
+            pieces.append(jnp.asarray(column(each, position, rank)))
+        else:
+            for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+                shape = [1] * rank
+                shape[position] = length
+                pieces.append(jnp.full(shape, count, jnp.int32))
+    return lax.concatenate(pieces, rank + position) if len(pieces) > 1 else pieces[0]
 
 
 def _divide(total: Array, divisor: Any, nothing: float = 0) -> Array:

@@ -12,11 +12,12 @@ from jax.typing import ArrayLike
 from .. import _data_format, _exact
 from .._errors import message
 from .._reductions import accumulator
+from .._window import check_known
 from . import _blocks, _scaled
 from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._static import call
-from .average import _check_averageable, _divide, _masked
+from .average import _check_averageable, _divide, _masked, check_cells
 
 
 def global_max_pool(
@@ -194,6 +195,8 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
     x, largest = _masked(x, valid), math.prod(blocks.lengths)
     divisor = largest if valid is None else total(valid.astype(jnp.int32))
     if jnp.issubdtype(x.dtype, jnp.integer):
+        check_known(settings.op, blocks.lengths)
+        check_cells(settings.op, largest)
         y = _exact.average(x, total, divisor, largest)
     else:
         y = _divide(total(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)

@@ -191,7 +191,7 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _settle_eps(op: str, eps: Any) -> tuple[float]:
-    _scaled.check_positive(op, "eps", eps)
+    _scaled.check_positive(op, "eps", eps, static=True)
     return (float(eps),)
 
 

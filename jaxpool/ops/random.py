@@ -29,13 +29,13 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _gather, _indices
-from .._errors import message
+from .._errors import message, shown
 from .._plan import plan_for
 from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
-from .._window import Geometry, Window, is_sequence, per_axis, settle
+from .._window import Geometry, Window, entries_of, is_sequence, per_axis, settle
 from ..lowerings._cut import empty, tap_dtype
 from . import average
-from ._common import Op, Settings, call, check_real, check_where
+from ._common import Op, Settings, as_array, call, check_real, check_where
 from ._taps import read, walk
 
 
@@ -198,10 +198,10 @@ def stochastic_pool(
 
 
 def _check_key(op: str, key: Any) -> None:
-    dtype = getattr(key, "dtype", None)
+    dtype = key.dtype if isinstance(key, (jax.Array, np.ndarray)) else None
     typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if not (typed and key.shape == ()) and not (dtype == np.uint32 and key.ndim == 1):
-        described = f"{dtype}{list(key.shape)}" if dtype is not None else repr(key)
+        described = f"{dtype}{list(key.shape)}" if dtype is not None else shown(key)
         raise TypeError(
             message(
                 op,
@@ -227,7 +227,9 @@ def _check_samples(op: str, key: Any, samples: Any) -> Any:
         )
     if samples is None:
         return _check_key(op, key)
-    samples = samples if isinstance(samples, jax.Array) else np.asarray(samples)
+    samples = (
+        samples if isinstance(samples, jax.Array) else as_array(op, "`samples`", samples, _floats)
+    )
     if not jnp.issubdtype(samples.dtype, jnp.floating) or samples.ndim < 1:
         raise TypeError(
             message(
@@ -240,6 +242,11 @@ def _check_samples(op: str, key: Any, samples: Any) -> Any:
     if not isinstance(samples, Tracer):
         _check_range(op, np.asarray(samples))
     return samples
+
+
+def _floats(samples: Any) -> Any:
+    """On the host, so that 64-bit samples stay what they are."""
+    return np.asarray(samples)
 
 
 def _check_range(op: str, samples: np.ndarray) -> None:
@@ -310,7 +317,7 @@ def _fractional(
 ) -> Any:  # fmt: skip
     samples = _check_samples(op.name, key, samples)
     if is_sequence(output_size):
-        output_size = tuple(output_size)
+        output_size = entries_of(op.name, "output_size", output_size)
     return call(
         op, x, (where, key, samples), window_shape, 1, "VALID", 1, "floor", data_format, "auto",
         output_size, *own,

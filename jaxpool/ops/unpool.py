@@ -35,9 +35,9 @@ from jax.typing import ArrayLike
 from .. import _data_format, _indices
 from .._errors import message
 from .._linear import with_transpose
-from .._window import Axis, Geometry, is_sequence, per_axis
+from .._window import Axis, Geometry, entries_of, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
-from ._common import Op, Settings, call, check_real
+from ._common import Op, Settings, as_array, call, check_real
 from ._taps import MOST_DIRECT_TAPS, are_apart, digits, read, send
 
 _NAME = "max_unpool"
@@ -102,12 +102,13 @@ def max_unpool(
       >>> jaxpool.max_unpool(jnp.array([10.0, 20.0]), jnp.array([1, 1]), 3, data_format="W")
       Array([ 0., 20.,  0.], dtype=float32)
     """
+    output_shape, _ = _hashable(output_shape), _data_format.check(_NAME, data_format)
     windowed = (window_shape, strides, padding, dilations, rounding)
     if not _check_windowed(index_space, *windowed):
         windowed = (_unit_window(output_shape, data_format), 1, "VALID", 1, "floor")
     out, stray, example = call(
         _MAX_UNPOOL, y, _as_indices(indices), *windowed, data_format, "auto",
-        _hashable(output_shape), index_space,
+        output_shape, index_space,
     )  # fmt: skip
     if not isinstance(stray, Tracer) and stray:
         raise ValueError(_outside(int(example), index_space, out.shape))
@@ -119,7 +120,8 @@ def max_unpool(
 
 def _check_windowed(space: Any, window_shape: Any, strides: Any, *others: Any) -> bool:
     """Whether the call has a window; raise unless it has one exactly for taps."""
-    if space == "window" and (window_shape is None or strides is None):
+    taps = isinstance(space, str) and space == "window"
+    if taps and (window_shape is None or strides is None):
         raise ValueError(
             message(
                 _NAME,
@@ -128,8 +130,10 @@ def _check_windowed(space: Any, window_shape: Any, strides: Any, *others: Any) -
                 "Give the settings of the pooling that the indices come from.",
             )
         )
-    given = window_shape is not None or strides is not None or others != ("VALID", 1, "floor")
-    if given and space != "window":
+    given = window_shape is not None or strides is not None
+    for value, default in zip(others, ("VALID", 1, "floor"), strict=True):
+        given = given or type(value) is not type(default) or value != default
+    if given and not taps:
         raise ValueError(
             message(
                 _NAME,
@@ -138,7 +142,7 @@ def _check_windowed(space: Any, window_shape: Any, strides: Any, *others: Any) -
                 'Leave them out, or give index_space="window".',
             )
         )
-    return space == "window"
+    return taps
 
 
 def _unit_window(output_shape: Any, data_format: Any) -> Any:
@@ -158,14 +162,16 @@ def _unit_window(output_shape: Any, data_format: Any) -> Any:
 
 
 def _hashable(output_shape: Any) -> Any:
-    return tuple(output_shape) if is_sequence(output_shape) else output_shape
+    if not is_sequence(output_shape):
+        return output_shape
+    return entries_of(_NAME, "output_shape", output_shape)
 
 
 def _as_indices(indices: Any) -> Any:
     """An array; 64-bit integers that JAX would wrap to 32 stay outside every result instead."""
     if not isinstance(indices, (jax.Array, np.ndarray)):
-        indices = np.asarray(indices)
-    wide = indices.dtype.kind in "iu" and indices.dtype.itemsize == 8
+        indices = as_array(_NAME, "`indices`", indices, lambda indices: np.asarray(indices))  # pyright: ignore
+    wide = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
     if wide and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
         return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _INT32_MAX).astype(np.int32)
     return indices

@@ -1,0 +1,137 @@
+"""``jax.export``: symbolic sizes, one artifact for all platforms, run where jaxpool is not."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from every_op import EVERY_OP, GLOBAL, OVER_WINDOWS, numbers, public_ops, with_gradient
+from fresh import python
+from jax import export
+
+import jaxpool
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+RUN = """
+import json, sys
+import jax, numpy as np
+from jax import export
+folder, x = sys.argv[1], np.load(sys.argv[1] + "/x.npy")
+calls = {}
+for name in json.load(open(folder + "/names.json")):
+    with open(f"{folder}/{name}.exported", "rb") as file:
+        calls[name] = export.deserialize(file.read()).call
+results = jax.jit(lambda x: {name: jax.tree.leaves(call(x)) for name, call in calls.items()})(x)
+np.savez(folder + "/results.npz", **{
+    f"{name} {n}": array for name, arrays in results.items() for n, array in enumerate(arrays)
+})
+assert not any(module.startswith("jaxpool") for module in sys.modules)
+"""
+
+RUN_ANEW = (
+    "max_pool",
+    "max_pool_with_argmax",
+    "avg_pool, masked",
+    "lp_pool",
+    "adaptive_max_pool_with_argmax",
+    "max_unpool",
+    "global_max_pool",
+)
+"""One op for each way of computing; all of them would take long to compile."""
+
+
+def exported(function: Any, sizes: str, constraints: tuple[str, ...] = ()) -> export.Exported:
+    shape = export.symbolic_shape(sizes, constraints=constraints)
+    spec = jax.ShapeDtypeStruct(shape, jnp.float32)
+    return export.export(jax.jit(function), platforms=PLATFORMS)(spec)
+
+
+def test_the_table_has_every_op() -> None:
+    assert {name.split(",")[0] for name in EVERY_OP} == public_ops()
+
+
+@functools.cache
+def artifact_of(name: str) -> export.Exported:
+    """An op of the table with its gradient."""
+    return exported(with_gradient(EVERY_OP[name]), "b, 7, 6, c")
+
+
+@pytest.mark.parametrize("name", EVERY_OP)
+def test_batch_and_channels_may_be_symbolic(name: str) -> None:
+    artifact = artifact_of(name)
+    assert artifact.platforms == PLATFORMS
+    want = jax.eval_shape(with_gradient(EVERY_OP[name]), numbers(2, 3))
+    for symbolic, known in zip(artifact.out_avals, jax.tree.leaves(want), strict=True):
+        sizes = {"b": 2, "c": 3}
+        assert tuple(sizes.get(str(n), n) for n in symbolic.shape) == known.shape
+        assert symbolic.dtype == known.dtype
+
+
+def test_artifacts_run_in_a_fresh_process_without_jaxpool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, x = RUN_ANEW, numbers(2, 3)
+    np.save(tmp_path / "x.npy", x)
+    (tmp_path / "names.json").write_text(json.dumps(names))
+    for name in names:
+        (tmp_path / f"{name}.exported").write_bytes(artifact_of(name).serialize())
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # compiles faster
+    done = python("-c", RUN, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    ops = {name: with_gradient(EVERY_OP[name]) for name in names}
+    want = jax.jit(lambda x: {n: jax.tree.leaves(op(x)) for n, op in ops.items()})(x)
+    with np.load(tmp_path / "results.npz") as got:
+        for name, arrays in want.items():
+            for n, array in enumerate(arrays):
+                case = f"{name} {n}"
+                np.testing.assert_allclose(got[case], array, rtol=2e-5, atol=1e-5, err_msg=case)
+
+
+@pytest.mark.parametrize("name", GLOBAL)
+def test_global_pools_take_symbolic_space(name: str) -> None:
+    both = with_gradient(GLOBAL[name])
+    artifact = exported(both, "2, h, w, 3")
+    x = numbers(2, 3)
+    got, want = artifact.call(x), jax.jit(both)(x)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+# Settings that fit arrays of any size, as the mask of the table does not.
+SYMBOLIC_SPACE = [name for name in OVER_WINDOWS if "masked" not in name]
+
+
+@pytest.mark.parametrize("sizes", ["2, h, 6, 3", "2, 7, w, 3"])
+@pytest.mark.parametrize("name", SYMBOLIC_SPACE)
+def test_a_symbolic_pooled_axis_is_named(name: str, sizes: str) -> None:
+    axis, letter = (0, "h") if "h" in sizes else (1, "w")
+    with pytest.raises(ValueError) as caught:
+        exported(OVER_WINDOWS[name], sizes)
+    what, facts, advice = str(caught.value).split("\n")
+    assert what.endswith(f": pooled axis {axis} has the symbolic size {letter}.")
+    assert "only batch and channel axes may be symbolic" in facts
+    assert "Export with a number in its place" in advice
+
+
+def test_indices_over_symbolic_axes_need_bounds() -> None:
+    pool = lambda x: jaxpool.max_pool_with_argmax(x, (3, 2), 1, index_space=0)  # noqa: E731
+    with pytest.raises(ValueError, match="may not fit int32.\n.*42.*\n.*constraints"):
+        exported(pool, "b, 7, 6, c")
+    with pytest.raises(ValueError, match="may not fit int32"):
+        exported(pool, "b, 7, 6, c", ("b <= 1048576", "c <= 1024"))
+    artifact = exported(pool, "b, 7, 6, c", ("b <= 64", "c <= 1024"))
+    x = numbers(2, 3)
+    np.testing.assert_array_equal(artifact.call(x)[1], pool(x)[1])
+
+
+def test_an_artifact_can_be_differentiated() -> None:
+    """JAX's own way: the derivative travels with the artifact."""
+    pool = EVERY_OP["max_pool"]
+    artifact = export.deserialize(exported(pool, "b, 7, 6, c").serialize(vjp_order=1))
+    x = numbers(2, 3)
+    got = jax.grad(lambda x: artifact.call(x).sum())(x)
+    np.testing.assert_array_equal(got, jax.grad(lambda x: pool(x).sum())(x))

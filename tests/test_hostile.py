@@ -1,0 +1,224 @@
+"""Arguments that nobody should give: a result, or an error in the house's three lines, at once."""
+
+import inspect
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jaxpool
+
+SLOWEST = 10.0
+"""Seconds for one call; a fraction of one is enough on an idle machine."""
+
+X = np.arange(84, dtype=np.float32).reshape(1, 7, 6, 2)
+KEY = jax.random.key(0)
+W: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 1))}
+GOOD: dict[str, dict[str, Any]] = {
+    "pool": W | {"reduction": jaxpool.reductions.SUM},
+    "rank_pool": W | {"rank": 1},
+    "adaptive_avg_pool": {"output_size": (3, 4)},
+    "adaptive_max_pool": {"output_size": (3, 4)},
+    "adaptive_max_pool_with_argmax": {"output_size": (3, 4)},
+    "global_max_pool": {},
+    "global_avg_pool": {},
+    "global_lp_pool": {},
+    "fractional_max_pool": {"key": KEY, "window_shape": (2, 2), "output_size": (3, 4)},
+    "fractional_max_pool_with_argmax": {
+        "key": None,
+        "window_shape": (2, 2),
+        "output_size": (3, 4),
+        "samples": np.array([0.5, 0.25], np.float32),
+    },
+    "stochastic_pool": W | {"key": KEY},
+    "max_unpool": {
+        "y": X[:, :3, :2],
+        "indices": np.arange(12).reshape(1, 3, 2, 2),
+        "output_shape": (7, 6),
+    },
+    "output_shape": W | {"input_shape": X.shape},
+    "geometry": W | {"spatial_shape": (7, 6)},
+    "explain": W | {"x_or_shape": X.shape},
+    "receptive_field": {"spatial_shape": (7, 6), "layers": [jaxpool.Window((2, 2), 1)]},
+    "Window": {"kernel": (2, 2), "strides": 1},
+}
+"""Arguments that are right; ops that are not here take an array and the window."""
+
+FUNCTIONS = sorted({n for n in jaxpool.__all__ if inspect.isfunction(getattr(jaxpool, n))})
+CALLS = [*FUNCTIONS, "Window"]
+
+
+class Ten:
+    """An integer by its own account."""
+
+    def __index__(self) -> int:
+        return 10
+
+
+class Broken:
+    """Fails whatever is asked of it."""
+
+    def __index__(self) -> int:
+        raise RuntimeError("broken")
+
+    __len__ = __bool__ = __array__ = __iter__ = __index__
+
+    def __getitem__(self, key: Any) -> Any:
+        raise RuntimeError("broken")
+
+
+SMALL: list[Any] = [
+    None, True, False, 0, 1, 2, 3, -1, 1.0, 1.5, math.nan, math.inf, -math.inf, 1e300, 10**30,
+    -(10**30), 2**31 - 1, 2**31, 2**63, "", "SAME", "same_lower", "x", "NHWC", "HW", "WW", "ceil",
+    "window", "spatial", b"ab", {}, {1: 2}, {1, 2}, object, object(), Ten(), Broken(), range(2),
+    range(2**70), slice(2), ..., 1j, np.int8(3), np.uint64(2**63), np.float32(2), np.bool_(True),
+    np.datetime64("2020-01-01"), np.array(2), np.array([2, 2]), np.array([2.0, 2.0]),
+    np.array([[1, 1], [0, 1]]), np.array(["a"]), np.array([None, 2]), np.array([], int),
+    jnp.array(2), jnp.array([2, 2]), jnp.int32, int, float, "int16", ">i4", np.uint64, len, KEY,
+    jax.random.split(KEY, 2), jax.random.PRNGKey(0), jax.ShapeDtypeStruct((2,), jnp.int32),
+    jaxpool.reductions.MAX, jaxpool.Window((2, 2), 1),
+]  # fmt: skip
+ARRAYS: list[Any] = [
+    None, 3, "abc", [], [[1, 2], [3]], [1.0, "a"], [[[10**30]]], object(), np.array([None]),
+    np.array([1j] * 4), np.zeros(()), np.zeros((0, 7, 6, 2)), np.zeros((1, 0, 6, 2)), (1, (2, 3)),
+    np.zeros((1, 7, 6, 0), np.float32), np.zeros((7, 6)), np.zeros((1,) * 12), range(5), Broken(),
+    np.zeros(3, dtype=[("a", int)]), np.array([np.datetime64("2020-01-01")]), KEY,
+    np.zeros(X.shape, jax.dtypes.float0), jnp.zeros(X.shape, jnp.int4), np.zeros(X.shape, ">f4"),
+    jnp.zeros(X.shape, jnp.float8_e4m3fn), np.zeros(X.shape, np.longdouble),
+    np.zeros(X.shape, bool), np.zeros(X.shape, np.uint64), np.ma.masked_array([1, 2], [0, 1]),
+    np.ones((7, 6, 1), bool),
+    jax.ShapeDtypeStruct(X.shape, jnp.float32),
+]  # fmt: skip
+ARRAY_NAMES = ("x", "y", "indices", "where", "samples")
+
+entries = st.sampled_from(SMALL)
+odd = entries | st.lists(entries, max_size=4) | st.lists(entries, max_size=3).map(tuple)
+odd |= st.tuples(st.tuples(entries, entries), st.tuples(entries, entries))
+
+
+class Call(NamedTuple):
+    """A call with some arguments exchanged."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@st.composite
+def calls(draw: st.DrawFn, name: str) -> Call:
+    parameters = list(inspect.signature(getattr(jaxpool, name)).parameters)
+    if name == "Window":
+        parameters.remove("op")  # the name in its messages
+    arguments = dict(GOOD.get(name, W))
+    if "x" in parameters:
+        arguments["x"] = X
+    for parameter in draw(st.lists(st.sampled_from(parameters), min_size=1, max_size=3)):
+        arrays = [st.sampled_from(ARRAYS)] * 3 if parameter in ARRAY_NAMES else []
+        arguments[parameter] = draw(st.one_of(odd, *arrays))
+    return Call(name, arguments)
+
+
+def check(call: Callable[[], Any], name: str) -> None:
+    """Fail unless ``call`` returns or raises an error of this library, and soon."""
+    begin = time.perf_counter()
+    try:
+        jax.eval_shape(lambda: jax.tree.leaves(call()) and None)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        lines = str(error).split("\n")
+        if len(lines) != 3 or not lines[0].startswith(f"{name}: "):
+            raise AssertionError(f"{name} raised {error!r}") from error
+    assert time.perf_counter() - begin < SLOWEST
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.parametrize("name", CALLS)
+def test_odd_arguments_give_a_result_or_an_error(name: str) -> None:
+    @settings(
+        max_examples=50,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(calls(name))
+    def fuzz(call: Call) -> None:
+        check(lambda: getattr(jaxpool, call.name)(**call.arguments), call.name)
+
+    fuzz()
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+LONGEST = 2**31 - 1
+
+
+def shape_of(op: Callable[..., Any], shape: tuple[int, ...], *window: Any, **words: Any) -> Any:
+    spec = jax.ShapeDtypeStruct(shape, jnp.int8)
+    return jax.tree.map(lambda a: a.shape, jax.eval_shape(lambda x: op(x, *window, **words), spec))
+
+
+@pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.sum_pool])
+def test_an_axis_of_the_longest_size(op: Callable[..., Any]) -> None:
+    line = {"data_format": "W"}
+    assert shape_of(op, (LONGEST,), 2, 2, **line) == (2**30 - 1,)
+    assert shape_of(op, (LONGEST,), LONGEST, 1, **line) == (1,)
+    assert shape_of(op, (LONGEST - 2,), 3, 1, 1, **line) == (LONGEST - 2,)
+    with pytest.raises(ValueError, match="has 2147483649 cells with its padding"):
+        shape_of(op, (LONGEST,), 3, 1, 1, **line)
+    with pytest.raises(ValueError, match="`padding` = .*|has .* cells with its padding"):
+        shape_of(op, (8,), 3, 1, 2**31, **line)
+
+
+def test_averages_over_the_longest_axes() -> None:
+    """Counts are not written out for every window, and integers have their limit."""
+    line = {"data_format": "W"}
+    assert shape_of(jaxpool.avg_pool, (LONGEST - 2,), 3, 1, 1, **line, count_include_pad=False)
+    assert shape_of(jaxpool.avg_pool, (LONGEST,), 2**28, 1, **line)
+    for op, words in (
+        (jaxpool.avg_pool, {"window_shape": 2**28 + 1, "strides": 1}),
+        (jaxpool.adaptive_avg_pool, {"output_size": 3}),
+        (jaxpool.global_avg_pool, {}),
+    ):
+        with pytest.raises(ValueError, match="exact, over at most 268435456 cells"):
+            shape_of(op, (LONGEST,), **words, **line)
+
+
+def test_indices_that_would_wrap_are_refused() -> None:
+    pool = jaxpool.max_pool_with_argmax
+    whole = (1, 2**16, 2**15, 1)  # 2**31 cells, of which the last has the index 2**31 - 1
+    assert shape_of(pool, whole, (2, 2), 2) == ((1, 2**15, 2**14, 1),) * 2
+    with pytest.raises(ValueError, match="do not fit int32"):
+        shape_of(pool, (1, 2**16, 2**15 + 1, 1), (2, 2), 2)
+    with pytest.raises(ValueError, match="do not fit int32"):
+        shape_of(pool, whole[:-1] + (2,), (2, 2), 2, index_space=1)
+    assert shape_of(pool, (4, *whole[1:]), (2, 2), 2, index_space="window")[1] == (
+        4,
+        2**15,
+        2**14,
+        1,
+    )
+
+
+def test_adaptive_sizes_are_bounded() -> None:
+    for size in (2**22 + 1, 2**31, 10**30):
+        with pytest.raises(ValueError, match="`output_size` holds"):
+            shape_of(jaxpool.adaptive_avg_pool, (8, 8, 1), (size, 1))
+
+
+def test_a_window_over_a_million_cells() -> None:
+    size = 10**6
+    x = np.zeros(size, np.float32)
+    x[3], x[-2] = 5, 7
+    line: dict[str, Any] = {"window_shape": size, "data_format": "W"}
+    values, index = jaxpool.max_pool_with_argmax(x, strides=1, **line)
+    assert (values.item(), index.item()) == (7, size - 2)
+    assert jaxpool.avg_pool(x, strides=1, **line).item() == pytest.approx(12 / size)
+    padded = jaxpool.sum_pool(x, strides=size // 2, padding=size // 2, **line)
+    np.testing.assert_array_equal(padded, [5, 12, 7])

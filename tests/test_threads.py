@@ -1,0 +1,123 @@
+"""Threads and processes: right answers at once, caches that stay bounded, no other state."""
+
+import ast
+import copy
+import functools
+import importlib
+import multiprocessing
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from every_op import EVERY_OP, numbers
+
+import jaxpool
+
+THREADS, ROUNDS, LIMIT = 16, 2, 120.0
+
+
+def check_line(number: int, turn: int) -> None:
+    """Pool a line of a length that no other thread has, against a loop."""
+    length, kernel, stride = 20 + number, 2 + turn, 1 + number % 3
+    x = np.random.default_rng(number).permutation(length).astype(np.float32)
+    words: dict[str, Any] = {"strides": stride, "data_format": "W"}
+    starts = range(0, length - kernel + 1, stride)
+    tops = [start + int(x[start : start + kernel].argmax()) for start in starts]
+    values, indices = jaxpool.max_pool_with_argmax(x, kernel, **words)
+    np.testing.assert_array_equal(indices, tops)
+    np.testing.assert_array_equal(values, x[tops])
+    averages = jaxpool.avg_pool(x, kernel, **words)
+    means = [x[start : start + kernel].mean() for start in starts]
+    np.testing.assert_allclose(averages, means, rtol=1e-6)
+    if turn == 0:
+        gradient = jax.grad(lambda x: jaxpool.max_pool(x, kernel, **words).sum())(x)
+        np.testing.assert_array_equal(gradient, np.bincount(tops, minlength=length))
+
+
+def test_sixteen_threads_at_once() -> None:
+    faults: list[BaseException] = []
+    barrier = threading.Barrier(THREADS)
+
+    def work(number: int) -> None:
+        try:
+            barrier.wait(LIMIT)
+            for turn in range(ROUNDS):
+                check_line(number, turn)
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not faults, faults
+
+
+def _pool_elsewhere(answers: Any) -> None:
+    check_line(0, 0)
+    answers.put(
+        jaxpool.max_pool(np.array([3.0, 1.0, 4.0], np.float32), 2, 1, data_format="W").sum()
+    )
+
+
+def test_a_spawned_process_pools() -> None:
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    child = context.Process(target=_pool_elsewhere, args=(answers,), daemon=True)
+    child.start()
+    try:
+        assert answers.get(timeout=LIMIT) == 7
+        child.join(LIMIT)
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+        child.join()
+
+
+ROOT = Path(jaxpool.__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_caches_are_bounded(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+    assert not [n for n in attributes if n.attr in ("cache", "cached_property")]
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    bounds = [c for c in calls if getattr(c.func, "attr", "") == "lru_cache"]
+    assert len(bounds) == sum(n.attr == "lru_cache" for n in attributes)
+    for bound in bounds:
+        words = {word.arg: ast.literal_eval(word.value) for word in bound.keywords}
+        assert 0 < words["maxsize"] <= 4096
+
+
+def test_old_settings_leave_the_cache() -> None:
+    compiled = importlib.import_module("jaxpool.ops._common")._compiled
+    size = compiled.cache_info().maxsize
+    for length in range(1, size + 10):  # no array, so nothing is compiled
+        with pytest.raises(TypeError):
+            jaxpool.adaptive_max_pool("no array", (length,))  # pyright: ignore[reportArgumentType]
+    assert compiled.cache_info().currsize == size
+
+
+def state() -> dict[str, Any]:
+    """Every list, dict and set at the top of a module."""
+    return {
+        f"{module.__name__}.{name}": copy.copy(value)
+        for module in list(sys.modules.values())
+        if module.__name__.partition(".")[0] == "jaxpool"
+        for name, value in vars(module).items()
+        if isinstance(value, (list, dict, set)) and not name.startswith("__")
+    }
+
+
+def test_calls_change_no_state_but_caches() -> None:
+    before = state()
+    for op in EVERY_OP.values():
+        jax.eval_shape(functools.partial(op), numbers(1, 2))
+    assert state() == before
