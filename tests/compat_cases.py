@@ -25,7 +25,7 @@ CONFIGURATIONS = int(os.environ.get("JAXPOOL_CONFIGURATIONS", "500"))
 BATCHES = range(-(-CONFIGURATIONS // BATCH))
 """Numbers of the batches that a live test runs."""
 
-QUICK = {"xla_backend_optimization_level": 0}
+QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 
 
 class Refused(str):

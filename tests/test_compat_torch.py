@@ -118,7 +118,8 @@ def draw_adaptive(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -
     if kind == "max":
         words["return_indices"] = bool(rng.random() < 0.7)
     x = array(rng, (*lead, *size), special=kind == "max" and rng.random() < 0.5)
-    return Case(f"adaptive_{kind}_pool{count}d", (x,), words, bool(rng.random() < 0.3))
+    gradient = 0 not in wanted and rng.random() < 0.3  # PyTorch refuses to go back from nothing
+    return Case(f"adaptive_{kind}_pool{count}d", (x,), words, bool(gradient))
 
 
 def draw_fractional(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -> Case:

@@ -435,8 +435,9 @@ def _picked(
     masked = valid is not None
     if not partition.uneven:
         values, taps = _even_picks(settings.op, x, valid, partition)
+        space, dtype = settings.index
         return values, _indices.convert(
-            settings.op, taps, x.shape, partition.even, *settings.index, masked
+            settings.op, taps, x.shape, partition.even, space, dtype, masked
         )
     rule = _with_codes if jnp.issubdtype(x.dtype, jnp.inexact) else _with_codes.fun
     values, codes = rule(x, valid, partition)
