@@ -7,6 +7,8 @@ refuses a call is found by tracing alone.
 ``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/test_compat_torch.py`` runs more of them.
 """
 
+import doctest
+import io
 import json
 import os
 import zlib
@@ -19,6 +21,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+import jaxpool
 
 BATCH = 20
 CONFIGURATIONS = int(os.environ.get("JAXPOOL_CONFIGURATIONS", "500"))
@@ -192,3 +196,14 @@ def recorded_runs(*systems: str) -> Iterator[tuple[str, str]]:
     """(case, system) of every recorded run of these systems."""
     for name, case in GOLDEN.items():
         yield from ((name, system) for system in case["runs"] if system in systems)
+
+
+def failed_examples(module: ModuleType) -> str:
+    """Run the examples of a module's docstrings; return what went wrong, or nothing."""
+    finder = doctest.DocTestFinder()
+    names = {**vars(module), "jaxpool": jaxpool, "jax": jax, "jnp": jnp, "np": np}
+    runner, said = doctest.DocTestRunner(verbose=False), io.StringIO()
+    for test in finder.find(module, globs=names):
+        runner.run(test, out=said.write)
+    assert runner.summarize(verbose=False).attempted >= 5
+    return said.getvalue()

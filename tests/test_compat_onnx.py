@@ -28,6 +28,7 @@ from compat_cases import (
     Refused,
     array,
     check_batch,
+    failed_examples,
     generator,
     recorded,
     recorded_runs,
@@ -439,3 +440,7 @@ def test_channels_last_of_quantised_averages() -> None:
     assert (last == jnp.moveaxis(first, 1, -1)).all() and last.shape == (2, 5, 6, 3)
     whole = front.qlinear_global_average_pool(x, *scales, channels_last=1)
     assert whole.shape == (2, 1, 1, 3)
+
+
+def test_the_examples_of_the_docstrings() -> None:
+    assert failed_examples(front) == ""

@@ -25,6 +25,7 @@ from compat_cases import (
     Refused,
     array,
     assert_agrees,
+    failed_examples,
     generator,
     recorded,
     recorded_runs,
@@ -386,3 +387,7 @@ def test_an_empty_adaptive_result() -> None:
     for size in (0, -1):
         assert front.adaptive_avg_pool_v8(x, [size]).shape == (2, 3, 0)
         assert front.adaptive_max_pool_v8(x, np.array([size]))[1].shape == (2, 3, 0)
+
+
+def test_the_examples_of_the_docstrings() -> None:
+    assert failed_examples(front) == ""

@@ -26,6 +26,7 @@ from compat_cases import (
     array,
     check_batch,
     cotangent,
+    failed_examples,
     generator,
     recorded,
     recorded_runs,
@@ -375,3 +376,7 @@ def test_key_in_place_of_samples() -> None:
         == values.tolist()  # fmt: skip
     with pytest.raises(ValueError, match="key"):
         front.fractional_max_pool2d(x, 2, 4)
+
+
+def test_the_examples_of_the_docstrings() -> None:
+    assert failed_examples(front) == ""
