@@ -1,12 +1,14 @@
 """Random calls of a front end and of the system it speaks for, and the recorded ones.
 
 A case is one call, as code: a failure is pasted as it stands. 20 cases share one compiled program,
-compiled without optimisation, because compiling costs far more than running. Whether a front end
-refuses a call is found by tracing alone.
+compiled without optimisation, because compiling costs far more than running. A front end refuses a
+call while the program is traced.
 
 ``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/test_compat_torch.py`` runs more of them.
 """
 
+import doctest
+import io
 import json
 import os
 import zlib
@@ -20,12 +22,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import jaxpool
+
 BATCH = 20
 CONFIGURATIONS = int(os.environ.get("JAXPOOL_CONFIGURATIONS", "500"))
 BATCHES = range(-(-CONFIGURATIONS // BATCH))
 """Numbers of the batches that a live test runs."""
 
-QUICK = {"xla_backend_optimization_level": 0}
+QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 
 
 class Refused(str):
@@ -107,25 +111,25 @@ def _outputs(module: ModuleType, case: Case, arrays: Sequence[Any]) -> tuple[Any
 def run(module: ModuleType, cases: Sequence[Case]) -> list[Outcome]:
     """What a front end answers; gradients last."""
     arrays = [case.data() for case in cases]
-    found: list[Any] = []
-    with jax.enable_x64(any(a.dtype.itemsize == 8 for row in arrays for a in row)):
-        for case, row in zip(cases, arrays, strict=True):
+    refused: dict[int, Refused] = {}
+
+    def program(rows: list[list[jax.Array]]) -> list[tuple]:
+        results: list[tuple] = []
+        for n, (case, row) in enumerate(zip(cases, rows, strict=True)):
             try:
-                jax.eval_shape(lambda *row, c=case: _outputs(module, c, row), *row)
-                found.append(None)
+                results.append(_outputs(module, case, row))
             except (TypeError, ValueError) as error:
                 assert str(error).count("\n") == 2, f"{case.code}\n{error}"
-                found.append(Refused(error))
-        accepted = [n for n, outcome in enumerate(found) if outcome is None]
+                refused[n] = Refused(error)
+                results.append(())
+        return results
 
-        def program(rows: list[list[jax.Array]]) -> list[tuple]:
-            return [_outputs(module, cases[n], row) for n, row in zip(accepted, rows, strict=True)]
-
-        rows = [arrays[n] for n in accepted]
-        compiled = jax.jit(program).lower(rows).compile(QUICK)
-        for n, outputs in zip(accepted, compiled(rows), strict=True):
-            found[n] = tuple(np.asarray(part) for part in outputs)
-    return found
+    with jax.enable_x64(any(a.dtype.itemsize == 8 for row in arrays for a in row)):
+        results = jax.jit(program).lower(arrays).compile(QUICK)(arrays)
+    return [
+        refused.get(n, tuple(np.asarray(part) for part in outputs))
+        for n, outputs in enumerate(results)
+    ]
 
 
 # --- comparing ------------------------------------------------------------------------------------
@@ -192,3 +196,14 @@ def recorded_runs(*systems: str) -> Iterator[tuple[str, str]]:
     """(case, system) of every recorded run of these systems."""
     for name, case in GOLDEN.items():
         yield from ((name, system) for system in case["runs"] if system in systems)
+
+
+def failed_examples(module: ModuleType) -> str:
+    """Run the examples of a module's docstrings; return what went wrong, or nothing."""
+    finder = doctest.DocTestFinder()
+    names = {**vars(module), "jaxpool": jaxpool, "jax": jax, "jnp": jnp, "np": np}
+    runner, said = doctest.DocTestRunner(verbose=False), io.StringIO()
+    for test in finder.find(module, globs=names):
+        runner.run(test, out=said.write)
+    assert runner.summarize(verbose=False).attempted >= 5
+    return said.getvalue()

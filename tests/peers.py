@@ -45,6 +45,10 @@ def require(name: str) -> ModuleType:
                 'Install the peers: pip install ".[test,peers]"'
             )
         pytest.skip(f"no {name} here: {reason}", allow_module_level=True)
+    if name == "openvino":
+        # Its import sends usage data from a forked process, which JAX warns of. Without this
+        # module OpenVINO sends none.
+        sys.modules.setdefault("openvino_telemetry", None)  # pyright: ignore[reportArgumentType]
     return importlib.import_module(name)
 
 

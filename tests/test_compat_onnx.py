@@ -12,7 +12,7 @@ from the standard, which ``compat.onnx`` follows (tests below hold its side):
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from compat_cases import (
     Refused,
     array,
     check_batch,
+    failed_examples,
     generator,
     recorded,
     recorded_runs,
@@ -369,7 +370,7 @@ def test_a_kernel_that_does_not_fit_needs_ceil_mode() -> None:
 X = jnp.zeros((1, 2, 6, 7))
 WRONG = {
     "length": (lambda: front.max_pool(X, (2,)), ValueError, "`kernel_shape` = .* has 1 entries"),
-    "int": (lambda: front.max_pool(X, 2), TypeError, "`kernel_shape` = 2 is not a sequence"),
+    "int": (lambda: front.max_pool(X, cast(Any, 2)), TypeError, "`kernel_shape` = 2 is not a seq"),
     "strides": (lambda: front.lp_pool(X, (2, 2), strides=(0, 1)), ValueError, "`strides` holds 0"),
     "pads": (lambda: front.max_pool(X, (2, 2), pads=(1, 1)), ValueError, "`pads` .* 2 entries"),
     "large pads": (lambda: front.max_pool(X, (2, 2), pads=(0, 2, 0, 0)), ValueError, "not smaller"),
@@ -439,3 +440,7 @@ def test_channels_last_of_quantised_averages() -> None:
     assert (last == jnp.moveaxis(first, 1, -1)).all() and last.shape == (2, 5, 6, 3)
     whole = front.qlinear_global_average_pool(x, *scales, channels_last=1)
     assert whole.shape == (2, 1, 1, 3)
+
+
+def test_the_examples_of_the_docstrings() -> None:
+    assert failed_examples(front) == ""

@@ -7,6 +7,7 @@ every way to compute a rule is compared with a loop over windows, and with its d
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +39,7 @@ def holed(shape: tuple[int, ...], rng: np.random.Generator, dtype: str = "float3
     return rng.choice(np.array(numbers, dtype), shape)
 
 
-def best_cell(cells: list[tuple[tuple[int, ...], float]], rule: str) -> int | None:
+def best_cell(cells: list[tuple[tuple[int, ...], Any]], rule: str) -> int | None:
     """The number of the cell that wins, of the real cells of a window in row-major order."""
     if rule == "from_first_cell":
         if np.isnan(cells[0][1]):
@@ -95,7 +96,7 @@ RULES = ("last_nan", "from_lowest", "from_first_cell")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_values_indices_and_gradients_by_rule(
-    name: str, rule: str, rng: np.random.Generator
+    name: str, rule: Any, rng: np.random.Generator
 ) -> None:
     shape, settings = (7, 11), WINDOWS[name]
     x = holed((3, *shape), rng)
@@ -109,7 +110,7 @@ def test_values_indices_and_gradients_by_rule(
         np.add.at(want[n], i[i >= 0], numbers[n][i >= 0])
 
     @jax.jit
-    def program(x: jax.Array) -> tuple[list, list, jax.Array]:
+    def program(x: jax.Array) -> tuple[list, list, jax.Array | None]:
         pools = max_with_argmax_by, lambda *words: (max_by(*words), None)
         pairs = [
             jax.vjp(lambda x, pool=pool: pool("test", rule, x, *settings), x, has_aux=True)
@@ -194,7 +195,7 @@ ADAPTIVE = {"uneven": (3, 5), "upsampled": (10, 2), "blocks": (1, 1), "even": (7
 
 @pytest.mark.parametrize("rule", ["last_nan", "from_first_cell"])
 @pytest.mark.parametrize("name", ADAPTIVE)
-def test_adaptive_maxima_by_rule(name: str, rule: str, rng: np.random.Generator) -> None:
+def test_adaptive_maxima_by_rule(name: str, rule: Any, rng: np.random.Generator) -> None:
     x = holed((7, 11), rng)
     windows = []
     for size, count in zip(x.shape, ADAPTIVE[name], strict=True):
@@ -214,6 +215,7 @@ def test_adaptive_maxima_by_rule(name: str, rule: str, rng: np.random.Generator)
 
 def test_fractional_maxima_take_the_last_nan() -> None:
     x = jnp.array([[NAN, 1, NAN, 2, 5]])
+    rule: Any
     for rule, index in (("last_nan", 2), ("first_nan", 0)):
         _, indices = fractional_max_by("test", rule, x, (4,), 2, jnp.array([0.5]))
         assert indices.tolist() == [[index, 2]]
@@ -240,19 +242,19 @@ def integer_cases() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("rounding", "dtype"), list(integer_cases()))
-def test_integer_averages_by_rounding(rounding: str, dtype: str, rng: np.random.Generator) -> None:
+def test_integer_averages_by_rounding(rounding: Any, dtype: str, rng: np.random.Generator) -> None:
     info = np.iinfo(dtype)
     small = rng.integers(-9 if info.min else 0, 10, (40, 4))
     large = rng.integers(info.min, info.max, (40, 4), endpoint=True, dtype=dtype)
     x = np.concatenate([small.astype(dtype), large])
     with jax.enable_x64(dtype == "int64"):
         for divisor in (4, 6, -4, 7):
-            rule = Averaging(divisor=divisor, rounding=rounding)  # pyright: ignore
+            rule = Averaging(divisor=divisor, rounding=rounding)
             got = average_by("test", rule, x, (4,), 1, 0)[:, 0]
             exact = [Fraction(sum(map(int, row)), divisor) for row in x]
             want = [min(max(rounded(n, rounding), info.min), info.max) for n in exact]
             assert got.tolist() == want, divisor
-        got = adaptive_average_by("test", rounding, x, (3,))  # pyright: ignore
+        got = adaptive_average_by("test", rounding, x, (3,))
         assert got[:, 1].tolist() == [
             rounded(Fraction(int(row[1]) + int(row[2]), 2), rounding) for row in x
         ]
@@ -276,15 +278,16 @@ def test_the_test_knows_the_roundings() -> None:
     [("real", 5.5, 5.5), ("declared", 11 / 3, 5.5), ("taps", 11 / 4, 11 / 3),
      ("taps_if_padded", 11 / 4, 5.5)],
 )  # fmt: skip
-def test_what_counts(counted: str, padded: float, bare: float) -> None:
+def test_what_counts(counted: Any, padded: float, bare: float) -> None:
     """A last window of two cells, a cell of padding if any, and a cell of overhang."""
-    x, rule = jnp.arange(1.0, 7.0)[None], Averaging(counted)  # pyright: ignore
+    x, rule = jnp.arange(1.0, 7.0)[None], Averaging(counted)
     with_pad = average_by("test", rule, x, (4,), 4, ((0, 1),), rounding="ceil")
     without = average_by("test", rule, x[:, 1:], (3,), 3, 0, rounding="ceil")
     assert [with_pad[0, -1], without[0, -1]] == [np.float32(padded), np.float32(bare)]
 
 
 def test_the_average_of_nothing() -> None:
+    nothing: Any
     x = jnp.ones((1, 3))
     for nothing, padded, bare in (("zero", 0, 0), ("nan", NAN, NAN), ("zero_by_count", NAN, 0)):
         rule = Averaging("real", nothing=nothing)

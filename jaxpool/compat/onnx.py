@@ -461,7 +461,7 @@ def _exponent(op: str, p: Any) -> float:
                 "Give for example 2.",
             )
         )
-    return p
+    return int(p) if float(p).is_integer() else float(p)
 
 
 def _counting(op: str, count_include_pad: Any) -> average.Averaging:

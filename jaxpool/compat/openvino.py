@@ -58,7 +58,7 @@ def max_pool_v1(
     """
     op = "MaxPool-1"
     words = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    x, windows = _windows(op, data, *words, _OLD_ROUNDINGS)
+    x, windows = _windows(op, data, words, _OLD_ROUNDINGS)
     return maximum.max_by(op, "from_lowest", x, *windows)
 
 
@@ -129,7 +129,7 @@ def max_pool_v14(
 def _max(
     op: str, data: Any, words: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
 ) -> tuple[Array, Array]:
-    x, windows = _windows(op, data, *words, roundings)
+    x, windows = _windows(op, data, words, roundings)
     dtype = _index_type(op, index_element_type)
     return maximum.max_with_argmax_by(
         op, "from_lowest", x, *windows, index_space=_axis(op, axis, x.ndim), index_dtype=dtype,
@@ -208,7 +208,7 @@ def avg_pool_v16(
 
 
 def _average(op: str, data: Any, words: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
-    x, windows = _windows(op, data, *words, roundings)
+    x, windows = _windows(op, data, words, roundings)
     if not _checks.flag(op, "exclude_pad", exclude_pad):
         return average.average_by(op, average.Averaging("taps_if_padded"), x, *windows)
     kernel, _, padding, dilations, _ = windows
@@ -373,6 +373,7 @@ def _parse(op: str, text: Any) -> ElementTree.Element:
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
     parser.StartDoctypeDeclHandler = _refuse_document_type
     try:
         parser.Parse(text, True)
@@ -511,10 +512,13 @@ def _axis(op: str, axis: Any, rank: int) -> int:
 
 
 def _windows(
-    op: str, data: Any, strides: Any, dilations: Any, pads_begin: Any, pads_end: Any,
-    kernel_shape: Any, rounding_type: Any, auto_pad: Any, roundings: Sequence[str],
-) -> tuple[Array, tuple[Any, Any, Any, Any, str]]:  # fmt: skip
-    """The array; and window, strides, padding, dilations and rounding, checked."""
+    op: str, data: Any, words: tuple[Any, ...], roundings: Sequence[str]
+) -> tuple[Array, tuple[Any, Any, Any, Any, str]]:
+    """The array; and window, strides, padding, dilations and rounding, checked.
+
+    ``words`` are strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad.
+    """
+    strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = words
     x = _array(op, data, 0)
     count = x.ndim - 2
     each = lambda name, value, least=1: _checks.ints(op, name, value, count, least, spread=False)  # noqa: E731
