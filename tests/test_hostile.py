@@ -92,7 +92,7 @@ ARRAYS: list[Any] = [
     np.zeros(3, dtype=[("a", int)]), np.array([np.datetime64("2020-01-01")]), KEY,
     np.zeros(X.shape, jax.dtypes.float0), jnp.zeros(X.shape, jnp.int4), np.zeros(X.shape, ">f4"),
     jnp.zeros(X.shape, jnp.float8_e4m3fn), np.zeros(X.shape, np.longdouble),
-    np.zeros(X.shape, bool), np.zeros(X.shape, np.uint64), np.ma.masked_array([1, 2], [0, 1]),
+    np.zeros(X.shape, bool), np.zeros(X.shape, np.uint64), np.ma.masked_less(np.arange(2), 1),
     np.ones((7, 6, 1), bool),
     jax.ShapeDtypeStruct(X.shape, jnp.float32),
 ]  # fmt: skip
@@ -145,7 +145,7 @@ def test_odd_arguments_give_a_result_or_an_error(name: str) -> None:
         deadline=None,
         database=None,
         derandomize=True,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=tuple(HealthCheck),
     )
     @given(calls(name))
     def fuzz(call: Call) -> None:
