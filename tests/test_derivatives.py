@@ -458,3 +458,14 @@ def test_the_exponent_of_a_generalised_mean_learns_from_a_batch(rng: np.random.G
     p = jnp.float32(3)
     at_once = jax.grad(lambda p: jaxpool.gem_pool(x, (3,), 3, p=p).sum())(p)
     assert_same(jax.grad(total)(p), at_once, "gem_pool", ulps=4)
+
+
+@pytest.mark.parametrize(("stride", "dilation"), [(3, 1), (5, 2)])
+def test_long_windows_send_to_their_winners(stride: int, dilation: int) -> None:
+    x = np.random.default_rng(0).permutation(600).reshape(1, 200, 3).astype(np.float32)
+    words = {"window_shape": (70,), "strides": stride, "dilations": dilation, "padding": 9}
+    _, indices = jaxpool.max_pool_with_argmax(x, **words)
+    got = jax.grad(lambda x: jaxpool.max_pool(x, **words).sum())(x)
+    found = np.asarray(indices)[0]
+    want = [np.bincount(found[:, c], minlength=200) for c in range(3)]
+    np.testing.assert_array_equal(got[0], np.stack(want, -1))

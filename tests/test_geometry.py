@@ -337,3 +337,18 @@ def test_rejections(words: dict[str, Any], error: type[Exception], message: str)
     geometry(**call)
     with pytest.raises(error, match=message):
         geometry(**(call | words))
+
+
+def test_span_and_reach_are_those_of_the_taps() -> None:
+    for size, kernel, stride, pads, dilation, rounding in (
+        (9, 3, 2, (1, 2), 2, "floor"),
+        (9, 3, 4, (0, 0), 1, "floor"),
+        (10, 4, 3, (2, 0), 1, "ceil"),
+    ):
+        settled = jaxpool.geometry(
+            size, kernel, stride, (pads,), dilations=dilation, rounding=rounding
+        )
+        (axis,) = settled.axes
+        taps = [axis.start(axis.out - 1) + t * dilation for t in range(kernel)]
+        assert axis.span == taps[-1] - taps[0] + 1
+        assert axis.reach == taps[-1] + 1 - size
