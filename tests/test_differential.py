@@ -8,6 +8,7 @@ failure names its one case as code: ``check([Case(..)])`` runs it again.
 
 import dataclasses
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ from jaxpool.testing import oracle_argmax, oracle_gradient, oracle_indices, orac
 BATCH = 20
 """Cases that share one compiled program."""
 
-BATCHES = 105
+HALF = 53
+BATCHES = range(HALF) if sys.version_info < (3, 12) else range(HALF, 2 * HALF)
+"""A run of CI draws over 2,000 cases, half of them on each of its Pythons."""
 
 # Most batches spare the time of LLVM's optimiser; XLA's own passes all run.
 QUICK = {"xla_backend_optimization_level": 0}
@@ -376,7 +379,7 @@ def compare(case: Case, got: Answer, want: Answer) -> None:
         assert_same(got.gradient, want.gradient, f"gradient of {code}", ulps=ulps)
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", BATCHES)
 def test_random_cases_agree_with_the_oracle(batch: int) -> None:
     check(batch_of(batch), QUICK if batch % 4 else None)
 
@@ -416,9 +419,9 @@ def corners(case: Case) -> set[str]:
 
 
 def test_every_corner_is_reached_often() -> None:
-    """2,100 cases; 20 of each corner, so that changing the draws cannot lose one unnoticed."""
-    cases = [case for number in range(BATCHES) for case in batch_of(number)]
-    assert len(set(map(repr, cases))) >= 2000
+    """1,060 cases; 10 of each corner, so that changing the draws cannot lose one unnoticed."""
+    cases = [case for number in BATCHES for case in batch_of(number)]
+    assert len(set(map(repr, cases))) >= 1000
     counts = Counter(corner for case in cases for corner in corners(case))
     wanted = {
         *ORACLE_OPS, "1-D", "2-D", "3-D",
@@ -431,7 +434,7 @@ def test_every_corner_is_reached_often() -> None:
         "padding >= kernel", "asymmetric padding",
         "side by side", "large window", "more than 255 taps",
     }  # fmt: skip
-    rare = {corner: counts[corner] for corner in wanted if counts[corner] < 20}
+    rare = {corner: counts[corner] for corner in wanted if counts[corner] < 10}
     assert not rare, f"drawn too rarely: {rare}"
     formats = {case.data_format for case in cases}
     assert formats >= {letters for group in LETTERS.values() for letters in group}

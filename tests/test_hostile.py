@@ -141,7 +141,7 @@ def check(call: Callable[[], Any], name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_odd_arguments_give_a_result_or_an_error(name: str) -> None:
     @settings(
-        max_examples=50,
+        max_examples=15,
         deadline=None,
         database=None,
         derandomize=True,
