@@ -9,7 +9,7 @@ version, as in "MaxPool-14". The rules are those of OpenVINO 2026.4 on CPU with 
 * indices are flat over the axes from ``axis`` on;
 * the divisor of an average with ``exclude_pad=False`` is the whole window, overhang of rounding up
   included, if any axis has padding (SAME included), else the cells of the window;
-* an average of floats over nothing, with ``exclude_pad=True``, is NaN, and 0 if the window starts
+* an average of floats whose divisor is zero, a count of cells, is NaN; it is 0 if the window starts
   beyond the first place after the array;
 * averages of integers are rounded half to even and saturate.
 
@@ -210,7 +210,8 @@ def avg_pool_v16(
 def _average(op: str, data: Any, words: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
     x, windows = _windows(op, data, words, roundings)
     if not _checks.flag(op, "exclude_pad", exclude_pad):
-        return average.average_by(op, average.Averaging("taps_if_padded"), x, *windows)
+        rule = average.Averaging("taps_if_padded", nothing="zero_by_count")
+        return average.average_by(op, rule, x, *windows)
     kernel, _, padding, dilations, _ = windows
     if not isinstance(padding, str):
         for axis, (k, d, ends) in enumerate(zip(kernel, dilations, padding, strict=True)):

@@ -283,7 +283,7 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
         return _exact.average(x, total, divisor, largest, rule.rounding)
     total = _window_sum(settings, x.astype(accumulator(x.dtype)))
     y = _divide(total, divisor, np.nan if rule.nothing == "nan" else 0)
-    if rule.nothing == "zero_by_count":
+    if rule.nothing == "zero_by_count" and not _counts_taps(rule, geometry):
         y = _nan_at_no_difference(settings, geometry, y)
     return y.astype(x.dtype)
 
@@ -304,14 +304,15 @@ def _difference(axis: Axis, window: int) -> int:
     return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
 
 
-def _is_padded(geometry: Geometry) -> bool:
-    return any(axis.pad_low or axis.pad_high for axis in geometry.axes)
+def _counts_taps(rule: Averaging, geometry: Geometry) -> bool:
+    padded = any(axis.pad_low or axis.pad_high for axis in geometry.axes)
+    return rule.counted == "taps" or (rule.counted == "taps_if_padded" and padded)
 
 
 def _divisor(settings: Settings, geometry: Geometry, valid: Array | None, rule: Averaging) -> Any:
     if rule.divisor is not None:
         return rule.divisor
-    if rule.counted == "taps" or (rule.counted == "taps_if_padded" and _is_padded(geometry)):
+    if _counts_taps(rule, geometry):
         return geometry.taps
     return _counts(settings, geometry, valid, rule.counted == "declared")
 
