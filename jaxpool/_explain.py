@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +40,8 @@ class Explanation:
 
     Attributes:
       op: name of the op.
-      input_shape, output_shape: full shapes.
+      input_shape: full shape of the array.
+      output_shape: full shape of the result.
       dtype: dtype of the array.
       window: what was asked for.
       geometry: what it means for this array.
@@ -107,6 +108,9 @@ def explain(
 ) -> Explanation:
     """Say what a pooling does to a shape: sizes, windows, divisors, cost and lowering.
 
+    Tap ``t`` of window ``o`` reads ``o * stride - pad_low + t * dilation`` of each pooled axis; the
+    text lists the first windows and the last one, and the cells that no window reads.
+
     Args:
       x_or_shape: an array (anything with a shape and a dtype), or a full shape.
       window_shape, strides, padding, dilations, rounding, data_format, lowering: as in
@@ -117,7 +121,8 @@ def explain(
     Returns:
       Explanation, which prints as text and draws itself.
     Raises:
-      As the op of that name does, for settings that do not fit.
+      TypeError: a setting is not an integer. ValueError: it is out of range or does not fit, or
+      ``op`` is none of these.
     Example:
       >>> print(str(explain((1, 7, 1), (3,), 2, 1)).splitlines()[1])
         output       (1, 4, 1), from float32 (1, 7, 1)
@@ -267,7 +272,8 @@ def _in_ranges(cells: Sequence[int]) -> str:
 # --- receptive fields -----------------------------------------------------------------------------
 
 
-class ReceptiveField(NamedTuple):
+@dataclass(frozen=True)
+class ReceptiveField:
     """What one output of a stack of windows sees of its input, per pooled axis.
 
     Attributes:
@@ -296,6 +302,9 @@ def _check_layers(layers: Any) -> None:
 
 def receptive_field(spatial_shape: int | Sequence[int], layers: Sequence[Window]) -> ReceptiveField:
     """What one output of a stack of windows sees, such as of convolutions and poolings.
+
+    With ``r`` the field, ``j`` the distance between neighbouring fields and ``s`` the first cell, a
+    window makes ``r += (span - 1) * j``, ``s -= pad_low * j`` and then ``j *= stride``.
 
     Args:
       spatial_shape: lengths of the pooled axes of the first layer's input. "SAME" padding depends

@@ -175,6 +175,8 @@ SECTIONS = ("Args", "Returns", "Derivatives", "Edge cases", "Raises", "Reference
 LEFT_OUT = {
     "geometry": {"Derivatives"},  # integers have none
     "output_shape": {"Derivatives", "Edge cases"},
+    "explain": {"Derivatives", "Edge cases", "References"},
+    "receptive_field": {"Derivatives", "Edge cases"},
 }
 
 
