@@ -1,8 +1,8 @@
 """Seeded faults in geometry, index spaces, the way back and counts: does the suite notice?
 
-``python tests/mutations.py [NUMBER..]`` puts each fault into a copy of the package and runs the tests of that
-file on it, until the first failure. It prints the faults that no test noticed and fails if there
-are any. Not part of the suite: it starts one process for each fault.
+``python tests/mutations.py [NUMBER..]`` puts each fault into a copy of the package and runs the
+tests of that file on it, until the first failure. It prints the faults that no test noticed and
+fails if there are any. Not part of the suite: it starts one process for each fault.
 """
 
 import os
