@@ -126,7 +126,7 @@ def draw_adaptive(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -
 def draw_fractional(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -> Case:
     size = rng.permutation(np.arange(4, 10))[:count]
     words: dict[str, Any] = {
-        "kernel_size": one_or_each(rng, rng.integers(1, 4, count)),
+        "kernel_size": tuple(map(int, rng.integers(1, 4, count))),
         "output_size": tuple(map(int, rng.integers(1, 5, count))),
         "return_indices": True,
     }

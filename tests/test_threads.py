@@ -108,9 +108,9 @@ def test_old_settings_leave_the_cache() -> None:
 def state() -> dict[str, Any]:
     """Every list, dict and set at the top of a module."""
     return {
-        f"{module.__name__}.{name}": copy.copy(value)
-        for module in list(sys.modules.values())
-        if module.__name__.partition(".")[0] == "jaxpool"
+        f"{module_name}.{name}": copy.copy(value)
+        for module_name, module in list(sys.modules.items())
+        if module_name.partition(".")[0] == "jaxpool"
         for name, value in vars(module).items()
         if isinstance(value, (list, dict, set)) and not name.startswith("__")
     }
