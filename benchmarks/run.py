@@ -52,13 +52,17 @@ def main() -> int:
                     job = Job(case, layout, dtype, task)
                     rows.append(_measure(job, options.rounds))
                     print(_line(rows[-1]), flush=True)
-    report = {"versions": _versions(), "rows": rows, "summary": _summary(rows)}
-    for line in _summary_lines(report["summary"]):
+        if options.out:  # after every task, so that a run cut short is not lost
+            _write(Path(options.out), rows)
+    for line in _summary_lines(_summary(rows)):
         print(line)
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
     return 0
+
+
+def _write(path: Path, rows: list[dict]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    report = {"versions": _versions(), "rows": rows, "summary": _summary(rows)}
+    path.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _options() -> argparse.Namespace:
