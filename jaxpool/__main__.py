@@ -80,6 +80,25 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _port_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="an ONNX file, or the .xml file of an OpenVINO model")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run each operation here and in ONNX Runtime or OpenVINO, and compare",
+    )
+
+
+def _port(options: argparse.Namespace) -> int:
+    from ._port import port
+
+    try:
+        return port(options.model, options.check)
+    except (ValueError, ModuleNotFoundError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
 # A new subcommand is one row here. `run` imports what it needs, so that --help stays quick.
 COMMANDS = (
     Command(
@@ -93,6 +112,12 @@ COMMANDS = (
         "say what a pooling does to a shape: sizes, windows, divisors, cost, lowering",
         _explain_options,
         _explain,
+    ),
+    Command(
+        "port",
+        "print the pooling operations of an ONNX or OpenVINO model and the calls for them",
+        _port_options,
+        _port,
     ),
 )
 

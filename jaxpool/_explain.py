@@ -32,6 +32,8 @@ _REDUCTIONS: dict[str, Reduction] = {
 }
 _SHOWN = 3
 """Windows listed at each end of an axis."""
+_LONGEST_LISTED = 2**24
+"""Cells of the longest axis that is searched for cells that no window reads."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,10 @@ def _lines(found: Explanation) -> Iterator[str]:
     )
     yield _row("output", f"{found.output_shape}, from {found.dtype} {found.input_shape}")
     for axis, position in zip(found.geometry.axes, found.geometry.positions, strict=True):
-        yield from _axis_lines(axis, rank + position)
+        yield from axis_lines(axis, rank + position)
     if found.op == "avg_pool":
-        yield _row("divisors", " x ".join(f"({_in_runs(d)})" for d in found.divisors))
+        runs = (axis.count_runs(found.count_include_pad) for axis in found.geometry.axes)
+        yield _row("divisors", " x ".join(f"({_in_runs(run)})" for run in runs))
     yield _row("work", f"{found.operations:,} operations window by window; {found.bytes:,} bytes")
     cpu, other = found.plan.cpu, found.plan.other
     yield _row("lowering", cpu if cpu == other else f"{cpu} on CPU, {other} elsewhere")
@@ -215,7 +218,8 @@ def _row(head: str, text: str) -> str:
     return f"  {head:12} {text}".rstrip()
 
 
-def _axis_lines(axis: Axis, number: int) -> Iterator[str]:
+def axis_lines(axis: Axis, number: int) -> Iterator[str]:
+    """An axis in words: its windows, what they read, and the cells that none reads."""
     overhang = f", {axis.overhang} past it" if axis.overhang else ""
     yield _row(
         f"axis {number}",
@@ -225,7 +229,7 @@ def _axis_lines(axis: Axis, number: int) -> Iterator[str]:
     shown_windows = sorted({*range(min(_SHOWN, axis.out)), *range(max(axis.out - 1, 0), axis.out)})
     reads = (f"{o}: {_cells(axis, o)}" for o in shown_windows)
     yield _row("", "reads " + "; ".join(reads))
-    unread = unread_cells(axis)
+    unread = unread_cells(axis) if axis.size <= _LONGEST_LISTED else []
     if unread:
         yield _row("", f"never read: {_in_ranges(unread)}")
 
@@ -246,17 +250,27 @@ def _step(dilation: int) -> str:
 def unread_cells(axis: Axis) -> list[int]:
     """The cells of an axis that no window reads."""
     read = np.zeros(axis.size, bool)
-    for window in range(axis.out):
-        low, high = axis.real_taps(window)
-        start = axis.start(window)
-        read[start + low * axis.dilation : start + high * axis.dilation : axis.dilation] = True
+    for first, last, low, high in axis.segments():
+        start, windows = axis.start(first), last - first
+        if high - low < windows:  # the shorter loop, over taps or over windows
+            for tap in range(low, high):
+                cell = start + tap * axis.dilation
+                read[cell : cell + windows * axis.stride : axis.stride] = True
+        else:
+            for cell in range(start, start + windows * axis.stride, axis.stride):
+                read[cell + low * axis.dilation : cell + high * axis.dilation : axis.dilation] = (
+                    True
+                )
     return np.flatnonzero(~read).tolist()
 
 
-def _in_runs(numbers: Sequence[int]) -> str:
-    """Equal neighbours taken together: ``2, 3 x 54, 2``."""
-    runs = ((value, len(list(group))) for value, group in itertools.groupby(numbers))
-    return ", ".join(str(value) if n == 1 else f"{value} x {n}" for value, n in runs)
+def _in_runs(runs: Sequence[tuple[int, int]]) -> str:
+    """Counts of neighbouring windows, equal ones together: ``2, 3 x 54, 2``."""
+    together = (
+        (count, sum(windows for windows, _ in group))
+        for count, group in itertools.groupby(runs, key=lambda run: run[1])
+    )
+    return ", ".join(str(count) if n == 1 else f"{count} x {n}" for count, n in together)
 
 
 def _in_ranges(cells: Sequence[int]) -> str:

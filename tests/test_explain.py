@@ -3,6 +3,7 @@
 import itertools
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,11 @@ def test_a_window_that_does_not_fit_fails_in_one_message(capsys: pytest.CaptureF
     assert main("explain --shape 5,4 --window 7 --strides 1".split()) == 1
     error = capsys.readouterr().err
     assert re.match(r"explain: `window_shape` = 7 does not fit pooled axis 0\.\n  It spans", error)
+
+
+def test_a_long_axis_is_explained_at_once():
+    start = time.perf_counter()
+    for window, stride in ((1, 1), (10**6, 1), (7, 10**6), (2**30, 2**30)):
+        found = explain((2**31 - 1, 1), (window,), stride, op="avg_pool", rounding="ceil")
+        assert f"axis 0       {2**31 - 1} cells" in str(found)
+    assert time.perf_counter() - start < 10

@@ -41,6 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compat.*",),
     ("_picture",),
     ("_explain",),
+    ("_port",),
     ("sharding",),
     ("",),  # jaxpool/__init__.py: the public names
     ("layers",),

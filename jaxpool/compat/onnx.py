@@ -44,6 +44,9 @@ from ._words import in_words
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
+Windows = tuple[Any, Any, Any, Any, str]
+"""Window, strides, padding, dilations and rounding."""
+
 
 def max_pool(
     x: ArrayLike,
@@ -356,6 +359,15 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
       >>> node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2])  # doctest: +SKIP
       >>> (y,) = run_node(node, x)  # doctest: +SKIP
     """
+    function, words = operator(node), attributes(node)
+    if node.op_type == "MaxPool" and len(node.output) == 1:
+        return (_values_of_max_pool(*inputs, **words),)
+    result = function(*inputs, **words)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def operator(node: Any) -> Any:
+    """Return the function of this module for a pooling node."""
     if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
         raise NotImplementedError(
             message(
@@ -365,11 +377,7 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
                 "Run the other nodes of a graph with another library.",
             )
         )
-    words = attributes(node)
-    if node.op_type == "MaxPool" and len(node.output) == 1:
-        return (_values_of_max_pool(*inputs, **words),)
-    result = OPERATORS[node.op_type](*inputs, **words)
-    return result if isinstance(result, tuple) else (result,)
+    return OPERATORS[node.op_type]
 
 
 def attributes(node: Any) -> dict[str, Any]:
@@ -377,14 +385,15 @@ def attributes(node: Any) -> dict[str, Any]:
     known = set(inspect.signature(OPERATORS[node.op_type]).parameters)
     words = {}
     for attribute in node.attribute:
-        field = _FIELDS.get(attribute.type)
+        field = None if attribute.ref_attr_name else _FIELDS.get(attribute.type)
         if attribute.name not in known or field is None:
             raise NotImplementedError(
                 message(
                     "run_node",
-                    f"{node.op_type} has no attribute `{attribute.name}` of this type.",
+                    f"{node.op_type} has no attribute `{attribute.name}` of this type, or it is "
+                    "that of an ONNX function.",
                     f"Its attributes are {', '.join(sorted(known))}.",
-                    "Check the node with onnx.checker.",
+                    "Check the node with onnx.checker, and inline the functions of the model.",
                 )
             )
         value = getattr(attribute, field)
@@ -492,10 +501,18 @@ def _pads(op: str, pads: Any, count: int) -> tuple[tuple[int, int], ...]:
 def _windows(
     op: str, x: Any, kernel_shape: Any, strides: Any, pads: Any, dilations: Any, auto_pad: Any,
     ceil_mode: Any,
-) -> tuple[Array, tuple[Any, Any, Any, Any, str]]:  # fmt: skip
-    """The array; and window, strides, padding, dilations and rounding, checked."""
+) -> tuple[Array, Windows]:  # fmt: skip
     x = _array(op, x)
-    count = x.ndim - 2
+    words = kernel_shape, strides, pads, dilations, auto_pad, ceil_mode
+    return x, windows_over(op, x.shape[2:], *words)
+
+
+def windows_over(
+    op: str, sizes: Sequence[int], kernel_shape: Any, strides: Any = None, pads: Any = None,
+    dilations: Any = None, auto_pad: Any = "NOTSET", ceil_mode: Any = 0,
+) -> Windows:  # fmt: skip
+    """Window, strides, padding, dilations and rounding in the core's words, checked."""
+    count = len(sizes)
     kernel = _checks.ints(op, "kernel_shape", kernel_shape, count, spread=False)
     steps = _per_axis(op, "strides", strides, count)
     spacing = _per_axis(op, "dilations", dilations, count)
@@ -515,14 +532,14 @@ def _windows(
         padding = word
     if not word.startswith("SAME"):
         ends = ((0, 0),) * count if word == "VALID" else padding
-        _check_windows(op, x.shape[2:], kernel, steps, spacing, ends, ceil)
-    return x, (kernel, steps, padding, spacing, _window.CEIL_OR_ONE if ceil else "floor")
+        _check_windows(op, sizes, kernel, steps, spacing, ends, ceil)
+    return kernel, steps, padding, spacing, _window.CEIL_OR_ONE if ceil else "floor"
 
 
 def _check_windows(
-    op: str, shape: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, ceil: int
+    op: str, sizes: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, ceil: int
 ) -> None:
-    rows = zip(shape, kernel, strides, dilations, pads, strict=True)
+    rows = zip(sizes, kernel, strides, dilations, pads, strict=True)
     for axis, (size, k, s, d, ends) in enumerate(rows):
         if max(ends) >= k:
             raise ValueError(

@@ -42,6 +42,9 @@ _NEW_ROUNDINGS = ("floor", "ceil", "ceil_torch")
 _OLD_ROUNDINGS = ("floor", "ceil")
 _INDEX_TYPES = {"i64": True, "i32": False}
 
+Windows = tuple[Any, Any, Any, Any, str]
+"""Window, strides, padding, dilations and rounding."""
+
 
 def max_pool_v1(
     data: ArrayLike,
@@ -289,6 +292,8 @@ LAYERS: dict[str, dict[int, Any]] = {
 
 _LISTS = ("kernel_shape", "strides", "dilations", "pads_begin", "pads_end")
 _RENAMED = {"kernel": "kernel_shape", "exclude-pad": "exclude_pad"}
+_WINDOW_WORDS = ("strides", "dilations", "pads_begin", "pads_end", "kernel_shape", "rounding_type",
+                 "auto_pad")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -300,7 +305,8 @@ class Layer:
       type: such as "MaxPool".
       version: of the operation, such as 14.
       words: its attributes, as keyword arguments of the function for it.
-      input_shapes: as the file states them; -1 is a length that it leaves open.
+      input_shapes, output_shapes: as the file states them; -1 is a length that it leaves open.
+      precision: of the first input, such as "FP32"; empty if the file does not say.
     """
 
     name: str
@@ -308,11 +314,20 @@ class Layer:
     version: int
     words: Mapping[str, Any]
     input_shapes: tuple[tuple[int, ...], ...]
+    output_shapes: tuple[tuple[int, ...], ...] = ()
+    precision: str = ""
 
     @property
     def function(self) -> Any:
         """The function of this module for the layer."""
         return LAYERS[self.type][self.version]
+
+    def windows_over(self, sizes: Sequence[int]) -> Windows:
+        """Window, strides, padding, dilations and rounding over pooled axes of these lengths."""
+        words = {"rounding_type": "floor", "auto_pad": "explicit", **self.words}
+        roundings = _OLD_ROUNDINGS if self.version < 14 else _NEW_ROUNDINGS
+        in_order = tuple(words.get(word) for word in _WINDOW_WORDS)
+        return windows_over(f"{self.type}-{self.version}", sizes, in_order, roundings)
 
 
 def run_layer(layer: Any, *inputs: Any) -> tuple[Array, ...]:
@@ -337,7 +352,7 @@ def run_layer(layer: Any, *inputs: Any) -> tuple[Array, ...]:
     """
     if not isinstance(layer, Layer):
         element = layer if isinstance(layer, ElementTree.Element) else _parse("run_layer", layer)
-        layer = _layer("run_layer", element)
+        layer = layer_of("run_layer", element)
     result = layer.function(*inputs, **layer.words)
     return result if isinstance(result, tuple) else (result,)
 
@@ -355,18 +370,24 @@ def model_layers(path: str | os.PathLike[str]) -> list[Layer]:
       >>> for layer in model_layers("model.xml"):  # doctest: +SKIP
       ...     print(layer.name, layer.type, layer.version, dict(layer.words))
     """
+    elements = layer_elements("model_layers", path)
+    return [layer_of("model_layers", e) for e in elements if e.get("type") in LAYERS]
+
+
+def layer_elements(op: str, path: str | os.PathLike[str]) -> list[ElementTree.Element]:
+    """Every ``<layer>`` of an OpenVINO IR file, in its order."""
     with open(path, "rb") as file:
-        root = _parse("model_layers", file.read())
+        root = _parse(op, file.read())
     if root.tag != "net" or root.get("version") not in ("10", "11"):
         raise ValueError(
             message(
-                "model_layers",
+                op,
                 f"{os.fspath(path)!r} is no OpenVINO model of version 10 or 11.",
                 f"Its root is <{root.tag}>, of version {root.get('version')!r}.",
                 "Convert an older model, or one of another framework, with OpenVINO first.",
             )
         )
-    return [_layer("model_layers", e) for e in root.iter("layer") if e.get("type") in LAYERS]
+    return list(root.iter("layer"))
 
 
 def _parse(op: str, text: Any) -> ElementTree.Element:
@@ -402,7 +423,8 @@ def _refuse_document_type(name: str, *rest: Any) -> None:
     )
 
 
-def _layer(op: str, element: ElementTree.Element) -> Layer:
+def layer_of(op: str, element: ElementTree.Element) -> Layer:
+    """Read a ``<layer>`` element."""
     kind, opset = element.get("type"), element.get("version", "opset1")
     known = LAYERS.get(kind or "", {})
     number = int(opset[5:]) if opset.startswith("opset") and opset[5:].isdecimal() else 0
@@ -418,9 +440,21 @@ def _layer(op: str, element: ElementTree.Element) -> Layer:
         )
     name, version = element.get("name", ""), max(versions)
     words = _attributes(op, name, known[version], element.find("data"))
-    ports = element.findall("input/port")
-    shapes = tuple(tuple(int(dim.text or -1) for dim in port.findall("dim")) for port in ports)
-    return Layer(name, kind or "", version, words, shapes)
+    first = element.find("input/port")
+    precision = "" if first is None else first.get("precision", "")
+    inputs, outputs = (_port_shapes(op, name, element, side) for side in ("input", "output"))
+    return Layer(name, kind or "", version, words, inputs, outputs, precision)
+
+
+def _port_shapes(
+    op: str, name: str, element: ElementTree.Element, side: str
+) -> tuple[tuple[int, ...], ...]:
+    """Lengths of the axes of each port; OpenVINO writes -1 for one that is open."""
+    ports = element.findall(f"{side}/port")
+    return tuple(
+        tuple(_value(op, name, "dim", dim.text or "-1", "axis") for dim in port.findall("dim"))
+        for port in ports
+    )
 
 
 def _attributes(
@@ -514,14 +548,18 @@ def _axis(op: str, axis: Any, rank: int) -> int:
 
 def _windows(
     op: str, data: Any, words: tuple[Any, ...], roundings: Sequence[str]
-) -> tuple[Array, tuple[Any, Any, Any, Any, str]]:
-    """The array; and window, strides, padding, dilations and rounding, checked.
-
-    ``words`` are strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad.
-    """
-    strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = words
+) -> tuple[Array, Windows]:
+    """The array and its windows; ``words`` are in the order of ``_WINDOW_WORDS``."""
     x = _array(op, data, 0)
-    count = x.ndim - 2
+    return x, windows_over(op, x.shape[2:], words, roundings)
+
+
+def windows_over(
+    op: str, sizes: Sequence[int], words: tuple[Any, ...], roundings: Sequence[str]
+) -> Windows:
+    """Window, strides, padding, dilations and rounding in the core's words, checked."""
+    strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = words
+    count = len(sizes)
     each = lambda name, value, least=1: _checks.ints(op, name, value, count, least, spread=False)  # noqa: E731
     kernel, steps = each("kernel_shape", kernel_shape), each("strides", strides)
     spacing = (1,) * count if dilations is None else each("dilations", dilations)
@@ -530,9 +568,9 @@ def _windows(
     word = _checks.word(op, "auto_pad", auto_pad or "explicit", _AUTO_PADS)
     ends = tuple(zip(begin, end, strict=True)) if word == "explicit" else ((0, 0),) * count
     if not word.startswith("same"):
-        rows = zip(x.shape[2:], kernel, spacing, ends, strict=True)
+        rows = zip(sizes, kernel, spacing, ends, strict=True)
         for axis, (size, k, d, pads) in enumerate(rows):
             if (k - 1) * d + 1 > size + sum(pads):
                 raise ValueError(_checks.does_not_fit(op, "kernel_shape", axis, k, d, size, pads))
     padding = ends if word == "explicit" else word
-    return x, (kernel, steps, padding, spacing, rounding)
+    return kernel, steps, padding, spacing, rounding
