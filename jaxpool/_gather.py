@@ -39,23 +39,19 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     wide = t.astype(accumulator(t.dtype))
     by = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
     forward = lambda t: by(t, taps, geometry)  # noqa: E731
-    if _is_its_own_way_back(geometry):
-        return forward(wide).astype(t.dtype)
-    small = geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
-    send = to_winners_at_once if small else to_winners
+    send = to_winners_at_once if _fits_at_once(geometry) else to_winners
 
     def backward(g: Array) -> Array:
-        g, finished = computed_once(g, taps)
+        (finished,) = computed_once(taps)
         return send(g, finished, geometry)
 
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 
 
-def _is_its_own_way_back(geometry: Geometry) -> bool:
-    """Whether JAX's transpose of the sum over taps, a sum of padded arrays, is the fastest."""
-    axes = geometry.axes
-    plain = all(axis.stride == 1 for axis in axes) or all(a.stride >= a.span for a in axes)
-    return plain and -1 in geometry.positions and geometry.taps <= MOST_TAPS_AT_ONCE
+def _fits_at_once(geometry: Geometry) -> bool:
+    """Overlapping windows along the contiguous axis would leave loops too short for vectors."""
+    apart = all(axis.stride >= axis.span for axis in geometry.axes)
+    return geometry.taps <= MOST_TAPS_AT_ONCE and (apart or -1 not in geometry.positions)
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:
