@@ -349,6 +349,8 @@ KEEPING: dict[str, tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = {
     "255 taps": ((1, 20, 19, 1), ((15, 17), 1), {}),
     "mask": ((2, 8, 6, 3), ((2, 3), (2, 1)), {"where": np.eye(8, 6, dtype=bool)[None, :, :, None]}),
     "reduce_window": ((2, 8, 6, 3), ((3, 2), (2, 1)), {"lowering": "reduce_window"}),
+    "channels first": ((2, 3, 8, 6), ((2, 2), 2), {"data_format": "NCHW"}),
+    "channels first, overlapping": ((2, 3, 8, 6), ((3, 2), 1), {"data_format": "NCHW"}),
 }
 
 
@@ -386,6 +388,35 @@ def test_the_backward_function_holds_just_these_bytes(op: str) -> None:
     for pull in (jax.vjp(f, x)[1], jax.jit(lambda x: jax.vjp(f, x)[1])(x)):
         assert kept(pull) == [((2, 4, 6, 3), "uint8")]
         assert sum(leaf.nbytes for leaf in jax.tree.leaves(pull)) <= 2 * 4 * 6 * 3 + 8
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("window", [(2, 2), (3, 1), (3, 2)], ids=str)
+@over_extremes
+def test_the_way_back_reads_a_finished_selection(
+    op: str, window: tuple[int, int], data_format: str
+) -> None:
+    """The way back reads the finished numbers of taps, and not the array once for each of them."""
+    x = jnp.ones((2, 16, 24, 16) if data_format == "NHWC" else (2, 16, 16, 24))
+    pool = functools.partial(OPS[op], strides=window[1], data_format=data_format)
+
+    def step(x: Any, g: Any) -> Any:
+        y, pull = jax.vjp(lambda x: pool(x, window[0]), x)
+        return y, pull(g)[0]
+
+    text = jax.jit(step).lower(x, pool(x, window[0])).compile().as_text()
+    entry = text[text.index("ENTRY") :]
+    made = {line.split()[0]: line for line in entry.splitlines() if " = " in line}
+    array = next(name for name, line in made.items() if " parameter(0)" in line)
+    gradient = re.search(r"ROOT .* tuple\(\S+, (\S+)\)", entry)
+    assert gradient is not None
+    waiting, seen = [gradient[1]], set()
+    while waiting:  # whatever the gradient comes from, up to the fence
+        line = made[waiting.pop()]
+        operands = set(re.findall(r"%[\w.]+", line.partition(" = ")[2].partition(", calls=")[0]))
+        waiting += [name for name in operands - seen if name in made and "conditional(" not in line]
+        seen |= operands
+    assert array not in seen
 
 
 @over_extremes
