@@ -342,7 +342,7 @@ def test_oracle_gradient_never_leaves_the_array() -> None:
 
 
 def test_named_cases_have_names_and_sources() -> None:
-    assert len({case.name for case in NAMED_CASES}) == len(NAMED_CASES) >= 19
+    assert len({case.name for case in NAMED_CASES}) == len(NAMED_CASES) >= 21
     assert all(len(case.source) > 20 for case in NAMED_CASES)
     assert {len(case.window) for case in NAMED_CASES} == {1, 2, 3}
 
