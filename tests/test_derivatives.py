@@ -303,6 +303,24 @@ def test_gradients_of_dilated_windows_are_those_of_the_oracle(op: str, seed: int
     np.testing.assert_allclose(pull(cotangent)[0], expected, 0, tolerance, err_msg=str(words))
 
 
+@pytest.mark.parametrize("strides, dilations", [((1, 1), (1, 1)), ((2, 3), (1, 2))])
+@over_ops
+def test_gradients_of_long_windows_are_those_of_the_oracle(
+    op: str, strides: tuple[int, int], dilations: tuple[int, int]
+) -> None:
+    """Windows too long to be unrolled, which go back in levels and by doubling."""
+    rng = np.random.default_rng(0)
+    words = {"window_shape": (11, 8), "strides": strides, "padding": ((4, 2), (1, 5))}
+    words |= {"dilations": dilations, "rounding": "ceil_torch"}
+    x = rng.permutation(23 * 17).reshape(1, 23, 17, 1).astype(np.float32)
+    out, pull = jax.vjp(lambda x: OPS[op](x, **words), x)
+    cotangent = rng.integers(-9, 10, out.shape).astype(np.float32)
+    name = "max" if op == "max_pool_with_argmax" else op.removesuffix("_pool")
+    expected = testing.oracle_gradient(x, cotangent, name, **words)
+    tolerance = 1e-5 if op == "avg_pool" else 0
+    np.testing.assert_allclose(pull(cotangent)[0], expected, 0, tolerance)
+
+
 # --- integers and indices -------------------------------------------------------------------------
 
 
