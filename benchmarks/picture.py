@@ -31,6 +31,7 @@ def main(source: str, target: str) -> int:
     for panel, task in zip(panels, tasks, strict=True):
         _draw(panel, [row for row in rows if row["task"] == task], cases)
         panel.set_title(TITLES[task])
+        panel.set_xlabel("time divided by jaxpool's time", fontsize=9)
     panels[0].set_yticks(range(len(cases)), cases)
     panels[0].invert_yaxis()
     key = [("o", color, color, label) for color, label in COLOURS.values()]
@@ -40,7 +41,6 @@ def main(source: str, target: str) -> int:
         for marker, edge, face, label in key
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
-    figure.supxlabel("time divided by jaxpool's time", fontsize=9)
     figure.savefig(target)
     return 0
 

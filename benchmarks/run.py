@@ -61,7 +61,7 @@ def main() -> int:
 
 def _write(path: Path, rows: list[dict]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    report = {"versions": _versions(), "rows": rows, "summary": _summary(rows)}
+    report = {"versions": versions(), "rows": rows, "summary": _summary(rows)}
     path.write_text(json.dumps(report, indent=1) + "\n")
 
 
@@ -81,14 +81,7 @@ def _measure(job, rounds: int) -> dict:
 
     entrants = contestants(job)
     _compare(job, {name: result() for name, (_, result) in entrants.items() if name != REFERENCE})
-    times: dict[str, list[float]] = {name: [] for name in entrants}
-    for turn in range(rounds):
-        names = list(entrants)
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            spent = sum(times[name])
-            few = len(times[name]) < 3 and spent < 5 * SECONDS_PER_CONTESTANT
-            if spent < SECONDS_PER_CONTESTANT or few:
-                times[name].append(_seconds(entrants[name][0]))
+    times = interleaved({name: once for name, (once, _) in entrants.items()}, rounds)
     return {
         "case": job.case.name,
         "task": job.task,
@@ -97,6 +90,19 @@ def _measure(job, rounds: int) -> dict:
         "milliseconds": {name: statistics.median(t) * 1e3 for name, t in times.items()},
         "best": {name: min(t) * 1e3 for name, t in times.items()},
     }
+
+
+def interleaved(calls: dict, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each call, the calls taking turns; slow ones have fewer turns."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    names = list(calls)
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            spent = sum(times[name])
+            few = len(times[name]) < 3 and spent < 5 * SECONDS_PER_CONTESTANT
+            if spent < SECONDS_PER_CONTESTANT or few:
+                times[name].append(_seconds(calls[name]))
+    return times
 
 
 def _seconds(once) -> float:
@@ -184,7 +190,7 @@ def _summary_lines(summary: list[dict]) -> list[str]:
     return lines
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     names = ("jaxpool", "jax", "jaxlib", "numpy", "torch", "onnxruntime", "openvino")
     found = {"python": platform.python_version(), "machine": platform.machine()}
     found["cores"] = str(os.cpu_count())

@@ -5,9 +5,10 @@ plain reductions over all pooled axes at once. The way back is one comparison fo
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +16,14 @@ import numpy as np
 from jax import Array, lax
 
 from .._errors import message
+from .._fence import computed_once
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
 from ..lowerings._cut import empty, numbers
 from ..lowerings._order import in_integers, is_float_extreme
 
 _NOWHERE = 2**31 - 1
+_MOST_UNROLLED = 64
 
 
 class Blocks(NamedTuple):
@@ -57,6 +60,13 @@ class Blocks(NamedTuple):
         return taps
 
     @property
+    def are_unrolled(self) -> bool:
+        """Whether blocks are few cells, and not along the contiguous axis."""
+        known = all(isinstance(length, int) for length in self.lengths)
+        plain = not self.last_nan and -1 not in self.positions
+        return known and plain and math.prod(self.lengths) <= _MOST_UNROLLED
+
+    @property
     def tap_dtype(self) -> np.dtype:
         """uint8 while every tap and the mark of none fit, else int32, also if that is unknown."""
         known = all(isinstance(length, int) for length in self.lengths)
@@ -80,7 +90,16 @@ def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> 
 
 def total(x: Array, blocks: Blocks) -> Array:
     """Return the sum of every block."""
-    return lax.reduce_sum(_split(x, blocks), blocks.cell_axes(x.ndim))
+    shape = x.shape
+    there = lambda x: lax.reduce_sum(_split(x, blocks), blocks.cell_axes(x.ndim))  # noqa: E731
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return there(x)
+
+    def back(g: Array) -> Array:
+        (g,) = computed_once(g)  # it may come from the sum, which each cell would take again
+        return jnp.broadcast_to(_over_cells(g, blocks), blocks.split_shape(shape)).reshape(shape)
+
+    return with_transpose(there, back, x, jax.eval_shape(there, x).shape)
 
 
 def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
@@ -142,6 +161,9 @@ def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array
     hit = (cells == _over_cells(values, blocks)) | (cells != cells)
     if valid is not None:
         hit = hit & _split(valid, blocks)
+    narrow = blocks.tap_dtype
+    if blocks.are_unrolled:
+        return _first(hit, blocks, narrow)
     numbers, last = blocks.taps(x.ndim), math.prod(blocks.lengths) - 1
     if blocks.last_nan:  # counted backwards, the last one is the first
         numbers = jnp.where(cells != cells, last - numbers, numbers)
@@ -149,22 +171,38 @@ def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array
     taps = lax.reduce_min(taps, blocks.cell_axes(x.ndim))
     if blocks.last_nan:
         taps = jnp.where((values != values) & (taps != _NOWHERE), last - taps, taps)
-    narrow = blocks.tap_dtype
     return jnp.where(taps == _NOWHERE, empty(narrow), taps.astype(narrow))
+
+
+def _first(hit: Array, blocks: Blocks, dtype: np.dtype) -> Array:
+    """The first cell of each block that was hit, cell by cell: reductions of numbers are slow."""
+    rank = hit.ndim - len(blocks.positions)
+    axes = dict(zip(sorted(blocks.positions), blocks.cell_axes(rank), strict=True))
+    found: Any = empty(dtype)
+    places = list(itertools.product(*map(range, blocks.lengths)))
+    for number, place in reversed(list(enumerate(places))):
+        cell = hit
+        for position, index in zip(blocks.positions, place, strict=True):
+            cell = lax.slice_in_dim(cell, index, index + 1, axis=axes[position])
+        cell = lax.squeeze(cell, blocks.cell_axes(rank))
+        found = jnp.where(cell, np.asarray(number, dtype), found)
+    return found
 
 
 def _read(t: Array, taps: Array, blocks: Blocks) -> Array:
     """Return the entry of ``t`` at the tap of every block, 0 where there is none."""
     cell_axes = blocks.cell_axes(t.ndim)
 
-    def hit() -> Array:
+    def hit(taps: Array) -> Array:
         return _over_cells(taps, blocks) == blocks.taps(t.ndim).astype(taps.dtype)
 
     def there(t: Array) -> Array:
-        return lax.reduce_sum(jnp.where(hit(), _split(t, blocks), np.zeros((), t.dtype)), cell_axes)
+        cells = jnp.where(hit(taps), _split(t, blocks), np.zeros((), t.dtype))
+        return lax.reduce_sum(cells, cell_axes)
 
     def back(g: Array) -> Array:
-        sent = jnp.where(hit(), _over_cells(g, blocks), np.zeros((), g.dtype))
+        g, finished = computed_once(g, taps)
+        sent = jnp.where(hit(finished), _over_cells(g, blocks), np.zeros((), g.dtype))
         return sent.reshape(t.shape)
 
     wide = t.astype(accumulator(t.dtype))

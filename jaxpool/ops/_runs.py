@@ -97,7 +97,12 @@ def total(x: Array, position: int, runs: Runs) -> Array:
         return there(x)
     shape = list(x.shape)
     shape[position] = len(runs.starts)
-    return with_transpose(there, functools.partial(there, runs=runs.holders()), x, tuple(shape))
+
+    def back(g: Array) -> Array:
+        (g,) = computed_once(g)  # it may come from the sum, which each cell would take again
+        return there(g, runs=runs.holders())
+
+    return with_transpose(there, back, x, tuple(shape))
 
 
 def _fold(

@@ -1,0 +1,138 @@
+"""Times the ops that are no sliding maximum or average against PyTorch, in one run.
+
+    python benchmarks/ops.py [--rounds N] [--out results/ops.json]
+
+Forward, and forward with the gradient; PyTorch gets the layout of the row as memory format.
+Results are compared before anything is timed. Read the ratios: PyTorch's time over jaxpool's.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from run import ALLOCATOR, interleaved, versions
+
+LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
+
+
+class Case(NamedTuple):
+    """An op in both libraries: ``ours`` takes an array and a data format, ``theirs`` a tensor."""
+
+    name: str
+    shape: tuple[int, int, int, int]
+    ours: Callable[[Any, str], Any]
+    theirs: Callable[[Any], Any]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--out", help="JSON file for the results")
+    options = parser.parse_args()
+    if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
+    rows = []
+    for case in _cases():
+        for layout in LAYOUTS:
+            for task in ("forward", "backward"):
+                rows.append(_measure(case, layout, task, options.rounds))
+                print(_line(rows[-1]), flush=True)
+    if options.out:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        report = {"versions": versions(), "rows": rows}
+        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+def _cases() -> list[Case]:
+    import torch.nn.functional as F
+
+    import jaxpool
+
+    def pool(op: str, *window: Any, **words: Any) -> Callable[[Any, str], Any]:
+        return lambda x, f: getattr(jaxpool, op)(x, *window, data_format=f, **words)
+
+    def there_and_back(x, data_format):
+        y, indices = jaxpool.max_pool_with_argmax(x, (2, 2), 2, data_format=data_format)
+        sides = x.shape[1:3] if data_format == "channels_last" else x.shape[2:]
+        return jaxpool.max_unpool(y, indices, sides, data_format=data_format)
+
+    def torch_there_and_back(x):
+        return F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+
+    def torch_lp(p: float) -> Callable[[Any], Any]:
+        return lambda x: F.lp_pool2d(x.abs(), p, 3, 2)
+
+    plane, even, head = (8, 64, 112, 112), (8, 64, 56, 56), (32, 1024, 7, 7)
+    return [
+        Case("adaptive average to 7", even, pool("adaptive_avg_pool", (7, 7)),
+             lambda x: F.adaptive_avg_pool2d(x, 7)),
+        Case("adaptive average to 5", even, pool("adaptive_avg_pool", (5, 5)),
+             lambda x: F.adaptive_avg_pool2d(x, 5)),
+        Case("adaptive maximum to 7", even, pool("adaptive_max_pool", (7, 7)),
+             lambda x: F.adaptive_max_pool2d(x, 7)),
+        Case("adaptive maximum to 5", even, pool("adaptive_max_pool", (5, 5)),
+             lambda x: F.adaptive_max_pool2d(x, 5)),
+        Case("global average", head, pool("global_avg_pool"),
+             lambda x: F.adaptive_avg_pool2d(x, 1)),
+        Case("global maximum", head, pool("global_max_pool"),
+             lambda x: F.adaptive_max_pool2d(x, 1)),
+        Case("maximum and unpooling", plane, there_and_back, torch_there_and_back),
+        Case("lp, p = 2", plane, pool("lp_pool", (3, 3), 2, p=2), torch_lp(2)),
+        Case("lp, p = 3", plane, pool("lp_pool", (3, 3), 2, p=3), torch_lp(3)),
+        Case("lp, p = 3.5", plane, pool("lp_pool", (3, 3), 2, p=3.5), torch_lp(3.5)),
+    ]  # fmt: skip
+
+
+def _measure(case: Case, layout: str, task: str, rounds: int) -> dict[str, Any]:
+    import numpy as np
+
+    x = np.random.default_rng(0).permutation(int(np.prod(case.shape))).astype(np.float32)
+    x = (x / x.size - 0.5).reshape(case.shape)
+    calls = {"jaxpool": _jaxpool(case, x, layout, task), "torch": _torch(case, x, layout, task)}
+    ours, theirs = (np.asarray(once()) for once in calls.values())
+    ours = ours if layout == "NCHW" else np.moveaxis(ours, -1, 1)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5, err_msg=f"{case.name} {task}")
+    times = interleaved(calls, rounds)
+    milliseconds = {name: 1e3 * statistics.median(found) for name, found in times.items()}
+    return {"case": case.name, "layout": layout, "task": task, "milliseconds": milliseconds}
+
+
+def _jaxpool(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:
+    import jax
+    import jax.numpy as jnp
+
+    array = jnp.asarray(x if layout == "NCHW" else x.transpose(0, 2, 3, 1))
+    forward = jax.jit(lambda x: case.ours(x, LAYOUTS[layout]))
+    backward = jax.jit(jax.grad(lambda x: (case.ours(x, LAYOUTS[layout]) ** 2).sum()))
+    run = forward if task == "forward" else backward
+    return lambda: run(array).block_until_ready()
+
+
+def _torch(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:
+    import torch
+
+    torch.set_num_threads(2)
+    memory = torch.contiguous_format if layout == "NCHW" else torch.channels_last
+    tensor = torch.from_numpy(x).contiguous(memory_format=memory)
+    if task == "forward":
+        return lambda: case.theirs(tensor)
+    tensor.requires_grad_(True)
+    return lambda: torch.autograd.grad((case.theirs(tensor) ** 2).sum(), tensor)[0]
+
+
+def _line(row: dict[str, Any]) -> str:
+    ours, theirs = row["milliseconds"]["jaxpool"], row["milliseconds"]["torch"]
+    return (
+        f"{row['case']:24} {row['layout']} {row['task']:9} jaxpool {ours:8.2f} ms  "
+        f"torch {theirs:8.2f} ms ({theirs / ours:.2f})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
