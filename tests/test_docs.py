@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
+from statistics import geometric_mean
 from typing import NamedTuple
 
 import pytest
@@ -125,3 +126,24 @@ def test_ci_runs_the_test_command_of_the_readme():
     in_ci = re.findall(r"^test_command='(.*)'$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert in_ci == [in_readme]
     assert "pip install . && python -m jaxpool demo" in commands
+
+
+def test_the_speed_table_is_that_of_the_results():
+    rows = json.loads((ROOT / "benchmarks" / "results" / "cpu.json").read_text())["rows"]
+    tasks = {"forward": "forward", "forward and backward": "backward", "with indices": "argmax"}
+    runtimes = {"`lax.reduce_window` (Flax)": "reduce_window", "PyTorch": "torch"}
+    runtimes |= {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino"}
+    line = re.compile(r"^\| (.*) \| (.*) \| ([\d.]+) \| ([\d.]+) \| (\d+) \|$", re.MULTILINE)
+    table = line.findall(README)
+    assert len(table) == 10
+    for task, runtime, mean, least, count in table:
+        name = runtimes[runtime]
+        ratios = [
+            row["milliseconds"][name] / row["milliseconds"]["jaxpool"]
+            for row in rows
+            if row["task"] == tasks[task]
+            and row["dtype"] == "float32"
+            and name in row["milliseconds"]
+        ]
+        found = f"{geometric_mean(ratios):.1f}", f"{min(ratios):.2f}", str(len(ratios))
+        assert found == (mean, least, count)
