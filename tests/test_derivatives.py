@@ -423,6 +423,7 @@ def test_the_way_back_reads_a_finished_selection(
         return y, pull(g)[0]
 
     text = jax.jit(step).lower(x, pool(x, window[0])).compile().as_text()
+    assert text is not None
     entry = text[text.index("ENTRY") :]
     made = {line.split()[0]: line for line in entry.splitlines() if " = " in line}
     array = next(name for name, line in made.items() if " parameter(0)" in line)

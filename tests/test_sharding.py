@@ -16,50 +16,32 @@ from jaxpool.sharding import pool_shards
 FOLDER = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def outcome() -> dict[str, str | None]:
-    """What was wrong with each check, or None."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    with pytest.MonkeyPatch.context() as patch:
-        flags += " --xla_force_host_platform_device_count=8"
-        patch.setenv("XLA_FLAGS", f"{flags} --xla_backend_optimization_level=0")  # compiles faster
-        patch.setenv("JAX_PLATFORMS", "cpu")
-        lines = printed(str(FOLDER / "eight_devices.py")).splitlines()
-    return dict(json.loads(line) for line in lines)
-
-
 OPS = ("max", "min", "argmax", "avg", "avg of real cells", "sum")
-
-
 WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 side by side", "gaps")
+CHECKS = {
+    # two exchanges forward, four backward
+    *(f"halo, {op}, {w}" for op in OPS for w in (WINDOWS if op in ("max", "avg") else WINDOWS[:2])),
+    # no communication
+    *(f"{axes}, {op}" for axes in ("batch", "channels") for op in ("max", "avg", "argmax")),
+    # the compiler gathers nothing
+    *(f"space, {op}" for op in ("max", "avg")),
+    # masks are exchanged too
+    *(f"mask, {op}" for op in ("avg", "avg of real cells", "argmax")),
+    # windows that do not fall evenly are errors
+    "uneven",
+}
 
 
-@pytest.mark.parametrize(
-    ("op", "window"),
-    [(op, w) for op in OPS for w in (WINDOWS if op in ("max", "avg") else WINDOWS[:2])],
-)
-def test_two_exchanges_forward_and_four_backward(outcome, op: str, window: str):
-    assert outcome[f"halo, {op}, {window}"] is None, outcome[f"halo, {op}, {window}"]
-
-
-@pytest.mark.parametrize("op", ["max", "avg", "argmax"])
-@pytest.mark.parametrize("axes", ["batch", "channels"])
-def test_batch_and_channels_need_no_communication(outcome, op: str, axes: str):
-    assert outcome[f"{axes}, {op}"] is None, outcome[f"{axes}, {op}"]
-
-
-@pytest.mark.parametrize("op", ["max", "avg"])
-def test_the_compiler_gathers_nothing_along_space(outcome, op: str):
-    assert outcome[f"space, {op}"] is None, outcome[f"space, {op}"]
-
-
-@pytest.mark.parametrize("op", ["avg", "avg of real cells", "argmax"])
-def test_masks_are_exchanged_too(outcome, op: str):
-    assert outcome[f"mask, {op}"] is None, outcome[f"mask, {op}"]
-
-
-def test_windows_that_do_not_fall_evenly_are_errors(outcome):
-    assert outcome["uneven"] is None, outcome["uneven"]
+def test_arrays_spread_over_eight_devices(monkeypatch: pytest.MonkeyPatch):
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    monkeypatch.setenv(
+        "XLA_FLAGS", f"{flags} --xla_backend_optimization_level=0"
+    )  # compiles faster
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    lines = printed(str(FOLDER / "eight_devices.py")).splitlines()
+    found: dict[str, str | None] = dict(json.loads(line) for line in lines)
+    assert set(found) == CHECKS
+    assert not {check: fault for check, fault in found.items() if fault is not None}
 
 
 def test_only_known_ops_are_pooled_in_shards():

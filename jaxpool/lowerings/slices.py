@@ -1,10 +1,10 @@
-"""Unrolled strided slices without any padding: small windows.
+"""Unrolled strided slices: small windows.
 
 Along one axis the windows that read the same taps form a segment; a segment is a tree of strided
-slices, and the segments are joined by ``concatenate``. Padding is never made, so it cannot win.
-XLA fuses the slices, the tree and the join into one vectorised loop. All axes at once read every
-tap; one axis after the other reads fewer, but stores what lies between, which pays for larger
-windows and where the contiguous axis is pooled.
+slices, and the segments are joined by ``concatenate``. Padding is hardly ever made, and never in a
+selection, so it cannot win. XLA fuses the slices, the tree and the join into one vectorised loop.
+All axes at once read every tap; one axis after the other reads fewer, but stores what lies between,
+which pays for larger windows and where the contiguous axis is pooled.
 """
 
 import functools
@@ -19,7 +19,19 @@ from jax import Array, lax
 
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry, Segment
-from ._cut import Pick, better, cut, empty, first_pick, mark_empty, numbered, tap_dtype, tree
+from ._cut import (
+    Pick,
+    better,
+    cut,
+    empty,
+    first_pick,
+    mark_empty,
+    numbered,
+    pad,
+    padding_of,
+    tap_dtype,
+    tree,
+)
 from ._order import in_integers, is_float_extreme, reduce_cells
 
 MAX_KERNEL = 6
@@ -66,8 +78,24 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
 
 def _reduce_group(x: Array, axes: list[PlacedAxis], reduction: Reduction) -> Array:
     blank = identity_array(reduction, x.dtype)
+    (axis, position), *others = axes
+    if position == -1 and not others and _has_bare_edge(axis):
+        x, axes = _padded(x, axis, blank)
     leaf = lambda pieces: reduce_cells(reduction, [cells for _, cells in pieces])  # noqa: E731
     return _windows([(0, x)], axes, leaf, blank)
+
+
+def _has_bare_edge(axis: Axis) -> bool:
+    """Whether windows at an end of the axis are copies of one cell, which XLA does not fuse."""
+    bare = any(run.high - run.low == 1 for run in axis.segments())
+    return bare and axis.stride == 1 and axis.kernel > 1
+
+
+def _padded(x: Array, axis: Axis, blank: Any) -> tuple[Array, list[PlacedAxis]]:
+    low, high = padding_of(axis)
+    size = axis.size + low + high
+    whole = Axis(size, axis.kernel, axis.stride, axis.dilation, 0, 0, 0, axis.out)
+    return pad(x, -1, low, high, blank), [(whole, -1)]
 
 
 def _windows(
