@@ -303,9 +303,12 @@ _ONNX_WINDOW_WORDS = ("kernel_shape", "strides", "pads", "dilations", "auto_pad"
 
 def _onnx_shape_and_dtype(kind: Any) -> tuple[tuple[int, ...] | None, np.dtype]:
     """Of a type or of a tensor, as the file gives them."""
+    onnx = _module("onnx")
+    if isinstance(kind, onnx.TensorProto):
+        return tuple(kind.dims), onnx.helper.tensor_dtype_to_np_dtype(kind.data_type)
     if kind is None or not kind.elem_type:
         return None, np.dtype("float32")
-    dtype = _module("onnx").helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
     if not kind.HasField("shape"):
         return None, dtype
     lengths = (d.dim_value if d.HasField("dim_value") else _OPEN for d in kind.shape.dim)

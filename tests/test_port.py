@@ -88,6 +88,15 @@ def test_calls_of_an_onnx_model_can_be_pasted(tmp_path: Path, capsys: Any) -> No
     assert shapes == [(2, 3, 5, 4), (2, 3, 10, 11), (2, 3, 9, 11), (2, 3, 1, 1)]
 
 
+def test_a_constant_may_be_pooled(tmp_path: Path, capsys: Any) -> None:
+    numbers = np.arange(2 * 5, dtype=np.float32).reshape(1, 2, 5)
+    held = onnx.numpy_helper.from_array(numbers, "held")
+    node = onnx.helper.make_node("MaxPool", ["held"], ["y"], kernel_shape=[2])
+    status, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", [node], rank=3, initializer=[held]),
+                         "--check")  # fmt: skip
+    assert status == 0 and "float32 (1, 2, 5)" in out
+
+
 def test_nodes_inside_a_branch_are_found(tmp_path: Path, capsys: Any) -> None:
     make, info = onnx.helper, onnx.helper.make_tensor_value_info
     inner = make.make_graph(
