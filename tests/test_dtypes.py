@@ -439,3 +439,12 @@ def test_tap_numbers_are_bytes_up_to_255_taps() -> None:
 def test_the_tables_above_name_every_dtype_once() -> None:
     names = list(itertools.chain(FLOATS, FLOAT8, INTEGERS, WIDE_INTEGERS))
     assert len(set(names)) == len(names) == 15
+
+
+def test_averages_along_a_long_axis_divide_by_the_real_cells() -> None:
+    """The counts of a long run of windows are made by another way than those of its ends."""
+    x = np.random.default_rng(0).permutation(3000).astype(np.float32)
+    words: dict[str, Any] = {"count_include_pad": False, "data_format": "W"}
+    y = jaxpool.avg_pool(x, 5, 1, ((3, 1),), **words)
+    means = [x[max(o - 3, 0) : o + 2].astype(np.float64).mean() for o in range(3000)]
+    np.testing.assert_allclose(y, means, rtol=1e-6)
