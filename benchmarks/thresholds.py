@@ -12,7 +12,6 @@ import argparse
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from run import interleaved
 
 import jaxpool
 from jaxpool import _send
@@ -66,7 +66,8 @@ def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
         if kernel <= 5 or way is _send.to_winners:
             send = lambda g, t, way=way: way(g, t, geometry)  # noqa: E731
             programs[f"back {way.__name__}"] = _program(send, values, taps)
-    times = _interleaved(programs)
+    found = interleaved(programs, rounds=9)
+    times = {name: statistics.median(seconds) for name, seconds in found.items()}
     ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}
     return {"layout": layout, "stride": stride, "kernel": kernel, "ratios": ratios}
 
@@ -74,18 +75,6 @@ def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
 def _program(run: Callable, *arrays: jax.Array) -> Callable[[], Any]:
     compiled = jax.jit(run)
     return lambda: jax.block_until_ready(compiled(*arrays))
-
-
-def _interleaved(programs: dict[str, Callable[[], Any]], rounds: int = 9) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in programs}
-    for run in programs.values():
-        run()
-    for _ in range(rounds):
-        for name, run in programs.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(t) for name, t in times.items()}
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -147,9 +147,8 @@ def _lines(node: Node | Refusal) -> Iterator[str]:
     if node.shape and node.windows and _OPEN not in node.shape[2:]:
         kernel, strides, padding, dilations, rounding = node.windows(node.shape[2:])
         words = {"dilations": dilations, "rounding": rounding}
-        for number, axis in enumerate(
-            geometry(node.shape[2:], kernel, strides, padding, **words).axes, start=2
-        ):
+        axes = geometry(node.shape[2:], kernel, strides, padding, **words).axes
+        for number, axis in enumerate(axes, start=2):
             yield from axis_lines(axis, number)
     yield node.call
 
@@ -177,8 +176,9 @@ def _compared(node: Node) -> str:
     try:
         theirs = node.peer(*inputs)
     except Exception as error:  # each runtime raises types of its own
-        lines = [line for line in str(error).splitlines() if line and "Exception from" not in line]
-        raise Unchecked(f"the runtime refuses it on an array {shape}: {lines[0]}") from None
+        lines = (line for line in str(error).splitlines() if line and "Exception from" not in line)
+        reason = next(lines, type(error).__name__)
+        raise Unchecked(f"the runtime refuses it on an array {shape}: {reason}") from None
     for mine, other in zip(ours, theirs, strict=True):
         # A maximum is exact; the order of a sum, and so its last bits, is free.
         exact = node.operator.endswith(("MaxPool", "MaxUnpool"))

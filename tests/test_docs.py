@@ -13,6 +13,7 @@ import pytest
 from fresh import ROOT, printed
 
 import jaxpool
+from jaxpool.testing import NAMED_CASES
 
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -148,3 +149,27 @@ def test_the_speed_table_is_that_of_the_results():
         ]
         found = f"{geometric_mean(ratios):.1f}", f"{min(ratios):.2f}", str(len(ratios))
         assert found == (mean, least, count)
+
+
+def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
+    rows = json.loads((ROOT / "benchmarks" / "results" / "cpu.json").read_text())["rows"]
+    ours = {(r["case"], r["layout"], r["dtype"], r["task"]): r["milliseconds"] for r in rows}
+    maxima = {case.name for case in NAMED_CASES if case.op != "avg_pool"}
+    gains = [
+        times["reduce_window"] / times["jaxpool"]
+        for (case, _, _, task), times in ours.items()
+        if task == "backward" and case in maxima and "reduce_window" in times
+    ]
+    shares = {
+        dtype: geometric_mean(
+            times["jaxpool"] / ours[case, layout, "float32", "forward"]["jaxpool"]
+            for (case, layout, narrow, _), times in ours.items()
+            if narrow == dtype
+        )
+        for dtype in ("bfloat16", "int8")
+    }
+    text = " ".join(README.split())
+    assert f"forward and backward pass is {geometric_mean(gains):.0f} times as fast" in text
+    assert f"at least {min(gains):.1f} times in every case" in text
+    assert f"{shares['bfloat16']:.2f} of its float32 time in bfloat16 and" in text
+    assert f"{shares['int8']:.2f} in int8" in text

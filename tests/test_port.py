@@ -1,6 +1,7 @@
 """``python -m jaxpool port``: models in, calls out, and files that are no models."""
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +47,8 @@ def onnx_file(
 def test_the_networks_that_onnx_ships_agree(name: str, capsys: Any) -> None:
     status, out, _ = run(capsys, str(LIGHT / f"light_{name}.onnx"), "--check")
     assert out.endswith(f"\n{NETWORKS[name]} of {NETWORKS[name]} agree with ONNX Runtime "
-                        f"{jaxpool_peer('onnxruntime')}\n")  # fmt: skip
+                        f"{version('onnxruntime')}\n")  # fmt: skip
     assert status == 0
-
-
-def jaxpool_peer(name: str) -> str:
-    from importlib.metadata import version
-
-    return version(name)
 
 
 def pasted(out: str, x: Any) -> list[Any]:
