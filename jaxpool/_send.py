@@ -52,7 +52,7 @@ def _phases(axis: Axis) -> Phases:
     for tap in range(axis.kernel):
         shift, phase = divmod(tap * axis.dilation, axis.stride)
         taps.setdefault(shift, [None] * axis.stride)[phase] = tap
-    last = cdiv(axis.pad_low + axis.size, axis.stride)
+    last = cdiv(axis.pad_low + _heard(axis), axis.stride)
     return Phases(axis.pad_low // axis.stride, last, taps)
 
 
@@ -68,9 +68,16 @@ def _runs(
         yield first, last, [shift for shift in shifts if 0 <= first - shift < axis.out]
 
 
+def _heard(axis: Axis) -> int:
+    """Cells up to the last one that a window reads, and at least one."""
+    return max(1, min((axis.out - 1) * axis.stride + axis.span - axis.pad_low, axis.size))
+
+
 def _crop(x: Array, axis: Axis, position: int) -> Array:
-    """The cells of the axis out of whole groups of phases."""
-    return cut(x, position, axis.pad_low % axis.stride, axis.size, 1)
+    """The cells of the axis out of whole groups of phases, and zeros where no window reads."""
+    heard = _heard(axis)
+    x = cut(x, position, axis.pad_low % axis.stride, heard, 1)
+    return pad(x, position, 0, axis.size - heard, np.zeros((), x.dtype))
 
 
 # --- all axes at once -----------------------------------------------------------------------------

@@ -335,7 +335,8 @@ class Axis:
         yield from ((o, o + 1) for o in range(inner_first))
         if inner_first < inner_last:
             yield inner_first, inner_last
-        yield from ((o, o + 1) for o in range(inner_last, self.out))
+        for after in range(self.out - inner_last):
+            yield inner_last + after, inner_last + after + 1
 
     def counts(self, include_pad: bool) -> tuple[int, ...]:
         """Taps per window that count in an average.
@@ -352,7 +353,8 @@ class Axis:
             return [(last - first, high - low) for first, last, low, high in self.segments()]
         end = self.size + self.pad_high
         whole = min(max((end - self.span + self.pad_low) // self.stride + 1, 0), self.out)
-        cut = (cdiv(end - self.start(o), self.dilation) for o in range(whole, self.out))
+        last = (whole + after for after in range(self.out - whole))
+        cut = (cdiv(end - self.start(o), self.dilation) for o in last)
         inner = [(whole, self.kernel)] if whole else []
         return inner + [(1, max(count, 0)) for count in cut]
 
@@ -439,9 +441,15 @@ def _window_count(room: int, stride: int, rounding: str, last_start: int) -> int
     return steps
 
 
+def _span(window: Window, index: int) -> int:
+    return (window.kernel[index] - 1) * window.dilations[index] + 1
+
+
 def _axis(op: str, window: Window, index: int, size: int) -> Axis:
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
-    span = (kernel - 1) * dilation + 1
+    span = _span(window, index)
+    if not isinstance(size, int):
+        _check_symbolic(op, window, index, size)
     if size < 1:
         raise ValueError(
             message(
@@ -465,7 +473,7 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
             )
         )
     out = _window_count(padded - span, stride, window.rounding, size + low)
-    if padded > _LONGEST_AXIS:
+    if isinstance(padded, int) and padded > _LONGEST_AXIS:
         raise ValueError(
             message(
                 op,
@@ -474,7 +482,7 @@ def _axis(op: str, window: Window, index: int, size: int) -> Axis:
                 "Use less padding.",
             )
         )
-    overhang = max((out - 1) * stride + span - padded, 0)
+    overhang = max(0, (out - 1) * stride + span - padded)
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
 
 
@@ -486,18 +494,54 @@ def check_known(op: str, spatial_shape: Sequence[Any]) -> None:
                 message(
                     op,
                     f"pooled axis {index} has the symbolic size {size}.",
-                    "Windows are laid out in Python integers; only batch and channel axes may be "
-                    "symbolic.",
+                    "This op lays its windows out in Python integers.",
                     "Export with a number in its place, once for each size.",
                 )
             )
+
+
+def _check_symbolic(op: str, window: Window, index: int, size: Any) -> None:
+    """Raise unless all axes of a symbolic size have the same windows at both ends.
+
+    Between the ends there may be any number of windows: expressions of the size, such as ``out``,
+    then behave as Python integers do.
+    """
+    stride, padding = window.strides[index], window.padding
+    drops_rest = window.rounding == "floor" and (
+        padding == "VALID" or (not isinstance(padding, str) and padding[index][1] == 0)
+    )
+    if stride > 1 and not drops_rest:
+        raise ValueError(
+            message(
+                op,
+                f"pooled axis {index} has the symbolic size {size}.",
+                f"At stride {stride}, with padding at its end or a ceil rounding, what its last "
+                "window reads depends on the size.",
+                'Use stride 1, or rounding "floor" without padding at the end; or export with a '
+                "number in its place, once for each size.",
+            )
+        )
+    least = 2 * _span(window, index)
+    try:
+        enough = bool(size >= least)
+    except Exception:  # not known; the name of the error is not JAX's everywhere
+        enough = False
+    if not enough:
+        raise ValueError(
+            message(
+                op,
+                f"pooled axis {index} has the symbolic size {size}, which may be too small.",
+                f"A window spans {least // 2} cells, and an axis of unknown size must hold two of "
+                "them side by side.",
+                f'Bound it: symbolic_shape(..., constraints=["{size} >= {least}"]).',
+            )
+        )
 
 
 def settle(
     op: str, window: Window, spatial_shape: Sequence[int], positions: tuple[int, ...]
 ) -> Geometry:
     """Return the geometry of ``window`` over pooled axes of these sizes at these array axes."""
-    check_known(op, spatial_shape)
     axes = (_axis(op, window, index, size) for index, size in enumerate(spatial_shape))
     return Geometry(tuple(axes), positions)
 

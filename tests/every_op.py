@@ -44,13 +44,15 @@ def _fractional(op: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda x: op(None, x, (2, 2), (3, 4), samples=jnp.asarray(SAMPLES))
 
 
-def _windowed(op: Callable[..., Any], *arguments: Any, **words: Any) -> Callable[[Any], Any]:
-    return lambda x: op(x, *arguments, **WINDOW, **words)
+def _windowed(op: Callable[..., Any], *arguments: Any, **words: Any) -> Callable[..., Any]:
+    return lambda x, **other: op(x, *arguments, **{**WINDOW, **words, **other})
 
 
-OVER_WINDOWS: dict[str, Callable[[Any], Any]] = {
+SLIDING: dict[str, Callable[..., Any]] = {
     "max_pool": _windowed(jaxpool.max_pool),
-    "max_pool, large window": lambda x: jaxpool.max_pool(x, (7, 6), 1, "SAME"),
+    "max_pool, large window": _windowed(
+        jaxpool.max_pool, window_shape=(7, 6), strides=1, padding="SAME"
+    ),
     "max_pool, masked": _windowed(jaxpool.max_pool, where=MASK),
     "min_pool": _windowed(jaxpool.min_pool, dilations=(1, 2)),
     "max_pool_with_argmax": _windowed(jaxpool.max_pool_with_argmax),
@@ -65,6 +67,10 @@ OVER_WINDOWS: dict[str, Callable[[Any], Any]] = {
     "windows": _windowed(jaxpool.windows),
     "median_pool": _windowed(jaxpool.median_pool),
     "rank_pool": _windowed(jaxpool.rank_pool, 1),
+}
+"""Settings of the window may be given otherwise, by keyword."""
+
+OVER_WINDOWS: dict[str, Callable[..., Any]] = SLIDING | {
     "adaptive_avg_pool": functools.partial(jaxpool.adaptive_avg_pool, output_size=(3, 4)),
     "adaptive_max_pool": functools.partial(jaxpool.adaptive_max_pool, output_size=(3, 4)),
     "adaptive_max_pool_with_argmax": functools.partial(

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from every_op import EVERY_OP, GLOBAL, OVER_WINDOWS, numbers, public_ops, with_gradient
+from every_op import EVERY_OP, GLOBAL, OVER_WINDOWS, SLIDING, numbers, public_ops, with_gradient
 from fresh import python
 from jax import export
 
@@ -101,19 +101,74 @@ def test_global_pools_take_symbolic_space(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
-# Settings that fit arrays of any size, as the mask of the table does not.
-SYMBOLIC_SPACE = [name for name in OVER_WINDOWS if "masked" not in name]
+# Axis 0 drops cells at its end, axis 1 has windows at stride 1; this fits arrays of any size, as
+# the mask of the table does not.
+ANY_SIZE = {"strides": (2, 1), "padding": ((1, 0), (1, 1)), "rounding": "floor"}
+SYMBOLIC_SPACE = [name for name in SLIDING if "masked" not in name]
+
+
+@pytest.mark.parametrize("name", SYMBOLIC_SPACE)
+def test_windows_over_symbolic_space(name: str) -> None:
+    both = with_gradient(lambda x: SLIDING[name](x, **ANY_SIZE))
+    artifact = exported(both, "b, h, w, 3", ("h >= 14", "w >= 12", "h <= 99", "w <= 99"))
+    x = np.random.default_rng(1).permutation(2 * 16 * 13 * 3).reshape(2, 16, 13, 3) / np.float32(64)
+    got, want = artifact.call(x), jax.jit(both)(x)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "SAME_LOWER", "VALID", 2])
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "ceil_torch"])
+def test_symbolic_space_at_stride_one(padding: Any, rounding: str) -> None:
+    pool = functools.partial(
+        jaxpool.avg_pool,
+        window_shape=(4,),
+        strides=1,
+        padding=padding,
+        dilations=2,
+        rounding=rounding,
+        count_include_pad=False,
+    )
+    artifact = exported(pool, "1, n, c", ("n >= 14",))
+    x = numbers(1, 3)[:, :, 0].repeat(2, axis=1)
+    np.testing.assert_array_equal(artifact.call(x), pool(x))
+
+
+@pytest.mark.parametrize(
+    "window", [{"padding": "SAME"}, {"padding": ((0, 1), (0, 0))}, {"rounding": "ceil"}]
+)
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool", "windows"])
+def test_a_symbolic_axis_whose_end_depends_on_its_size_is_named(name: str, window: dict) -> None:
+    settings = {"strides": (2, 1), "padding": "VALID", "rounding": "floor", **window}
+    with pytest.raises(ValueError) as caught:
+        exported(lambda x: SLIDING[name](x, **settings), "b, h, w, 3", ("h >= 14", "w >= 12"))
+    what, facts, advice = str(caught.value).split("\n")
+    assert what == f"{name}: pooled axis 0 has the symbolic size h."
+    assert facts.startswith("  At stride 2, with padding at its end or a ceil rounding,")
+    assert "Use stride 1" in advice
+    assert "export with a number in its place" in advice
+
+
+@pytest.mark.parametrize("constraints", [("h >= 9",), ("h >= 8", "h <= 8")])
+def test_a_symbolic_axis_must_be_known_to_hold_two_windows(constraints: tuple[str, ...]) -> None:
+    pool = lambda x: jaxpool.max_pool(x, (3, 2), 1, dilations=2)  # noqa: E731
+    with pytest.raises(ValueError) as caught:
+        exported(pool, "b, h, 6, 3", constraints)
+    what, facts, advice = str(caught.value).split("\n")
+    assert what == "max_pool: pooled axis 0 has the symbolic size h, which may be too small."
+    assert "A window spans 5 cells" in facts
+    assert 'constraints=["h >= 10"]' in advice
 
 
 @pytest.mark.parametrize("sizes", ["2, h, 6, 3", "2, 7, w, 3"])
-@pytest.mark.parametrize("name", SYMBOLIC_SPACE)
-def test_a_symbolic_pooled_axis_is_named(name: str, sizes: str) -> None:
+@pytest.mark.parametrize("name", [name for name in OVER_WINDOWS if "adaptive" in name])
+def test_a_symbolic_axis_shared_out_is_named(name: str, sizes: str) -> None:
     axis, letter = (0, "h") if "h" in sizes else (1, "w")
     with pytest.raises(ValueError) as caught:
         exported(OVER_WINDOWS[name], sizes)
     what, facts, advice = str(caught.value).split("\n")
-    assert what.endswith(f": pooled axis {axis} has the symbolic size {letter}.")
-    assert "only batch and channel axes may be symbolic" in facts
+    assert what == f"{name}: pooled axis {axis} has the symbolic size {letter}."
+    assert "lays its windows out in Python integers" in facts
     assert "Export with a number in its place" in advice
 
 

@@ -22,7 +22,7 @@ from jax.typing import ArrayLike
 from .. import _gather, _indices
 from .._errors import message, shown
 from .._window import Geometry, Window, is_sequence, per_axis
-from ..lowerings._cut import column
+from ..lowerings._cut import first_taps
 from ..ops import average
 from ..ops._common import Settings
 from ..ops.max import max_pool as _max_pool
@@ -303,7 +303,7 @@ def _max_with_indices(x: Array, settings: Settings, dtype: Any, space: int) -> t
     geometry = settings.geometry(x.shape)
     if jnp.issubdtype(x.dtype, jnp.inexact):
         _, values, taps, stays = _scan(x, settings)
-        first = jnp.asarray(_first_taps(geometry, x.ndim), taps.dtype)
+        first = first_taps(geometry, x.ndim).astype(taps.dtype)
         taps = jnp.where(stays, jnp.broadcast_to(first, taps.shape), taps)
     else:
         values, taps = _over_windows(_max_pool_with_argmax, x, settings, index_space="window")
@@ -341,7 +341,7 @@ def _scan_jvp(settings: Settings, primals, tangents):
     values, seeded, taps, stays = _scan(x, settings)
     geometry = settings.geometry(x.shape)
     tangent = jnp.where(stays, _first_cells(t, geometry), _gather.read(t, taps, geometry))
-    none = [np.zeros(a.shape, jax.dtypes.float0) for a in (taps, stays)]
+    none = [jax.custom_derivatives.zero_from_primal(a) for a in (taps, stays)]
     return (values, seeded, taps, stays), (tangent, tangent, *none)
 
 
@@ -360,14 +360,6 @@ def _first_cells(x: Array, geometry: Geometry) -> Array:
         end = (axis.out - 1) * axis.stride + 1
         x = lax.slice_in_dim(x, 0, end, axis.stride, position)
     return x
-
-
-def _first_taps(geometry: Geometry, rank: int) -> np.ndarray:
-    taps = np.zeros((1,) * rank, np.int64)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        low = [axis.real_taps(window)[0] for window in range(axis.out)]
-        taps = taps * axis.kernel + column(low, position, rank)
-    return taps
 
 
 # --- quantised averages ---------------------------------------------------------------------------

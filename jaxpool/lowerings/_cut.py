@@ -1,5 +1,6 @@
 """Cutting the cells of one tap out of an array, and combining them: shared by the lowerings."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,9 @@ from .._reductions import Reduction
 from .._window import Axis, Geometry, cdiv
 
 T = TypeVar("T")
+
+_SHORT_RUN = 64
+"""Windows of one value that are written out."""
 
 
 def cut(x: Array, position: int, start: int, count: int, stride: int) -> Array:
@@ -27,7 +31,7 @@ def pad(x: Array, position: int, low: int, high: int, value: np.ndarray) -> Arra
 
 def padding_of(axis: Axis) -> tuple[int, int]:
     """Cells to add before and after an axis so that every window lies inside."""
-    return axis.pad_low, max(axis.reach, 0)
+    return axis.pad_low, max(0, axis.reach)
 
 
 def column(values: Any, position: int, rank: int) -> np.ndarray:
@@ -35,6 +39,38 @@ def column(values: Any, position: int, rank: int) -> np.ndarray:
     shape = [1] * rank
     shape[position] = -1
     return np.reshape(values, shape)
+
+
+def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Array:
+    """One int32 for each window of an axis, from runs of (windows, value).
+
+    A long run is made where it is used, not a constant of the program; so is one of symbolic
+    length, which cannot be written out.
+    """
+    pieces: list[Array] = []
+    for short, group in itertools.groupby(runs, _is_short):
+        if short:
+            each = [value for windows, value in group for _ in range(windows)]
+            pieces.append(jnp.asarray(column(np.array(each, np.int32), position, rank)))
+            continue
+        for windows, value in group:
+            shape = [1] * rank
+            shape[position] = windows
+            pieces.append(jnp.full(shape, value, jnp.int32))
+    return lax.concatenate(pieces, rank + position) if len(pieces) > 1 else pieces[0]
+
+
+def first_taps(geometry: Geometry, rank: int) -> Array:
+    """The first tap of each window that reads a real cell, row-major, in int32."""
+    taps = jnp.zeros((1,) * rank, jnp.int32)
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        lows = [(run.last - run.first, run.low) for run in axis.segments()]
+        taps = taps * axis.kernel + per_window(lows, position, rank)
+    return taps
+
+
+def _is_short(run: tuple[int, int]) -> bool:
+    return isinstance(run[0], int) and run[0] <= _SHORT_RUN
 
 
 def numbers(length: int, position: int, rank: int, dtype: Any) -> Array:
@@ -126,6 +162,6 @@ def mark_empty(pick: Pick, geometry: Geometry) -> Pick:
     values, taps = pick
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         if axis.has_empty_window:
-            hollow = column(np.array(axis.counts(include_pad=False)) == 0, position, taps.ndim)
-            taps = jnp.where(hollow, empty(taps.dtype), taps)
+            cells = per_window(axis.count_runs(include_pad=False), position, taps.ndim)
+            taps = jnp.where(cells == 0, empty(taps.dtype), taps)
     return values, taps

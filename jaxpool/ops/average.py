@@ -5,7 +5,6 @@ rounding of integers; :class:`Averaging` is one system's rule.
 """
 
 import functools
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,18 +12,15 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _exact
 from .._errors import message
 from .._reductions import SUM, accumulator
-from .._window import Axis, Geometry, cdiv, integer, settle
-from ..lowerings._cut import column
+from .._window import Axis, Geometry, cdiv, check_known, integer, settle
+from ..lowerings._cut import column, per_window
 from ._common import Op, Settings, call, check_real, check_where
-
-_SHORT_RUN = 64
-"""Windows of one count that are written out."""
 
 _MOST_CELLS = 2**28
 
@@ -289,6 +285,7 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _nan_at_no_difference(settings: Settings, geometry: Geometry, y: Array) -> Array:
+    check_known(settings.op, geometry.spatial_shape)
     whole = settle(settings.op, settings.window, geometry.spatial_shape, geometry.positions)
     for axis, position in zip(whole.axes, whole.positions, strict=True):
         none = np.array([_difference(axis, window) == 0 for window in range(axis.out)])
@@ -389,24 +386,8 @@ def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
         if len({count for _, count in runs}) == 1:
             product = product * runs[0][1]
         else:
-            product = product * _one_by_one(runs, position, rank)
+            product = product * per_window(runs, position, rank)
     return product
-
-
-def _one_by_one(runs: list[tuple[int, int]], position: int, rank: int) -> Array:
-    """One count per window. A long run is made where it is used, not a constant of the program."""
-    pieces: list[Any] = []
-    for short, group in itertools.groupby(runs, lambda run: run[0] <= _SHORT_RUN):
-        lengths, counts = (np.array(n) for n in zip(*group, strict=True))
-        if short:
-            each = np.repeat(counts, lengths).astype(np.int32)
-            pieces.append(jnp.asarray(column(each, position, rank)))
-        else:
-            for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
-                shape = [1] * rank
-                shape[position] = length
-                pieces.append(jnp.full(shape, count, jnp.int32))
-    return lax.concatenate(pieces, rank + position) if len(pieces) > 1 else pieces[0]
 
 
 def _divide(total: Array, divisor: Any, nothing: float = 0) -> Array:

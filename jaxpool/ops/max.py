@@ -26,7 +26,7 @@ from .. import _derivatives, _indices
 from .._plan import Plan, check_finds_winners
 from .._reductions import MAX, MAX_LAST_NAN, MIN, MaxRule, Reduction, identity_array
 from .._window import Axis, Geometry
-from ..lowerings._cut import column, cut, empty, tap_dtype
+from ..lowerings._cut import cut, empty, first_taps, per_window, tap_dtype
 from ._common import Op, Settings, call, check_real, check_where
 
 
@@ -301,8 +301,8 @@ def _finished(
     if rule == "from_first_cell":
         for axis, position in zip(plan.geometry.axes, plan.geometry.positions, strict=True):
             if axis.has_empty_window:
-                nothing = np.array(axis.counts(include_pad=False)) == 0
-                values = jnp.where(column(nothing, position, values.ndim), start, values)
+                cells = per_window(axis.count_runs(include_pad=False), position, values.ndim)
+                values = jnp.where(cells == 0, start, values)
         if jnp.issubdtype(x.dtype, jnp.floating):
             return _seeded(plan.geometry, x, values, taps)
     return values, taps
@@ -310,13 +310,11 @@ def _finished(
 
 def _seeded(geometry: Geometry, x: Array, values: Array, taps: Array) -> tuple[Array, Array]:
     """Let a NaN in the first real cell of a window win."""
-    first, number = x, np.zeros((1,) * x.ndim, np.int32)
+    first = x
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         first = _first_cells(first, axis, position)
-        lows = [run.low for run in axis.segments() for _ in range(run.first, run.last)]
-        number = number * axis.kernel + column(np.array(lows, np.int32), position, x.ndim)
-    stays = first != first
-    return jnp.where(stays, first, values), jnp.where(stays, number.astype(taps.dtype), taps)
+    stays, number = first != first, first_taps(geometry, x.ndim).astype(taps.dtype)
+    return jnp.where(stays, first, values), jnp.where(stays, number, taps)
 
 
 def _first_cells(x: Array, axis: Axis, position: int) -> Array:

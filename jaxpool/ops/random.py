@@ -32,7 +32,7 @@ from .. import _derivatives, _gather, _indices
 from .._errors import message, shown
 from .._plan import plan_for
 from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
-from .._window import Geometry, Window, entries_of, is_sequence, per_axis, settle
+from .._window import Geometry, Window, check_known, entries_of, is_sequence, per_axis, settle
 from ..lowerings._cut import empty, tap_dtype
 from . import average
 from ._common import Op, Settings, as_array, call, check_real, check_where
@@ -335,6 +335,7 @@ def _fractional_with_argmax(
     check_real(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     geometry = settings.geometry(x.shape)
+    check_known(settings.op, geometry.spatial_shape)
     sizes = per_axis(settings.op, "output_size", settings.own[0], len(geometry.axes))
     _check_room(settings.op, geometry, sizes)
     samples = _samples(settings.op, key, samples, x.shape, geometry)

@@ -19,6 +19,7 @@ from .._window import Axis, Geometry, cdiv, integer
 from ..lowerings._cut import cut, empty, pad, padding_of, tap_dtype
 from . import _taps
 from ._common import Op, Settings, call, check_real, check_where
+from .average import _static_counts
 
 MOST_AT_ONCE = 64
 """Taps up to which every tap is one slice: the compiler then takes reductions of them apart."""
@@ -338,6 +339,9 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
     if valid is not None:
         plan = settings.plan(x.shape, np.int32, SUM)
         return _derivatives.window_sum(valid.astype(jnp.int32), plan)
+    if not all(isinstance(length, int) for length in geometry.out_shape):
+        counts = _static_counts(geometry, include_pad=False)
+        return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         shape = [1] * x.ndim
