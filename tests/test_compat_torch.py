@@ -211,10 +211,24 @@ def without_hollow_indices(case: Case, ours: Outcome, theirs: Outcome) -> tuple[
     return ours, (theirs[0], np.where(hollow, -1, theirs[1]), *theirs[2:])
 
 
+def with_signed_sums(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Outcome]:
+    """Give norms of odd p back as sums: these cancel, and a root is steep where little is left."""
+    p = case.words.get("norm_type", 2)
+    odd = case.function.startswith("lp") and p % 2 == 1
+    if isinstance(ours, Refused) or isinstance(theirs, Refused) or not odd:
+        return ours, theirs
+    sums = (tuple((y.astype(float) ** p).astype(y.dtype) for y in side) for side in (ours, theirs))
+    return next(sums), next(sums)
+
+
+def comparable(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Outcome]:
+    return with_signed_sums(case, *without_hollow_indices(case, ours, theirs))
+
+
 @pytest.mark.parametrize("number", BATCHES)
 def test_random_calls_give_what_torch_gives(number: int) -> None:
     cases = [draw(number * BATCH + n) for n in range(BATCH)]
-    check_batch(Ours(), cases, run_torch, ulps, without_hollow_indices)  # pyright: ignore
+    check_batch(Ours(), cases, run_torch, ulps, comparable)  # pyright: ignore
 
 
 def test_the_draws_reach_every_function_and_every_answer() -> None:
