@@ -190,8 +190,9 @@ def _summary_lines(summary: list[dict]) -> list[str]:
     return lines
 
 
-def versions() -> dict[str, str]:
-    names = ("jaxpool", "jax", "jaxlib", "numpy", "torch", "onnxruntime", "openvino")
+def versions(*others: str) -> dict[str, str]:
+    others = others or ("torch", "onnxruntime", "openvino")
+    names = ("jaxpool", "jax", "jaxlib", "numpy", *others)
     found = {"python": platform.python_version(), "machine": platform.machine()}
     found["cores"] = str(os.cpu_count())
     for name in names:

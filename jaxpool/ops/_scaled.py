@@ -145,7 +145,10 @@ def _ratio(level: Array, top: Array) -> Array:
 
 
 def two_to(n: Array) -> Array:
-    """``2 ** n`` for whole numbers, exactly; zero where it would be subnormal or less."""
+    """``2 ** n`` for whole numbers, exactly; zero where it would be subnormal or less.
+
+    The largest exponent but one of the dtype gives infinity; ``n`` may not be larger.
+    """
     info = np.finfo(n.dtype)
     bias = info.maxexp - 1
     integers = np.dtype(f"int{info.bits}")
@@ -175,10 +178,10 @@ def root_of(level: Array, factor: Array, p: float) -> Array:
 
 def root(x: Array, p: float) -> Array:
     """Return ``x ** (1 / p)``; that of zero is zero, with zero derivatives."""
+    if p != 2:
+        return _power_of(x, 1 / p)
     zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
-    safe = jnp.where(x == 0, one, x)
-    y = lax.sqrt(safe) if p == 2 else lax.pow(safe, np.asarray(1 / p, x.dtype))
-    return jnp.where(x == 0, zero, y)
+    return jnp.where(x == 0, zero, lax.sqrt(jnp.where(x == 0, one, x)))
 
 
 def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
@@ -395,8 +398,11 @@ def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _power_of(x: Array, p: float) -> Array:
-    """``x ** p`` of an array that is not negative; that of zero has no derivative."""
+    """``x ** p`` of an array that is not negative; that of zero has no derivative.
+
+    XLA:CPU takes ``lax.pow`` one number after the other, exponentials in vectors.
+    """
     if isinstance(p, int):
         return x**p
-    zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
-    return jnp.where(x == 0, zero, lax.pow(jnp.where(x == 0, one, x), np.asarray(p, x.dtype)))
+    (level, factor), most = powers(x, p), np.finfo(x.dtype).maxexp
+    return factor * two_to(lax.min(level, np.asarray(most, level.dtype)))
