@@ -1,0 +1,475 @@
+"""Times other ways to results that jaxpool is slow at: what was tried, and what it cost.
+
+    python benchmarks/tried.py [--questions NAME ...] [--rounds N] [--out results/tried.json]
+
+Each question is a pool or its gradient, in one layout; the ideas for it are in this file, beside
+jaxpool's own way and PyTorch's. All ideas compute the same, which is compared before anything is
+timed, and take turns in one run. Read the ratios: an idea's time over jaxpool's, below 1 where the
+idea is faster. The last column is what the compiled program holds besides arguments and results.
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import math
+import os
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jax import Array, lax
+from run import ALLOCATOR, interleaved, versions
+
+import jaxpool
+from jaxpool import _send
+from jaxpool._fence import computed_once
+from jaxpool._reductions import MAX
+from jaxpool.lowerings import reduce_window, slices
+from jaxpool.lowerings._cut import cut, levels, pad, tree
+from jaxpool.lowerings._order import in_integers, reduce_cells
+from jaxpool.testing import NAMED_CASES, NamedCase
+
+THREADS = 2
+DATA_FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
+YARDSTICK = "3x3 instead"  # another result, so it is timed but not compared
+
+Run = Callable[..., Any]
+Ideas = dict[str, tuple[Run, tuple[Any, ...]]]
+"""By name: a function and its arguments, arrays of JAX or tensors of PyTorch."""
+
+
+def main() -> int:
+    options = _options()
+    if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
+    torch.set_num_threads(THREADS)
+    rows = []
+    for question in options.questions:
+        ask, settings = QUESTIONS[question]
+        for name, layout in settings:
+            found = _measure(question, ask, Setting(name, layout), options.rounds)
+            print(_table(found), flush=True)
+            rows += found
+    if options.out:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        report = {"versions": versions("torch"), "rows": rows}
+        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", nargs="*", default=QUESTIONS, choices=QUESTIONS)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", help="JSON file for the results")
+    return parser.parse_args()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One of ``NAMED_CASES`` in a layout."""
+
+    name: str
+    layout: str
+
+    @property
+    def case(self) -> NamedCase:
+        return next(case for case in NAMED_CASES if case.name == self.name)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The pooled axes."""
+        first = 1 if self.layout == "NHWC" else 2
+        return tuple(range(first, first + len(self.case.window)))
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The settings of jaxpool's function."""
+        return {**self.case.settings, "data_format": DATA_FORMATS[self.layout]}
+
+    @property
+    def geometry(self) -> jaxpool.Geometry:
+        words = {k: v for k, v in self.case.settings.items() if k != "count_include_pad"}
+        made = jaxpool.geometry(self.case.shape[1:-1], **words)
+        return jaxpool.Geometry(made.axes, tuple(a - len(self.case.shape) for a in self.axes))
+
+    @property
+    def window(self) -> dict[str, Any]:
+        """The settings of ``lax.reduce_window``."""
+        return reduce_window.configuration(self.geometry, len(self.case.shape))
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        """Channels last."""
+        return self.case.shape[0], *self.geometry.out_shape, self.case.shape[-1]
+
+    def ideas(self, ours: dict[str, Run], theirs: Run, *values: np.ndarray) -> Ideas:
+        """The ideas in JAX and that in PyTorch, with ``values``, channels last, in the layout."""
+        first = [np.ascontiguousarray(np.moveaxis(value, -1, 1)) for value in values]
+        arrays = tuple(map(jnp.asarray, values if self.layout == "NHWC" else first))
+        # PyTorch has channels last for two pooled axes only.
+        last = self.layout == "NHWC" and values[0].ndim == 4
+        memory = torch.channels_last if last else torch.contiguous_format
+        tensors = tuple(torch.from_numpy(value).contiguous(memory_format=memory) for value in first)
+        return {name: (run, arrays) for name, run in ours.items()} | {"torch": (theirs, tensors)}
+
+
+# --- whole small planes: the average of all cells of each ----------------------------------------
+
+
+def _whole_small_planes(setting: Setting) -> Ideas:
+    axes, count = setting.axes, setting.geometry.taps
+    h, w = axes
+    cells = np.random.default_rng(0).integers(-64, 64, setting.case.shape) / 16  # exact sums
+
+    def axis_after_axis(x):
+        rows = lax.optimization_barrier(lax.reduce_sum(x, (w,)))  # or both become one sum
+        return _average(lax.reduce_sum(rows, (h,)), axes, count)
+
+    def transposed(x):
+        """Cells first where they were last, and last where they were not."""
+        others = [axis for axis in range(x.ndim) if axis not in axes]
+        order = [*axes, *others] if axes[-1] == x.ndim - 1 else [*others, *axes]
+        moved = lax.optimization_barrier(lax.transpose(x, order))  # or it is folded into the sum
+        return _average(lax.reduce_sum(moved, [order.index(axis) for axis in axes]), axes, count)
+
+    ours = {
+        "jaxpool": functools.partial(jaxpool.avg_pool, **setting.words),
+        "reduce_window": lambda x: lax.reduce_window(x, 0.0, lax.add, **setting.window) / count,
+        "reduce_sum": lambda x: _average(lax.reduce_sum(x, axes), axes, count),
+        "tree of slices": lambda x: tree(lax.add, _taps(x, setting)) / count,
+        "product with ones": lambda x: _average(_product(x, axes, batched=False), axes, count),
+        "product with ones, batched": lambda x: _average(_product(x, axes, True), axes, count),
+        "axis after axis": axis_after_axis,
+        "transposed, then a sum": transposed,
+    }
+    return setting.ideas(ours, lambda x: F.avg_pool2d(x, 7, 1), cells.astype(np.float32))
+
+
+def _average(total: Array, axes: Sequence[int], count: int) -> Array:
+    return jnp.expand_dims(total, axes) / count
+
+
+def _product(x: Array, axes: Sequence[int], batched: bool) -> Array:
+    """The sums of planes as products with a vector of ones, or with one for each image."""
+    count, flat = math.prod(x.shape[axis] for axis in axes), axes[0]
+    x = x.reshape(*x.shape[:flat], count, *x.shape[axes[-1] + 1 :])
+    images = x.shape[:1] if batched else ()
+    batch = (tuple(range(len(images))),) * 2
+    ones, over = jnp.ones((*images, count), x.dtype), ((len(images),), (flat,))
+    return lax.dot_general(ones, x, (over, batch), precision=lax.Precision.HIGHEST)
+
+
+def _taps(x: Array, setting: Setting) -> list[Array]:
+    """The cells of each tap of the windows, row-major; without padding."""
+    made = []
+    for taps in itertools.product(*map(range, setting.geometry.kernel)):
+        cells = x
+        for tap, axis, place in zip(taps, setting.geometry.axes, setting.axes, strict=True):
+            cells = cut(cells, place, tap * axis.dilation, axis.out, axis.stride)
+        made.append(cells)
+    return made
+
+
+# --- values and indices, of windows side by side --------------------------------------------------
+
+
+def _values_and_indices(setting: Setting) -> Ideas:
+    both = functools.partial(jaxpool.max_pool_with_argmax, **setting.words)
+    start = np.float32(-np.inf), np.int32(np.iinfo(np.int32).max)
+
+    def two_operand_window(x):
+        places = jnp.broadcast_to(_places(setting), x.shape)
+        return lax.reduce_window((x, places), start, _better, **setting.window)
+
+    def two_operand_reduce(x):
+        places = jnp.broadcast_to(_places(setting), x.shape)
+        split = _side_by_side(x, setting), _side_by_side(places, setting)
+        return lax.reduce(split, start, _better, range(2, split[0].ndim, 2))
+
+    def taps_and_places(x):
+        return zip(_taps(x, setting), _taps(_places(setting), setting), strict=True)
+
+    def values_first(x):
+        values = jaxpool.max_pool(x, **setting.words)
+        *earlier, (_, found) = taps_and_places(x)
+        for cells, place in earlier[::-1]:
+            found = jnp.where(cells == values, place, found)
+        return values, jnp.broadcast_to(found, values.shape)
+
+    def taps_first(x, finish=lambda taps: taps):
+        taps = finish(both(x, index_space="window")[1])
+        (values, found), *later = taps_and_places(x)
+        for number, (cells, place) in enumerate(later, 1):
+            here = taps == np.asarray(number, taps.dtype)
+            values, found = jnp.where(here, cells, values), jnp.where(here, place, found)
+        return values, found
+
+    ours = {
+        "jaxpool": both,
+        "two-operand reduce_window": two_operand_window,
+        "two-operand reduce": two_operand_reduce,
+        "values, then taps": values_first,
+        "taps, then values": taps_first,
+        "taps finished, then values": lambda x: taps_first(x, lambda taps: computed_once(taps)[0]),
+        "image by image": lambda x: lax.map(both, x),
+    }
+    pool, case = getattr(F, f"max_pool{len(setting.axes)}d"), setting.case
+    theirs = lambda x: pool(x, case.window, case.strides, return_indices=True)  # noqa: E731
+    return setting.ideas(ours, theirs, _distinct(setting))
+
+
+def _distinct(setting: Setting) -> np.ndarray:
+    """No ties, about which systems disagree."""
+    size = math.prod(setting.case.shape)
+    return np.random.default_rng(0).permutation(size).astype(np.float32).reshape(setting.case.shape)
+
+
+def _places(setting: Setting) -> Array:
+    """The number of each cell, flat over the pooled axes."""
+    shape = [1] * len(setting.case.shape)
+    for axis, size in zip(setting.axes, setting.geometry.spatial_shape, strict=True):
+        shape[axis] = size
+    return lax.iota(jnp.int32, math.prod(shape)).reshape(shape)
+
+
+def _better(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    take = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+    return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+
+def _side_by_side(x: Array, setting: Setting) -> Array:
+    """Each pooled axis split into windows and their cells; channels last."""
+    axes = setting.geometry.axes
+    split = itertools.chain.from_iterable((axis.out, axis.kernel) for axis in axes)
+    return x.reshape(x.shape[0], *split, x.shape[-1])
+
+
+# --- 31x31 ----------------------------------------------------------------------------------------
+
+_LOWEST = np.asarray(np.iinfo(np.int32).min, np.int32)
+
+
+def _large_window(setting: Setting) -> Ideas:
+    pool = functools.partial(jaxpool.max_pool, **setting.words)
+    kernel, (h, w) = setting.case.window[0], setting.axes
+    around = kernel // 2
+
+    def ordered(run: Run) -> Run:
+        """In integers, as jaxpool does it, where the rule about NaN costs no more."""
+        return lambda x: in_integers(lambda keys, _: run(keys), x, MAX)
+
+    def along(one_axis: Run, **words: Any) -> Run:
+        """Columns, then rows."""
+        return ordered(lambda x: one_axis(one_axis(x, w, kernel, **words), h, kernel, **words))
+
+    def both_at_once(x):
+        x = pad(pad(x, h, around, around, _LOWEST), w, around, around, _LOWEST)
+        for _, shifts in levels(kernel, 2)[::-1]:
+            rows = [cut(x, h, shift, x.shape[h] - shifts[-1], 1) for shift in shifts]
+            width = x.shape[w] - shifts[-1]
+            x = tree(lax.max, [cut(row, w, shift, width, 1) for row in rows for shift in shifts])
+        return x
+
+    def tiles_of_channels(x):
+        tiles = jnp.moveaxis(x.reshape(*x.shape[:-1], 4, -1), -2, 0)
+        return jnp.moveaxis(lax.map(pool, tiles), 0, -2).reshape(x.shape)
+
+    ours = {
+        "jaxpool": pool,
+        "levels of thirds": along(_by_levels, radix=3),
+        "van Herk by cummax": along(_van_herk, running=lax.cummax),
+        "van Herk by scan": along(_van_herk, running=_scanned),
+        "tiles of 4 channels": tiles_of_channels,
+        "both axes in each level": ordered(both_at_once),
+        YARDSTICK: lambda x: jaxpool.max_pool(x, (3, 3), 1, 1),
+    }
+    return setting.ideas(ours, lambda x: F.max_pool2d(x, kernel, 1, around), _distinct(setting))
+
+
+def _by_levels(x: Array, axis: int, kernel: int, radix: int) -> Array:
+    """Windows put together from ``radix`` overlapping smaller ones."""
+    x = pad(x, axis, kernel // 2, kernel // 2, _LOWEST)
+    for _, shifts in levels(kernel, radix)[::-1]:
+        count = x.shape[axis] - shifts[-1]
+        x = tree(lax.max, [cut(x, axis, shift, count, 1) for shift in shifts])
+    return x
+
+
+def _van_herk(x: Array, axis: int, kernel: int, running: Run) -> Array:
+    """A window is the end of one block of its length and the start of the next."""
+    size, around = x.shape[axis], kernel // 2
+    x = pad(x, axis, around, around + -(size + 2 * around) % kernel, _LOWEST)
+    blocks = x.reshape(*x.shape[:axis], -1, kernel, *x.shape[axis + 1 :])
+    starts, ends = (
+        running(blocks, axis + 1, reverse=reverse).reshape(x.shape) for reverse in (False, True)
+    )
+    return lax.max(cut(ends, axis, 0, size, 1), cut(starts, axis, kernel - 1, size, 1))
+
+
+def _scanned(x: Array, axis: int, reverse: bool) -> Array:
+    """``lax.cummax``, which takes log(n) steps over everything, in n steps over one row each."""
+    step = lambda best, row: (lax.max(best, row),) * 2  # noqa: E731
+    rows = jnp.moveaxis(x, axis, 0)
+    first = jnp.full_like(rows[0], _LOWEST)
+    return jnp.moveaxis(lax.scan(step, first, rows, reverse=reverse)[1], 0, axis)
+
+
+# --- spaced taps: two, two cells apart, at every cell ---------------------------------------------
+
+
+def _spaced_taps(setting: Setting) -> Ideas:
+    h, w = setting.axes
+    ours = {
+        "jaxpool": functools.partial(jaxpool.max_pool, **setting.words),
+        "segments joined": lambda x: _joined(_joined(x, w), h),
+        "segments joined, rows first": lambda x: _joined(_joined(x, h), w),
+        "padded at once": lambda x: _padded(x, h, w),
+        "padded, one axis after the other": lambda x: _padded(_padded(x, w), h),
+        "rows joined, columns padded": lambda x: _padded(_joined(x, h), w),
+        "reduce_window": lambda x: _maximum(x, setting),
+    }
+    return setting.ideas(ours, lambda x: F.max_pool2d(x, 2, 1, 1, 2), _distinct(setting))
+
+
+def _joined(x: Array, axis: int) -> Array:
+    """The first and the last window are copies of one cell; they are joined to those between."""
+    size, part = x.shape[axis], functools.partial(cut, x, axis, stride=1)
+    between = reduce_cells(MAX, [part(0, size - 2), part(2, size - 2)])
+    return lax.concatenate([part(1, 1), between, part(size - 2, 1)], axis)
+
+
+def _padded(x: Array, *axes: int) -> Array:
+    shape, lowest = x.shape, np.asarray(-np.inf, x.dtype)
+    cells = [functools.reduce(lambda x, axis: pad(x, axis, 1, 1, lowest), axes, x)]
+    for axis in axes:
+        cells = [cut(cell, axis, start, shape[axis], 1) for cell in cells for start in (0, 2)]
+    return reduce_cells(MAX, cells)
+
+
+def _maximum(x: Array, setting: Setting) -> Array:
+    return lax.reduce_window(x, -jnp.inf, lax.max, **setting.window)
+
+
+# --- the way back: a maximum and its gradient in one program --------------------------------------
+
+
+def _way_back(setting: Setting) -> Ideas:
+    words, geometry = setting.words, setting.geometry
+
+    def by_vjp(pool: Run) -> Run:
+        def run(x, cotangent):
+            y, pull = jax.vjp(pool, x)
+            return y, pull(cotangent)[0]
+
+        return run
+
+    def sent(way: Run) -> Run:
+        def run(x, cotangent):
+            y, taps = slices.select(x, None, geometry, MAX)
+            return y, way(cotangent, *computed_once(taps), geometry)
+
+        return run
+
+    def scattered(x, cotangent):
+        y, places = jaxpool.max_pool_with_argmax(x, **words)
+        flat = lambda a: a.reshape(*a.shape[:2], -1)  # noqa: E731
+        plane = lambda g, at: jnp.zeros(math.prod(x.shape[2:]), g.dtype).at[at].add(g)  # noqa: E731
+        return y, jax.vmap(jax.vmap(plane))(flat(cotangent), flat(places)).reshape(x.shape)
+
+    def theirs(x, cotangent):
+        x = x.detach().requires_grad_()
+        y = F.max_pool2d(x, setting.case.window, setting.case.strides, 1)
+        return y, torch.autograd.grad(y, x, cotangent)[0]
+
+    ours = {
+        "jaxpool": by_vjp(lambda x: jaxpool.max_pool(x, **words)),
+        "all axes at once": sent(_send.to_winners_at_once),
+        "one axis after the other": sent(_send.to_winners),
+        "scatter-add": scattered,
+        "reduce_window": by_vjp(lambda x: _maximum(x, setting)),
+    }
+    cotangent = np.random.default_rng(1).integers(-8, 8, setting.out_shape)  # exact sums
+    return setting.ideas(ours, theirs, _distinct(setting), cotangent.astype(np.float32))
+
+
+QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, str]]]] = {
+    "whole-small-planes": (_whole_small_planes, [("resnet-head", "NHWC"), ("resnet-head", "NCHW")]),
+    "values-and-indices": (
+        _values_and_indices,
+        [("vgg-pool2", "NHWC"), ("audio-m5-pool1", "NHWC")],
+    ),
+    "31x31": (_large_window, [("dilation-31", "NHWC")]),
+    "spaced-taps": (_spaced_taps, [("dense-vgg-pool2", "NCHW")]),
+    "way-back": (_way_back, [("googlenet-branch", "NCHW"), ("resnet-stem", "NCHW")]),
+}
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def _measure(question: str, ask: Run, setting: Setting, rounds: int) -> list[dict[str, Any]]:
+    """One row an idea."""
+    ready = {name: _ready(*idea) for name, idea in ask(setting).items()}
+    calls = {name: once for name, (once, _) in ready.items()}
+    _compare(setting, {name: once() for name, once in calls.items() if name != YARDSTICK})
+    times = interleaved(calls, rounds)
+    return [
+        {
+            "question": question,
+            "case": setting.name,
+            "layout": setting.layout,
+            "idea": name,
+            "milliseconds": 1e3 * statistics.median(times[name]),
+            "temporaries": temporaries,
+            "outputs": math.prod(setting.out_shape),
+        }
+        for name, (_, temporaries) in ready.items()
+    ]
+
+
+def _ready(run: Run, arrays: tuple[Any, ...]) -> tuple[Callable[[], Any], int | None]:
+    """A call that waits for its result, and the bytes of scratch of a program of JAX."""
+    if not isinstance(arrays[0], Array):
+        return lambda: run(*arrays), None
+    compiled = jax.jit(run).lower(*arrays).compile()
+    scratch = compiled.memory_analysis().temp_size_in_bytes
+    return lambda: jax.block_until_ready(compiled(*arrays)), scratch
+
+
+def _compare(setting: Setting, results: dict[str, Any]) -> None:
+    """Raise unless all ideas computed what jaxpool computed."""
+    close = 0 if setting.case.op == "max_pool" else 1e-6  # averages differ in rounding
+    channels = -1 if setting.layout == "NHWC" else 1
+    want = jax.tree.leaves(results["jaxpool"])
+    for name, found in results.items():
+        for ours, got in zip(want, jax.tree.leaves(found), strict=True):
+            if isinstance(got, torch.Tensor):
+                got = np.moveaxis(got.detach().numpy(), 1, channels)
+            message = f"{name}: {setting}"
+            np.testing.assert_allclose(got, ours, rtol=close, atol=close, err_msg=message)
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    own = next(row["milliseconds"] for row in rows if row["idea"] == "jaxpool")
+    lines = [f"\n{rows[0]['question']}: {rows[0]['case']} {rows[0]['layout']}"]
+    for row in rows:
+        spent, scratch = row["milliseconds"], row["temporaries"]
+        line = f"  {row['idea']:34} {spent / own:7.2f} {spent:10.2f} ms"
+        if scratch is not None:
+            line += f" {scratch / row['outputs']:8.1f} bytes an output"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
