@@ -229,6 +229,36 @@ def test_the_draws_reach_every_operator_and_every_answer() -> None:
 
 # --- ONNX's own tests -----------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_shape": [4, 3], "strides": [1, 1]},
+        {"kernel_shape": [4, 3], "strides": [5, 3], "auto_pad": "SAME_UPPER", "ceil_mode": 1},
+        {"kernel_shape": [4, 3], "strides": [1, 2], "auto_pad": "VALID", "count_include_pad": 1},
+        {"kernel_shape": [4, 3], "strides": [3, 4], "auto_pad": "SAME_UPPER"},
+        {"kernel_shape": [4, 2], "strides": [4, 2]},
+        {"kernel_shape": [4, 3], "strides": [4, 4], "pads": [1, 0, 0, 0]},
+    ],
+)
+def test_quantised_averages_of_whole_planes(attributes: dict[str, Any]) -> None:
+    """ONNX Runtime rounds these before it adds an odd zero point; others after."""
+    words = {"operator": "QLinearAveragePool", "attributes": attributes, "outputs": 1}
+    words["scalars"] = [("float32", 0.5), ("uint8", 1), ("float32", 2.0), ("uint8", 3)]
+    x = "np.random.default_rng(1).integers(0, 256, (40, 5, 4, 3)).astype('uint8')"
+    check_batch(Ours, [Case("run", (x,), words)], run_onnxruntime)  # pyright: ignore
+
+
+@pytest.mark.parametrize("shape", [[1, 2, 2, 6], [1, 2, 12, 1], [1, 2, 2, 5], [1, 1, 6, 4]])
+def test_an_unpooled_axis_may_be_shorter_if_there_are_enough_cells(shape: list[int]) -> None:
+    attributes = {"kernel_shape": [3, 2], "strides": [3, 1]}  # which imply (1, 2, 3, 4)
+    words = {"operator": "MaxUnpool", "attributes": attributes, "outputs": 1}
+    words["scalars"] = [("int64", shape)]
+    x = "1 + np.arange(6, dtype='float32').reshape(1, 2, 1, 3)"
+    indices = "np.array([4, 0, 19, 7, 2, 11]).reshape(1, 2, 1, 3)"
+    check_batch(Ours, [Case("run", (x, indices), words)], run_onnxruntime)  # pyright: ignore
+
+
 MODULES = ("maxpool", "averagepool", "lppool", "globalmaxpool", "globalaveragepool", "maxunpool")
 
 

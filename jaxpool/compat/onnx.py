@@ -26,6 +26,7 @@ and ONNX Runtime both obey ``ceil_mode``, and so does this module.
 """
 
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -204,11 +205,12 @@ def max_unpool(
       x: array (N, C, D1, ..., Dn).
       indices: integers of the same shape, flat over the whole result.
       output_shape: shape of the result, static; without it an axis of n has
-        ``(n - 1) * stride + kernel - pads``, the inferred length, and with it no less.
+        ``(n - 1) * stride + kernel - pads``, the inferred length.
       kernel_shape, strides, pads: of the MaxPool, as in :func:`max_pool`.
       index_shape: the array in which ``indices`` count: "inferred", to which zeros are then added
-        at the ends of the axes up to ``output_shape`` (ONNX's own test of the operator), or
-        "output" (ONNX Runtime), which undoes a MaxPool that left cells out.
+        at the ends of the axes up to ``output_shape`` (ONNX's own test of the operator), no axis of
+        which may be shorter; or "output" (ONNX Runtime), which undoes a MaxPool that left cells
+        out, and must have at least as many cells.
     Returns:
       Array of the dtype of ``x``, zero where no index points. Of equal indices the last wins.
     Derivatives: linear; as :func:`jaxpool.max_unpool`.
@@ -234,7 +236,10 @@ def max_unpool(
         given = _checks.ints(
             op, "output_shape", np.asarray(output_shape).tolist(), x.ndim, 0, spread=False
         )
-        if given[:2] != shape[:2] or any(a < b for a, b in zip(given, shape, strict=True)):
+        whole = _checks.word(op, "index_shape", index_shape, ("inferred", "output")) == "output"
+        shorter = any(a < b for a, b in zip(given, shape, strict=True))
+        small = math.prod(given) < math.prod(shape) if whole else shorter
+        if given[:2] != shape[:2] or small:
             raise ValueError(
                 message(
                     op,
@@ -243,9 +248,7 @@ def max_unpool(
                     "Give the shape of the array that was pooled.",
                 )
             )
-        if _checks.word(op, "index_shape", index_shape, ("inferred", "output")) == "output":
-            shape = given
-        output_shape = given
+        shape, output_shape = given if whole else shape, given
     with in_words(op):
         y = unpool.max_unpool(x, indices, shape[2:], index_space=0, data_format="channels_first")
     if output_shape is None:
@@ -273,7 +276,8 @@ def qlinear_average_pool(
 
     ``saturate(round(average((x - x_zero_point) * x_scale) / y_scale + y_zero_point))``, rounded
     half to even. With ``count_include_pad`` every tap counts, also what ceil_mode adds, and padding
-    is the number 0.
+    is the number 0. A window that is the whole plane, without padding, is averaged as by
+    :func:`qlinear_global_average_pool`.
 
     Args:
       x: array of int8 or uint8.
@@ -297,10 +301,24 @@ def qlinear_average_pool(
     x = _quantised(op, x, channels_last)
     _, words = _windows(op, x, kernel_shape, strides, pads, None, auto_pad, ceil_mode)
     include = _binary(op, "count_include_pad", count_include_pad)
-    rule = average.Averaging("taps" if include else "real")
     scales = x_scale, x_zero_point, y_scale, y_zero_point
-    y = average.quantised_average_by(op, rule, x, scales, *words)
+    if _is_whole_plane(x.shape[2:], *words):
+        y = average.quantised_global_average(x, *scales)
+    else:
+        rule = average.Averaging("taps" if include else "real")
+        y = average.quantised_average_by(op, rule, x, scales, *words)
     return jnp.moveaxis(y, 1, -1) if channels_last else y
+
+
+def _is_whole_plane(
+    sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, dilations: Any, rounding: str
+) -> bool:
+    """Whether the window holds exactly the cells of the plane, without padding."""
+    if kernel != sizes:
+        return False
+    words = {"dilations": dilations, "rounding": rounding}
+    axes = _window.geometry(sizes, kernel, strides, padding, **words).axes
+    return not any(axis.pad_low or axis.pad_high for axis in axes)
 
 
 def qlinear_global_average_pool(
