@@ -86,6 +86,7 @@ def _cases() -> list[Case]:
         Case("lp, p = 2", plane, pool("lp_pool", (3, 3), 2, p=2), torch_lp(2)),
         Case("lp, p = 3", plane, pool("lp_pool", (3, 3), 2, p=3), torch_lp(3)),
         Case("lp, p = 3.5", plane, pool("lp_pool", (3, 3), 2, p=3.5), torch_lp(3.5)),
+        Case("lp, p = 1.2", plane, pool("lp_pool", (3, 3), 2, p=1.2), torch_lp(1.2)),
     ]  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
     np.testing.assert_allclose(means[-1], jaxpool.max_pool(x, **window), rtol=0.01)
 
 
-@pytest.mark.parametrize("p", [0.7, 3, 6.5, 60])
+@pytest.mark.parametrize("p", [0.7, 3, 3.5, 6.5, 60])
 def test_powers_neither_overflow_nor_vanish(p: float) -> None:
     def pool(x: jax.Array) -> jax.Array:
         return jaxpool.lp_pool(x, 2, 1, p=p, data_format="W")
@@ -154,7 +154,7 @@ def test_powers_neither_overflow_nor_vanish(p: float) -> None:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [2.5, 3.5])
+@pytest.mark.parametrize("p", [1.2, 2.5, 4.3])
 def test_norms_agree_with_finite_differences_to_order_two(
     p: float, rng: np.random.Generator
 ) -> None:
@@ -302,8 +302,8 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("lp_pool", {"p": jnp.ones(())}, TypeError, "`p` = Array.* is not a real number"),
     ("lp_pool", {"x": X.astype(int)}, TypeError, "dtype int"),
     ("lp_pool", {"x": X > 0}, TypeError, "dtype bool"),
-    ("lp_pool", {"p": 4, "lowering": "reduce_window"}, NotImplementedError, "'reduce_window' decl"),
-    ("lp_pool", {"window_shape": (20, 2), "p": 4, "lowering": "slices"}, NotImplementedError,
+    ("lp_pool", {"p": 5, "lowering": "reduce_window"}, NotImplementedError, "'reduce_window' decl"),
+    ("lp_pool", {"window_shape": (20, 2), "p": 5, "lowering": "slices"}, NotImplementedError,
      "'slices' declined"),
     ("lp_pool", {"lowering": "fast"}, ValueError, "is not a lowering"),
     ("lp_pool", {"where": X}, TypeError, "`where` has dtype float32"),

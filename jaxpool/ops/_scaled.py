@@ -18,6 +18,7 @@ reduction of exponents is that of Cody and Waite 1980, "Software manual for the 
 functions".
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._errors import message, shown
+from .._fence import computed_once
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, pad, padding_of, tree
 from ._common import Settings
@@ -353,7 +355,7 @@ def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ..
 # --- norms ---------------------------------------------------------------------------------------
 
 
-MOST_PLAIN = 3
+MOST_PLAIN = 4
 """Exponents up to which powers of cells differ so little that one scale serves a whole plane."""
 
 
@@ -397,12 +399,25 @@ def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
     return e.clip(-most, most).astype(x.dtype)
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _power_of(x: Array, p: float) -> Array:
     """``x ** p`` of an array that is not negative; that of zero has no derivative.
 
     XLA:CPU takes ``lax.pow`` one number after the other, exponentials in vectors.
     """
-    if isinstance(p, int):
-        return x**p
-    (level, factor), most = powers(x, p), np.finfo(x.dtype).maxexp
-    return factor * two_to(lax.min(level, np.asarray(most, level.dtype)))
+    if float(p).is_integer():
+        return lax.integer_pow(x, int(p))
+    if float(2 * p).is_integer():
+        y = lax.integer_pow(x, int(p)) * lax.sqrt(x)
+    else:
+        (level, factor), most = powers(x, p), np.finfo(x.dtype).maxexp
+        y = factor * two_to(lax.min(level, np.asarray(most, level.dtype)))
+    return y if p < 1 else computed_once(y)[0]  # or each of its windows would take it anew
+
+
+@_power_of.defjvp
+def _power_of_jvp(p: float, primals, tangents):
+    (x,), (t,) = primals, tangents
+    y, zero = _power_of(x, p), x == 0
+    slope = np.asarray(p, x.dtype) * y / jnp.where(zero, np.ones((), x.dtype), x)
+    return y, jnp.where(zero, np.zeros((), x.dtype), slope) * t

@@ -40,12 +40,12 @@ def lp_pool(
       p: the exponent, a positive number; infinity gives the largest absolute value. It is static;
         :func:`gem_pool` has a learnable one.
       where: boolean mask that broadcasts to ``x``; False takes the cell away.
-      lowering: as in :func:`max_pool`; finite exponents above 3 have "slices" and "doubling".
+      lowering: as in :func:`max_pool`; finite exponents above 4 have "slices" and "doubling".
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
       Narrow floats are computed in float32 and rounded once. Powers are taken relative to the
-      largest cell of the window, so they neither overflow nor vanish; with ``p`` up to 3 relative
-      to that of all pooled axes, where a cell 1e12 times smaller may vanish; with ``p`` = 2 as they
+      largest cell of the window, so they neither overflow nor vanish; with ``p`` up to 4 relative
+      to that of all pooled axes, where a cell 1e9 times smaller may vanish; with ``p`` = 2 as they
       are, so that the square of a cell must fit float32 (float64 for that).
     Derivatives: forward and reverse, any order, by ``dy = sum of (|x| / y) ** (p - 1) * sign(x) *
       dx``. Zero where the window is zero, and zero at a cell that is zero, also for ``p <= 1``,
