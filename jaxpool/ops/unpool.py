@@ -34,6 +34,7 @@ from jax.typing import ArrayLike
 
 from .. import _data_format, _indices
 from .._errors import message
+from .._fence import computed_once
 from .._linear import with_transpose
 from .._window import Axis, Geometry, entries_of, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
@@ -347,12 +348,13 @@ def _check_size(cells: int) -> None:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _write(y: Array, cells: Array, size: int) -> Array:
     """``out[b, cells[b, s, c], c] = y[b, s, c]``, the last write wins; -1 is no cell."""
+    y, cells = computed_once(y, cells)  # or a pooling would be done anew for every cell read
     return _take(y, _writer(cells, size), 0)
 
 
 @_write.defjvp
 def _write_jvp(size: int, primals, tangents):
-    y, cells = primals
+    y, cells = computed_once(*primals)
     writer = _writer(cells, size)
     source = lax.broadcasted_iota(jnp.int32, cells.shape, 1)
     cells = jnp.where(_take(writer, cells, -1) == source, cells, -1)
