@@ -155,6 +155,19 @@ def _whole_small_planes(setting: Setting) -> Ideas:
     return setting.ideas(ours, lambda x: F.avg_pool2d(x, 7, 1), cells.astype(np.float32))
 
 
+def _after_a_relu(setting: Setting) -> Ideas:
+    """What comes before a sum is fused with it, what comes before a product is not."""
+    axes, count = setting.axes, setting.geometry.taps
+    cells = np.random.default_rng(0).integers(-64, 64, setting.case.shape) / 16
+    product = lambda x: _average(_product(x, axes, True), axes, count)  # noqa: E731
+    ours = {
+        "jaxpool": lambda x: jaxpool.avg_pool(jax.nn.relu(x), **setting.words),
+        "product with ones, batched": lambda x: product(jax.nn.relu(x)),
+    }
+    theirs = lambda x: F.avg_pool2d(F.relu(x), 7, 1)  # noqa: E731
+    return setting.ideas(ours, theirs, cells.astype(np.float32))
+
+
 def _average(total: Array, axes: Sequence[int], count: int) -> Array:
     return jnp.expand_dims(total, axes) / count
 
@@ -404,6 +417,7 @@ def _way_back(setting: Setting) -> Ideas:
 
 QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, str]]]] = {
     "whole-small-planes": (_whole_small_planes, [("resnet-head", "NHWC"), ("resnet-head", "NCHW")]),
+    "small-planes-after-a-relu": (_after_a_relu, [("resnet-head", "NHWC")]),
     "values-and-indices": (
         _values_and_indices,
         [("vgg-pool2", "NHWC"), ("audio-m5-pool1", "NHWC")],

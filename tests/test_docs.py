@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from statistics import geometric_mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from fresh import ROOT, printed
@@ -130,8 +130,12 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert "pip install . && python -m jaxpool demo" in commands
 
 
+def results(name: str) -> list[dict[str, Any]]:
+    return json.loads((ROOT / "benchmarks" / "results" / name).read_text())["rows"]
+
+
 def test_the_speed_table_is_that_of_the_results():
-    rows = json.loads((ROOT / "benchmarks" / "results" / "cpu.json").read_text())["rows"]
+    rows = results("cpu.json")
     tasks = {"forward": "forward", "forward and backward": "backward", "with indices": "argmax"}
     runtimes = {"`lax.reduce_window` (Flax)": "reduce_window", "PyTorch": "torch"}
     runtimes |= {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino"}
@@ -152,7 +156,7 @@ def test_the_speed_table_is_that_of_the_results():
 
 
 def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
-    rows = json.loads((ROOT / "benchmarks" / "results" / "cpu.json").read_text())["rows"]
+    rows = results("cpu.json")
     ours = {(r["case"], r["layout"], r["dtype"], r["task"]): r["milliseconds"] for r in rows}
     maxima = {case.name for case in NAMED_CASES if case.op != "avg_pool"}
     gains = [
@@ -173,3 +177,32 @@ def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
     assert f"at least {min(gains):.1f} times in every case" in text
     assert f"{shares['bfloat16']:.2f} of its float32 time in bfloat16 and" in text
     assert f"{shares['int8']:.2f} in int8" in text
+
+
+def test_the_table_of_what_was_tried_is_that_of_the_results():
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in results("tried.json"):
+        question = row["question"].replace("-", " "), row["case"], row["layout"]
+        found.setdefault(question, {})[row["idea"]] = row["milliseconds"]
+    lines = []
+    for question, times in found.items():
+        own = times.pop("jaxpool")
+        ratios = ", ".join(f"{idea} {time / own:.2f}" for idea, time in times.items())
+        lines.append(f"| {' | '.join(question)} | {ratios} |")
+    assert "\n".join(lines) in README
+
+
+def test_the_speed_of_layers_is_that_of_the_results():
+    ratios: dict[str, list[float]] = {}
+    for row in results("layers.json"):
+        ours, theirs = row["milliseconds"]["jaxpool"], row["milliseconds"][row["library"]]
+        kind = "maxima" if "maximum" in row["case"] else "averages"
+        kind = "forward" if row["task"] == "forward" else kind
+        ratios.setdefault(kind, []).append(theirs / ours)
+    text = " ".join(README.split())
+    for kind, words in {
+        "forward": "forward",
+        "maxima": "gradients of maxima",
+        "averages": "of averages",
+    }.items():
+        assert f"{words} {min(ratios[kind]):.1f} to {max(ratios[kind]):.1f} times" in text
