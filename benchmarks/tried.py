@@ -55,8 +55,8 @@ def main() -> int:
     rows = []
     for question in options.questions:
         ask, settings = QUESTIONS[question]
-        for name, layout in settings:
-            found = _measure(question, ask, Setting(name, layout), options.rounds)
+        for words in settings:
+            found = _measure(question, ask, Setting(*words), options.rounds)
             print(_table(found), flush=True)
             rows += found
     if options.out:
@@ -76,10 +76,11 @@ def _options() -> argparse.Namespace:
 
 @dataclass(frozen=True)
 class Setting:
-    """One of ``NAMED_CASES`` in a layout."""
+    """One of ``NAMED_CASES`` in a layout and dtype."""
 
     name: str
     layout: str
+    dtype: str = "float32"
 
     @property
     def case(self) -> NamedCase:
@@ -115,11 +116,14 @@ class Setting:
     def ideas(self, ours: dict[str, Run], theirs: Run, *values: np.ndarray) -> Ideas:
         """The ideas in JAX and that in PyTorch, with ``values``, channels last, in the layout."""
         first = [np.ascontiguousarray(np.moveaxis(value, -1, 1)) for value in values]
-        arrays = tuple(map(jnp.asarray, values if self.layout == "NHWC" else first))
+        placed = values if self.layout == "NHWC" else first
+        arrays = tuple(jnp.asarray(value, self.dtype) for value in placed)
         # PyTorch has channels last for two pooled axes only.
         last = self.layout == "NHWC" and values[0].ndim == 4
         memory = torch.channels_last if last else torch.contiguous_format
-        tensors = tuple(torch.from_numpy(value).contiguous(memory_format=memory) for value in first)
+        kind = getattr(torch, self.dtype)
+        tensors = (torch.from_numpy(value).to(kind) for value in first)
+        tensors = tuple(tensor.contiguous(memory_format=memory) for tensor in tensors)
         return {name: (run, arrays) for name, run in ours.items()} | {"torch": (theirs, tensors)}
 
 
@@ -373,6 +377,53 @@ def _maximum(x: Array, setting: Setting) -> Array:
     return lax.reduce_window(x, -jnp.inf, lax.max, **setting.window)
 
 
+# --- narrow dtypes on small maps: rows shorter than a vector --------------------------------------
+
+
+def _narrow(setting: Setting) -> Ideas:
+    def channels_last(x):
+        y = jaxpool.max_pool(jnp.moveaxis(x, 1, -1), **setting.case.settings)
+        return jnp.moveaxis(y, -1, 1)
+
+    def ordered(one_axis: bool) -> Run:
+        return lambda x: in_integers(
+            lambda keys, _: _rows_end_to_end(keys, setting, one_axis), x, MAX
+        )
+
+    ours = {
+        "jaxpool": functools.partial(jaxpool.max_pool, **setting.words),
+        "rows end to end, all taps": ordered(False),
+        "rows end to end, one axis after the other": ordered(True),
+        "channels last and back": channels_last,
+        "in float32": lambda x: jaxpool.max_pool(x.astype(jnp.float32), **setting.words).astype(
+            x.dtype
+        ),
+        "reduce_window": lambda x: lax.reduce_window(x, x.dtype.type(0), lax.max, **setting.window),
+    }
+    pads = tuple(axis.pad_low for axis in setting.geometry.axes)
+    theirs = lambda x: F.max_pool2d(x, setting.case.window, 1, pads)  # noqa: E731
+    shape = setting.case.shape
+    return setting.ideas(ours, theirs, np.random.default_rng(0).integers(0, 128, shape))
+
+
+def _rows_end_to_end(x: Array, setting: Setting, one_axis: bool) -> Array:
+    """Windows over padded planes as long vectors, in which a row is a step of its length."""
+    lowest = np.asarray(np.iinfo(x.dtype).min, x.dtype)
+    (rows, columns), (height, width) = setting.geometry.kernel, x.shape[2:]
+    for axis, place in zip(setting.geometry.axes, setting.axes, strict=True):
+        x = pad(x, place, axis.pad_low, axis.pad_high, lowest)
+    step, size = x.shape[3], x.shape[2] * x.shape[3]
+    x, length = x.reshape(*x.shape[:2], size), (height - 1) * step + width
+    if one_axis:
+        room = size - columns + 1
+        x = tree(lax.max, [cut(x, 2, column, room, 1) for column in range(columns)])
+        columns = 1
+    taps = [row * step + column for row in range(rows) for column in range(columns)]
+    y = tree(lax.max, [cut(x, 2, tap, length, 1) for tap in taps])
+    y = pad(y, 2, 0, height * step - length, lowest)
+    return y.reshape(*y.shape[:2], height, step)[..., :width]
+
+
 # --- the way back: a maximum and its gradient in one program --------------------------------------
 
 
@@ -415,7 +466,7 @@ def _way_back(setting: Setting) -> Ideas:
     return setting.ideas(ours, theirs, _distinct(setting), cotangent.astype(np.float32))
 
 
-QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, str]]]] = {
+QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, ...]]]] = {
     "whole-small-planes": (_whole_small_planes, [("resnet-head", "NHWC"), ("resnet-head", "NCHW")]),
     "small-planes-after-a-relu": (_after_a_relu, [("resnet-head", "NHWC")]),
     "values-and-indices": (
@@ -424,6 +475,10 @@ QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, str]]]] =
     ),
     "31x31": (_large_window, [("dilation-31", "NHWC")]),
     "spaced-taps": (_spaced_taps, [("dense-vgg-pool2", "NCHW")]),
+    "narrow-dtypes": (
+        _narrow,
+        [("googlenet-branch", "NCHW", "bfloat16"), ("yolo-sppf-5", "NCHW", "int8")],
+    ),
     "way-back": (_way_back, [("googlenet-branch", "NCHW"), ("resnet-stem", "NCHW")]),
 }
 
@@ -442,6 +497,7 @@ def _measure(question: str, ask: Run, setting: Setting, rounds: int) -> list[dic
             "question": question,
             "case": setting.name,
             "layout": setting.layout,
+            "dtype": setting.dtype,
             "idea": name,
             "milliseconds": 1e3 * statistics.median(times[name]),
             "temporaries": temporaries,
@@ -468,14 +524,15 @@ def _compare(setting: Setting, results: dict[str, Any]) -> None:
     for name, found in results.items():
         for ours, got in zip(want, jax.tree.leaves(found), strict=True):
             if isinstance(got, torch.Tensor):
-                got = np.moveaxis(got.detach().numpy(), 1, channels)
+                got = np.moveaxis(got.detach().to(torch.float64).numpy(), 1, channels)
             message = f"{name}: {setting}"
+            got, ours = (np.asarray(value, np.float64) for value in (got, ours))
             np.testing.assert_allclose(got, ours, rtol=close, atol=close, err_msg=message)
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
     own = next(row["milliseconds"] for row in rows if row["idea"] == "jaxpool")
-    lines = [f"\n{rows[0]['question']}: {rows[0]['case']} {rows[0]['layout']}"]
+    lines = ["\n{question}: {case} {layout} {dtype}".format(**rows[0])]
     for row in rows:
         spent, scratch = row["milliseconds"], row["temporaries"]
         line = f"  {row['idea']:34} {spent / own:7.2f} {spent:10.2f} ms"

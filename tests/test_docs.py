@@ -182,7 +182,7 @@ def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
 def test_the_table_of_what_was_tried_is_that_of_the_results():
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for row in results("tried.json"):
-        question = row["question"].replace("-", " "), row["case"], row["layout"]
+        question = row["question"].replace("-", " "), row["case"], row["layout"], row["dtype"]
         found.setdefault(question, {})[row["idea"]] = row["milliseconds"]
     lines = []
     for question, times in found.items():
