@@ -26,7 +26,7 @@ def with_transpose(
       t: the argument.
       out_shape: shape of the result; as many axes as ``t``.
     """
-    box = tuple(map(max, t.shape, out_shape))
+    box = tuple(map(_room, t.shape, out_shape))
     zero = np.zeros((), t.dtype)
 
     def put(a: Array, half: int) -> Array:
@@ -45,3 +45,11 @@ def with_transpose(
         lambda _, both: put(transpose(take(both, 1, out_shape)), 0),
     )
     return take(jnp.asarray(solved), 1, out_shape)
+
+
+def _room(a: int, b: int) -> int:
+    """A length for both: the larger, or the sum of symbolic lengths that cannot be compared."""
+    try:
+        return max(a, b)
+    except Exception:  # the name of the error is not JAX's everywhere
+        return a + b

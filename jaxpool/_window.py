@@ -303,7 +303,8 @@ class Axis:
     def compact(self) -> "Axis":
         """The same windows with no distance longer than the padded axis, where it has no effect."""
         padded = self.size + self.pad_low + self.pad_high
-        return replace(self, stride=min(self.stride, padded), dilation=min(self.dilation, padded))
+        dilation = min(self.dilation, padded) if self.kernel > 1 else 1
+        return replace(self, stride=min(self.stride, padded), dilation=dilation)
 
     def start(self, window: int) -> int:
         """Position of the first tap of ``window``; negative inside the low padding."""
@@ -312,8 +313,8 @@ class Axis:
     def real_taps(self, window: int) -> tuple[int, int]:
         """The taps ``low <= t < high`` of ``window`` that read a real cell."""
         start = self.start(window)
-        low = min(max(cdiv(-start, self.dilation), 0), self.kernel)
-        high = min(max(cdiv(self.size - start, self.dilation), low), self.kernel)
+        low = min(self.kernel, max(cdiv(-start, self.dilation), 0))
+        high = min(self.kernel, max(cdiv(self.size - start, self.dilation), low))
         return low, high
 
     def segments(self) -> tuple[Segment, ...]:
@@ -504,7 +505,8 @@ def _check_symbolic(op: str, window: Window, index: int, size: Any) -> None:
     """Raise unless all axes of a symbolic size have the same windows at both ends.
 
     Between the ends there may be any number of windows: expressions of the size, such as ``out``,
-    then behave as Python integers do.
+    then behave as Python integers do, if a comparison asks for what is known of all sizes. Of
+    ``max(a, b)`` that is whether ``b > a``, so the order of the two matters.
     """
     stride, padding = window.strides[index], window.padding
     drops_rest = window.rounding == "floor" and (
@@ -521,7 +523,8 @@ def _check_symbolic(op: str, window: Window, index: int, size: Any) -> None:
                 "number in its place, once for each size.",
             )
         )
-    least = 2 * _span(window, index)
+    span = _span(window, index)
+    least = span + max(span, stride)
     try:
         enough = bool(size >= least)
     except Exception:  # not known; the name of the error is not JAX's everywhere
@@ -531,8 +534,8 @@ def _check_symbolic(op: str, window: Window, index: int, size: Any) -> None:
             message(
                 op,
                 f"pooled axis {index} has the symbolic size {size}, which may be too small.",
-                f"A window spans {least // 2} cells, and an axis of unknown size must hold two of "
-                "them side by side.",
+                f"A window spans {span} cells at stride {stride}, and an axis of unknown size must "
+                "hold two windows that do not overlap.",
                 f'Bound it: symbolic_shape(..., constraints=["{size} >= {least}"]).',
             )
         )

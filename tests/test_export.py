@@ -113,7 +113,7 @@ def test_windows_over_symbolic_space(name: str) -> None:
     artifact = exported(both, "b, h, w, 3", ("h >= 14", "w >= 12", "h <= 99", "w <= 99"))
     x = np.random.default_rng(1).permutation(2 * 16 * 13 * 3).reshape(2, 16, 13, 3) / np.float32(64)
     calls = jax.jit(lambda x: (artifact.call(x), both(x)))
-    got, want = calls.lower(x).compile({"xla_backend_optimization_level": 0})(x)  # sooner
+    got, want = calls.lower(x).compile({"xla_backend_optimization_level": "0"})(x)  # sooner
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -133,6 +133,23 @@ def test_symbolic_space_at_stride_one(padding: Any, rounding: str) -> None:
     artifact = exported(pool, "1, n, c", ("n >= 14",))
     x = numbers(1, 3)[:, :, 0].repeat(2, axis=1)
     np.testing.assert_array_equal(artifact.call(x), pool(x))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "low", "dilation"),
+    [(2, 9, 0, 1), (3, 4, 0, 2), (1, 5, 0, 7), (2, 2, 7, 1), (2, 2, 9, 2), (2, 1, 5, 3)],
+)
+def test_the_smallest_symbolic_axis(kernel: int, stride: int, low: int, dilation: int) -> None:
+    """It holds two windows that do not overlap, the second a stride or a window on."""
+    span = (kernel - 1) * dilation + 1
+    both = with_gradient(
+        lambda x: jaxpool.sum_pool(x, (kernel,), stride, ((low, 0),), dilations=dilation)
+    )
+    artifact = exported(both, "1, n, c", (f"n >= {span + max(span, stride)}",))
+    for size in (span + max(span, stride), 30):
+        x = np.random.default_rng(2).integers(-9, 9, (1, size, 2)).astype(np.float32)
+        for got, want in zip(artifact.call(x), jax.jit(both)(x), strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize(
