@@ -134,6 +134,17 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
     np.testing.assert_allclose(means[-1], jaxpool.max_pool(x, **window), rtol=0.01)
 
 
+@pytest.mark.parametrize("p", [0.7, 2.5, 3, 4, 6.5])
+def test_an_infinity_leaves_other_windows_alone(p: float) -> None:
+    x = np.array([np.inf, 0.0, 3e25, 4e25, -2e25], np.float32)
+    pool = lambda x: jaxpool.lp_pool(x, 2, 1, p=p, data_format="W")  # noqa: E731
+    y, back = jax.vjp(pool, jnp.asarray(x))
+    want = [np.inf, 3e25, *(lp([a, b], p) for a, b in ((3e25, 4e25), (4e25, 2e25)))]
+    np.testing.assert_allclose(y, np.array(want, np.float32), rtol=2e-6)
+    gradient = np.asarray(back(jnp.ones_like(y))[0])
+    assert gradient[1] == 0 and np.isfinite(gradient[2:]).all() and gradient[2:].all()
+
+
 @pytest.mark.parametrize("p", [0.7, 3, 3.5, 6.5, 60])
 def test_powers_neither_overflow_nor_vanish(p: float) -> None:
     def pool(x: jax.Array) -> jax.Array:

@@ -393,8 +393,9 @@ def norm(
 
 
 def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
-    """Whole ``e`` with ``2^e`` near the largest cell of each plane; 0 where that is not finite."""
-    _, e = jnp.frexp(jnp.max(x, axes, keepdims=True))
+    """Whole ``e`` with ``2^e`` near the largest finite cell of each plane."""
+    finite = jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))
+    _, e = jnp.frexp(jnp.max(finite, axes, keepdims=True))
     most = np.finfo(x.dtype).maxexp - 2
     return e.clip(-most, most).astype(x.dtype)
 
@@ -418,6 +419,8 @@ def _power_of(x: Array, p: float) -> Array:
 @_power_of.defjvp
 def _power_of_jvp(p: float, primals, tangents):
     (x,), (t,) = primals, tangents
-    y, zero = _power_of(x, p), x == 0
-    slope = np.asarray(p, x.dtype) * y / jnp.where(zero, np.ones((), x.dtype), x)
-    return y, jnp.where(zero, np.zeros((), x.dtype), slope) * t
+    y, none = _power_of(x, p), np.zeros((), x.dtype)
+    at_infinity = none if p < 1 else np.asarray(np.inf, x.dtype)
+    slope = np.asarray(p, x.dtype) * y / jnp.where(x == 0, np.ones((), x.dtype), x)
+    slope = jnp.where(x == np.inf, at_infinity, slope)
+    return y, jnp.where(x == 0, none, slope * t)
