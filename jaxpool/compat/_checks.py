@@ -116,6 +116,15 @@ def check_not_empty(op: str, name: str, shape: tuple[int, ...], first: int, why:
         )
 
 
+def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int:
+    """Cells by which a window exceeds the padded axis; not positive if it fits.
+
+    Nothing is said of a symbolic size, as ``jax.export`` allows: the core asks for its bound.
+    """
+    span = (kernel - 1) * dilation + 1
+    return span - size - sum(pads) if isinstance(size, int) else 0
+
+
 def does_not_fit(
     op: str, name: str, axis: int, kernel: int, dilation: int, size: int, pads: tuple[int, int]
 ) -> str:

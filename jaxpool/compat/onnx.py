@@ -568,6 +568,6 @@ def _check_windows(
                     "Pad the array itself, or use jaxpool's own op, which has no such limit.",
                 )
             )
-        missing = (k - 1) * d + 1 - size - sum(ends)
+        missing = _checks.missing(k, d, size, ends)
         if missing > 0 and not (ceil and missing < s):
             raise ValueError(_checks.does_not_fit(op, "kernel_shape", axis, k, d, size, ends))

@@ -570,7 +570,7 @@ def windows_over(
     if not word.startswith("same"):
         rows = zip(sizes, kernel, spacing, ends, strict=True)
         for axis, (size, k, d, pads) in enumerate(rows):
-            if (k - 1) * d + 1 > size + sum(pads):
+            if _checks.missing(k, d, size, pads) > 0:
                 raise ValueError(_checks.does_not_fit(op, "kernel_shape", axis, k, d, size, pads))
     padding = ends if word == "explicit" else word
     return kernel, steps, padding, spacing, rounding

@@ -190,7 +190,7 @@ def _average(
 def _check_bare_axes(op: str, x: Array, kernel: tuple[int, ...]) -> None:
     """PyTorch's 3-D average compares the window with the axis itself, without its padding."""
     for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
-        if len(kernel) == 3 and taps > size:
+        if len(kernel) == 3 and _checks.missing(taps, 1, size, (0, 0)) > 0:
             raise ValueError(_checks.does_not_fit(op, "kernel_size", axis, taps, 1, size, (0, 0)))
 
 
@@ -667,7 +667,7 @@ def _windows(
                     "Pad the array itself, or use jaxpool's own op, which has no such limit.",
                 )
             )
-        missing = (k - 1) * d + 1 - size - 2 * p
+        missing = _checks.missing(k, d, size, (p, p))
         if missing > 0 and not (ceil and missing < s):
             raise ValueError(_checks.does_not_fit(op, "kernel_size", axis, k, d, size, (p, p)))
     rounding = _window.CEIL_OR_ONE if ceil else "floor"
