@@ -420,6 +420,8 @@ def _power_of(x: Array, p: float) -> Array:
 def _power_of_jvp(p: float, primals, tangents):
     (x,), (t,) = primals, tangents
     y, none = _power_of(x, p), np.zeros((), x.dtype)
+    if float(p).is_integer():
+        return y, np.asarray(p, x.dtype) * lax.integer_pow(x, int(p) - 1) * t
     at_infinity = none if p < 1 else np.asarray(np.inf, x.dtype)
     slope = np.asarray(p, x.dtype) * y / jnp.where(x == 0, np.ones((), x.dtype), x)
     slope = jnp.where(x == np.inf, at_infinity, slope)
