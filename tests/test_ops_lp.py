@@ -134,6 +134,15 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
     np.testing.assert_allclose(means[-1], jaxpool.max_pool(x, **window), rtol=0.01)
 
 
+@pytest.mark.parametrize("p", [2.7, 3, 3.5, 4])
+def test_curvature_of_small_windows_is_finite(p: float) -> None:
+    """A norm of twice the cells has half the curvature: the second window is like the first."""
+    pool = lambda x: jaxpool.lp_pool(x, 2, 2, p=p, data_format="W").sum()  # noqa: E731
+    x, t = jnp.array([2.0, 3.0, 2e-5, 3e-5]), jnp.array([3.0, 2.0, 3.0, 2.0])
+    bent = jax.jvp(jax.grad(pool), (x,), (t,))[1]
+    np.testing.assert_allclose(bent[2:], bent[:2] * 1e5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("p", [0.7, 2.5, 3, 4, 6.5])
 def test_an_infinity_leaves_other_windows_alone(p: float) -> None:
     x = np.array([np.inf, 0.0, 3e25, 4e25, -2e25], np.float32)

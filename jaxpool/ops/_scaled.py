@@ -419,10 +419,27 @@ def _power_of(x: Array, p: float) -> Array:
 @_power_of.defjvp
 def _power_of_jvp(p: float, primals, tangents):
     (x,), (t,) = primals, tangents
-    y, none = _power_of(x, p), np.zeros((), x.dtype)
+    y = _power_of(x, p)
     if float(p).is_integer():
         return y, np.asarray(p, x.dtype) * lax.integer_pow(x, int(p) - 1) * t
-    at_infinity = none if p < 1 else np.asarray(np.inf, x.dtype)
-    slope = np.asarray(p, x.dtype) * y / jnp.where(x == 0, np.ones((), x.dtype), x)
-    slope = jnp.where(x == np.inf, at_infinity, slope)
-    return y, jnp.where(x == 0, none, slope * t)
+    return y, jnp.where(x == 0, np.zeros((), x.dtype), _derivative(x, y, p, 1) * t)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _derivative(x: Array, y: Array, p: float, order: int) -> Array:
+    """The derivative of that order of ``x ** p``, whose value is ``y``; zero where that is zero.
+
+    Its own derivative is the next one, not that of a quotient, whose square would overflow.
+    """
+    safe = jnp.where(x == 0, np.ones((), x.dtype), x)
+    for step in range(order):
+        y = np.asarray(p - step, x.dtype) * y / safe
+    at_infinity = np.asarray(0 if p < order else np.inf, x.dtype)
+    return jnp.where(x == np.inf, at_infinity, y)
+
+
+@_derivative.defjvp
+def _derivative_jvp(p: float, order: int, primals, tangents):
+    (x, y), (t, _) = primals, tangents
+    slope = _derivative(x, y, p, order + 1)
+    return _derivative(x, y, p, order), jnp.where(x == 0, np.zeros((), x.dtype), slope * t)
