@@ -147,9 +147,9 @@ def _ratio(level: Array, top: Array) -> Array:
 
 
 def two_to(n: Array) -> Array:
-    """``2 ** n`` for whole numbers, exactly; zero where it would be subnormal or less.
+    """``2 ** n`` for whole ``n`` of at most ``finfo.maxexp``, exactly.
 
-    The largest exponent but one of the dtype gives infinity; ``n`` may not be larger.
+    Zero where it would be subnormal or less; infinity for ``n = finfo.maxexp``.
     """
     info = np.finfo(n.dtype)
     bias = info.maxexp - 1
@@ -413,7 +413,8 @@ def _power_of(x: Array, p: float) -> Array:
     else:
         (level, factor), most = powers(x, p), np.finfo(x.dtype).maxexp
         y = factor * two_to(lax.min(level, np.asarray(most, level.dtype)))
-    return y if p < 1 else computed_once(y)[0]  # or each of its windows would take it anew
+    # Every window would take the power of a cell anew; a root has a single reader.
+    return y if p < 1 else computed_once(y)[0]
 
 
 @_power_of.defjvp
@@ -433,7 +434,7 @@ def _derivative(x: Array, y: Array, p: float, order: int) -> Array:
     """
     safe = jnp.where(x == 0, np.ones((), x.dtype), x)
     for step in range(order):
-        y = np.asarray(p - step, x.dtype) * y / safe
+        y = y * np.asarray(p - step, x.dtype) / safe
     at_infinity = np.asarray(0 if p < order else np.inf, x.dtype)
     return jnp.where(x == np.inf, at_infinity, y)
 
