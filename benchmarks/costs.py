@@ -5,19 +5,17 @@
 Prints one table a question. Sizes are exact; times are ratios of medians taken in one run.
 """
 
-import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from measuring import parser, write
 
 import jaxpool
 from jaxpool.testing import NAMED_CASES, NamedCase
@@ -26,9 +24,7 @@ WINDOWS = (2, 3, 5, 8, 16, 31, 64, 128)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", help="JSON file for the results")
-    options = parser.parse_args()
+    options = parser(__doc__).parse_args()
     report = {
         "gradient_memory": [_gradient_memory(case) for case in _max_cases()],
         "growth": [_growth(kernel) for kernel in WINDOWS],
@@ -36,9 +32,7 @@ def main() -> int:
         "dispatch": _dispatch(),
     }
     _print(report)
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    write(options.out, report)
     return 0
 
 

@@ -7,21 +7,18 @@ of a loss. Results are compared before anything is timed. Read the ratios: the t
 own pool over that of jaxpool's layer.
 """
 
-import argparse
-import json
-import os
-import statistics
+import functools
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from run import ALLOCATOR, interleaved, versions
+from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
 
 STEM, EVEN = (8, 112, 112, 64), (8, 56, 56, 128)
 MAXIMUM = {"window_shape": (3, 3), "strides": (2, 2), "padding": "SAME"}
 AVERAGE = {"window_shape": (2, 2), "strides": (2, 2), "padding": "VALID"}
 BORDERED = {"window_shape": (3, 3), "strides": (1, 1), "padding": "SAME"}
+ONLY_REAL = {**BORDERED, "count_include_pad": False}  # as Haiku's averages count
 AROUND = ((1, 1), (1, 1))
 
 
@@ -36,79 +33,43 @@ class Case(NamedTuple):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--out", help="JSON file for the results")
-    options = parser.parse_args()
-    if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
+    options = parser(__doc__, rounds=25).parse_args()
+    keep_memory()
     rows = []
     for case in _cases():
         for task in ("forward", "gradient"):
             rows.append(_measure(case, task, options.rounds))
             print(_line(rows[-1]), flush=True)
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        found = versions("flax", "dm-haiku", "equinox")
-        Path(options.out).write_text(json.dumps({"versions": found, "rows": rows}, indent=1) + "\n")
+    write(options.out, {"versions": versions("flax", "dm-haiku", "equinox"), "rows": rows})
     return 0
 
 
 def _cases() -> Iterator[Case]:
-    yield from _linen()
-    yield from _nnx()
+    yield from _flax()
     yield from _haiku()
     yield from _equinox()
 
 
-def _linen() -> Iterator[Case]:
-    from flax import linen as nn
+def _flax() -> Iterator[Case]:
+    from flax import linen, nnx
 
-    from jaxpool.layers import linen as pooling
+    from jaxpool.layers import linen as linen_layers
+    from jaxpool.layers import nnx as nnx_layers
 
-    def layer(module: Any) -> Callable[[Any], Any]:
+    def of_linen(module: Any) -> Callable[[Any], Any]:
         return lambda x: module.apply({}, x)
 
-    yield Case(
-        "linen",
-        "maximum 3x3/2",
-        STEM,
-        layer(pooling.MaxPool(**MAXIMUM)),
-        lambda x: nn.max_pool(x, **MAXIMUM),
-    )
-    yield Case(
-        "linen",
-        "average 2x2/2",
-        EVEN,
-        layer(pooling.AvgPool(**AVERAGE)),
-        lambda x: nn.avg_pool(x, **AVERAGE),
-    )
-    yield Case("linen", "average 3x3/1", EVEN,
-               layer(pooling.AvgPool(**BORDERED, count_include_pad=False)),
-               lambda x: nn.avg_pool(x, **BORDERED, count_include_pad=False))  # fmt: skip
-
-
-def _nnx() -> Iterator[Case]:
-    from flax import nnx
-
-    from jaxpool.layers import nnx as pooling
-
-    yield Case(
-        "nnx",
-        "maximum 3x3/2",
-        STEM,
-        pooling.MaxPool(**MAXIMUM),
-        lambda x: nnx.max_pool(x, **MAXIMUM),
-    )
-    yield Case(
-        "nnx",
-        "average 2x2/2",
-        EVEN,
-        pooling.AvgPool(**AVERAGE),
-        lambda x: nnx.avg_pool(x, **AVERAGE),
-    )
-    yield Case("nnx", "average 3x3/1", EVEN, pooling.AvgPool(**BORDERED, count_include_pad=False),
-               lambda x: nnx.avg_pool(x, **BORDERED, count_include_pad=False))  # fmt: skip
+    for library, theirs, layers, ready in (
+        ("linen", linen, linen_layers, of_linen),
+        ("nnx", nnx, nnx_layers, lambda module: module),
+    ):
+        for name, shape, layer, pool, words in (
+            ("maximum 3x3/2", STEM, layers.MaxPool, theirs.max_pool, MAXIMUM),
+            ("average 2x2/2", EVEN, layers.AvgPool, theirs.avg_pool, AVERAGE),
+            ("average 3x3/1", EVEN, layers.AvgPool, theirs.avg_pool, ONLY_REAL),
+        ):
+            ours = ready(layer(**words))
+            yield Case(library, name, shape, ours, functools.partial(pool, **words))
 
 
 def _haiku() -> Iterator[Case]:
@@ -135,33 +96,25 @@ def _haiku() -> Iterator[Case]:
 
 
 def _equinox() -> Iterator[Case]:
-    import equinox as eqx
     import jax
+    from equinox import nn
 
     from jaxpool.layers import equinox as pooling
 
-    def case(name: str, shape: tuple[int, ...], ours: Any, theirs: Any) -> Case:
+    for name, shape, layer, theirs in (
+        (
+            "maximum 3x3/2",
+            STEM,
+            pooling.MaxPool((3, 3), (2, 2), AROUND),
+            nn.MaxPool2d(3, 2, AROUND),
+        ),
+        ("average 2x2/2", EVEN, pooling.AvgPool((2, 2), (2, 2)), nn.AvgPool2d(2, 2)),
+        ("average 3x3/1", EVEN, pooling.AvgPool((3, 3), 1, AROUND), nn.AvgPool2d(3, 1, AROUND)),
+        ("adaptive average to 7x7", EVEN, pooling.AdaptiveAvgPool((7, 7)), nn.AdaptiveAvgPool2d(7)),
+        ("adaptive maximum to 7x7", EVEN, pooling.AdaptiveMaxPool((7, 7)), nn.AdaptiveMaxPool2d(7)),
+    ):
         n, h, w, c = shape
-        return Case("equinox", name, (n, c, h, w), jax.vmap(ours), jax.vmap(theirs))
-
-    yield case(
-        "maximum 3x3/2",
-        STEM,
-        pooling.MaxPool((3, 3), (2, 2), AROUND),
-        eqx.nn.MaxPool2d(3, 2, AROUND),
-    )
-    yield case("average 2x2/2", EVEN, pooling.AvgPool((2, 2), (2, 2)), eqx.nn.AvgPool2d(2, 2))
-    yield case(
-        "average 3x3/1", EVEN, pooling.AvgPool((3, 3), 1, AROUND), eqx.nn.AvgPool2d(3, 1, AROUND)
-    )
-    yield case(
-        "adaptive average to 7x7",
-        EVEN,
-        pooling.AdaptiveAvgPool((7, 7)),
-        eqx.nn.AdaptiveAvgPool2d(7),
-    )
-    yield case("adaptive maximum to 7x7", EVEN, pooling.AdaptiveMaxPool((7, 7)),
-               eqx.nn.AdaptiveMaxPool2d(7))  # fmt: skip
+        yield Case("equinox", name, (n, c, h, w), jax.vmap(layer), jax.vmap(theirs))
 
 
 def _measure(case: Case, task: str, rounds: int) -> dict[str, Any]:
@@ -180,9 +133,8 @@ def _measure(case: Case, task: str, rounds: int) -> dict[str, Any]:
     calls = {"jaxpool": call(case.ours), case.library: call(case.theirs)}
     ours, theirs = (np.asarray(once()) for once in calls.values())
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=f"{case.name} {task}")
-    times = interleaved(calls, rounds)
-    milliseconds = {name: 1e3 * statistics.median(found) for name, found in times.items()}
-    return {"library": case.library, "case": case.name, "task": task, "milliseconds": milliseconds}
+    times = milliseconds(interleaved(calls, rounds))
+    return {"library": case.library, "case": case.name, "task": task, "milliseconds": times}
 
 
 def _line(row: dict[str, Any]) -> str:

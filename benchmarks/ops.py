@@ -6,16 +6,11 @@ Forward, and forward with the gradient; PyTorch gets the layout of the row as me
 Results are compared before anything is timed. Read the ratios: PyTorch's time over jaxpool's.
 """
 
-import argparse
-import json
-import os
-import statistics
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from run import ALLOCATOR, interleaved, versions
+from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 
@@ -30,22 +25,15 @@ class Case(NamedTuple):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--out", help="JSON file for the results")
-    options = parser.parse_args()
-    if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
+    options = parser(__doc__, rounds=25).parse_args()
+    keep_memory()
     rows = []
     for case in _cases():
         for layout in LAYOUTS:
             for task in ("forward", "backward"):
                 rows.append(_measure(case, layout, task, options.rounds))
                 print(_line(rows[-1]), flush=True)
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        report = {"versions": versions(), "rows": rows}
-        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    write(options.out, {"versions": versions("torch"), "rows": rows})
     return 0
 
 
@@ -99,9 +87,8 @@ def _measure(case: Case, layout: str, task: str, rounds: int) -> dict[str, Any]:
     ours, theirs = (np.asarray(once()) for once in calls.values())
     ours = ours if layout == "NCHW" else np.moveaxis(ours, -1, 1)
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5, err_msg=f"{case.name} {task}")
-    times = interleaved(calls, rounds)
-    milliseconds = {name: 1e3 * statistics.median(found) for name, found in times.items()}
-    return {"case": case.name, "layout": layout, "task": task, "milliseconds": milliseconds}
+    times = milliseconds(interleaved(calls, rounds))
+    return {"case": case.name, "layout": layout, "task": task, "milliseconds": times}
 
 
 def _jaxpool(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:

@@ -7,32 +7,18 @@ anything is timed. Read the ratios: absolute times are those of one machine at o
 """
 
 import argparse
-import json
-import os
-import platform
 import statistics
 import sys
-import time
-from importlib.metadata import version
-from pathlib import Path
 
-# Fresh memory for large arrays is mapped and unmapped on every call, which can cost more than the
-# pooling itself and differs from contestant to contestant; keep the memory for all of them alike.
-ALLOCATOR = {
-    "MALLOC_MMAP_THRESHOLD_": "4294967296",
-    "MALLOC_TRIM_THRESHOLD_": "4294967296",
-    "MALLOC_TOP_PAD_": "268435456",
-    "OMP_NUM_THREADS": "2",
-}
-SECONDS_PER_CONTESTANT = 2.0
+from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
+
 TASKS = ("forward", "backward", "argmax")
 REFERENCE = "x + 1"
 
 
 def main() -> int:
     options = _options()
-    if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
+    keep_memory()
     from contestants import Job
 
     from jaxpool.testing import NAMED_CASES
@@ -52,28 +38,24 @@ def main() -> int:
                     job = Job(case, layout, dtype, task)
                     rows.append(_measure(job, options.rounds))
                     print(_line(rows[-1]), flush=True)
-        if options.out:  # after every task, so that a run cut short is not lost
-            _write(Path(options.out), rows)
+        write(options.out, _report(rows))  # after every task, so a run cut short is not lost
     for line in _summary_lines(_summary(rows)):
         print(line)
     return 0
 
 
-def _write(path: Path, rows: list[dict]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    report = {"versions": versions(), "rows": rows, "summary": _summary(rows)}
-    path.write_text(json.dumps(report, indent=1) + "\n")
+def _report(rows: list[dict]) -> dict:
+    found = versions("torch", "onnxruntime", "openvino")
+    return {"versions": found, "rows": rows, "summary": _summary(rows)}
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="*", help="names of jaxpool.testing.NAMED_CASES")
-    parser.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS)
-    parser.add_argument("--layouts", nargs="*", default=("NHWC", "NCHW"))
-    parser.add_argument("--dtypes", nargs="*", default=("float32",))
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--out", help="JSON file for the results")
-    return parser.parse_args()
+    found = parser(__doc__, rounds=25)
+    found.add_argument("--cases", nargs="*", help="names of jaxpool.testing.NAMED_CASES")
+    found.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS)
+    found.add_argument("--layouts", nargs="*", default=("NHWC", "NCHW"))
+    found.add_argument("--dtypes", nargs="*", default=("float32",))
+    return found.parse_args()
 
 
 def _measure(job, rounds: int) -> dict:
@@ -87,35 +69,9 @@ def _measure(job, rounds: int) -> dict:
         "task": job.task,
         "layout": job.layout,
         "dtype": job.dtype,
-        "milliseconds": {name: statistics.median(t) * 1e3 for name, t in times.items()},
+        "milliseconds": milliseconds(times),
         "best": {name: min(t) * 1e3 for name, t in times.items()},
     }
-
-
-def interleaved(calls: dict, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each call, the calls taking turns; slow ones have fewer turns."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    names = list(calls)
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            spent = sum(times[name])
-            few = len(times[name]) < 3 and spent < 5 * SECONDS_PER_CONTESTANT
-            if spent < SECONDS_PER_CONTESTANT or few:
-                times[name].append(_seconds(calls[name]))
-    return times
-
-
-def _seconds(once) -> float:
-    """Time of a call that follows one of its own, after a pause.
-
-    Some runtimes' threads spin for a while when they have nothing to do, at the cost of the next
-    contestant, which also finds the caches full of other arrays.
-    """
-    time.sleep(0.01)
-    once()
-    start = time.perf_counter()
-    once()
-    return time.perf_counter() - start
 
 
 def _compare(job, results: dict) -> None:
@@ -188,19 +144,6 @@ def _summary_lines(summary: list[dict]) -> list[str]:
             f"({entry['cases']} cases)"
         )
     return lines
-
-
-def versions(*others: str) -> dict[str, str]:
-    others = others or ("torch", "onnxruntime", "openvino")
-    names = ("jaxpool", "jax", "jaxlib", "numpy", *others)
-    found = {"python": platform.python_version(), "machine": platform.machine()}
-    found["cores"] = str(os.cpu_count())
-    for name in names:
-        try:
-            found[name] = version(name)
-        except ModuleNotFoundError:
-            pass
-    return found
 
 
 if __name__ == "__main__":

@@ -8,18 +8,14 @@ one pass over memory (x + 1) in the same rounds. The planner's constants, ``slic
 off it.
 """
 
-import argparse
-import json
-import statistics
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from run import interleaved
+from measuring import interleaved, milliseconds, parser, write
 
 import jaxpool
 from jaxpool import _send
@@ -32,18 +28,14 @@ POSITIONS = {"channels last": (-3, -2), "channels first": (-2, -1)}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", help="JSON file for the results")
-    options = parser.parse_args()
+    options = parser(__doc__).parse_args()
     rows = []
     for layout in SHAPES:
         for stride in (1, 2):
             for kernel in KERNELS:
                 rows.append(_row(layout, stride, kernel))
                 print(_line(rows[-1]), flush=True)
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.out).write_text(json.dumps(rows, indent=1) + "\n")
+    write(options.out, rows)
     return 0
 
 
@@ -66,8 +58,7 @@ def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
         if kernel <= 5 or way is _send.to_winners:
             send = lambda g, t, way=way: way(g, t, geometry)  # noqa: E731
             programs[f"back {way.__name__}"] = _program(send, values, taps)
-    found = interleaved(programs, rounds=9)
-    times = {name: statistics.median(seconds) for name, seconds in found.items()}
+    times = milliseconds(interleaved(programs, rounds=9))
     ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}
     return {"layout": layout, "stride": stride, "kernel": kernel, "ratios": ratios}
 

@@ -11,14 +11,10 @@ idea is faster. The last column is what the compiled program holds besides argum
 import argparse
 import functools
 import itertools
-import json
 import math
-import os
-import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -27,7 +23,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jax import Array, lax
-from run import ALLOCATOR, interleaved, versions
+from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
 
 import jaxpool
 from jaxpool import _send
@@ -49,8 +45,7 @@ Ideas = dict[str, tuple[Run, tuple[Any, ...]]]
 
 def main() -> int:
     options = _options()
-    if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
+    keep_memory()
     torch.set_num_threads(THREADS)
     rows = []
     for question in options.questions:
@@ -59,19 +54,14 @@ def main() -> int:
             found = _measure(question, ask, Setting(*words), options.rounds)
             print(_table(found), flush=True)
             rows += found
-    if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        report = {"versions": versions("torch"), "rows": rows}
-        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    write(options.out, {"versions": versions("torch"), "rows": rows})
     return 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", nargs="*", default=QUESTIONS, choices=QUESTIONS)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--out", help="JSON file for the results")
-    return parser.parse_args()
+    found = parser(__doc__, rounds=15)
+    found.add_argument("--questions", nargs="*", default=QUESTIONS, choices=QUESTIONS)
+    return found.parse_args()
 
 
 @dataclass(frozen=True)
@@ -491,7 +481,7 @@ def _measure(question: str, ask: Run, setting: Setting, rounds: int) -> list[dic
     ready = {name: _ready(*idea) for name, idea in ask(setting).items()}
     calls = {name: once for name, (once, _) in ready.items()}
     _compare(setting, {name: once() for name, once in calls.items() if name != YARDSTICK})
-    times = interleaved(calls, rounds)
+    times = milliseconds(interleaved(calls, rounds))
     return [
         {
             "question": question,
@@ -499,7 +489,7 @@ def _measure(question: str, ask: Run, setting: Setting, rounds: int) -> list[dic
             "layout": setting.layout,
             "dtype": setting.dtype,
             "idea": name,
-            "milliseconds": 1e3 * statistics.median(times[name]),
+            "milliseconds": times[name],
             "temporaries": temporaries,
             "outputs": math.prod(setting.out_shape),
         }
