@@ -84,17 +84,9 @@ def _check_width(op: str, resolved: np.dtype) -> None:
 def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
     """Raise unless ``last``, and if ``marks`` the mark of an empty window, fit ``dtype``."""
     limits = np.iinfo(dtype)
-    try:
-        within = bool(last <= limits.max)
-    except Exception as error:  # a symbolic size; the name of the error is not JAX's everywhere
-        raise ValueError(
-            message(
-                op,
-                f"indices in space {space!r} may not fit {dtype.name}.",
-                f"They go up to {last}, where sizes are symbolic.",
-                'Bound the sizes, for example symbolic_shape("b, c", constraints=["b <= 64"]).',
-            )
-        ) from error
+    within = is_at_most(
+        op, last, limits.max, f"indices in space {space!r} may not fit {dtype.name}"
+    )
     if space == "window":
         fits = last + (limits.min == 0) <= limits.max
     else:
@@ -111,6 +103,21 @@ def _check_fit(op: str, space: IndexSpace, dtype: np.dtype, last: int, marks: bo
                 "Give a wider `index_dtype`, or a smaller index space.",
             )
         )
+
+
+def is_at_most(op: str, last: int, most: int, doubt: str) -> bool:
+    """Whether ``last <= most``; raise, saying ``doubt``, if that depends on symbolic sizes."""
+    try:
+        return bool(last <= most)
+    except Exception as error:  # the name of the error is not JAX's everywhere
+        raise ValueError(
+            message(
+                op,
+                f"{doubt}.",
+                f"They go up to {last}, where sizes are symbolic.",
+                'Bound the sizes, for example symbolic_shape("b, c", constraints=["b <= 64"]).',
+            )
+        ) from error
 
 
 def convert(

@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from helpers import QUICK
 
 import jaxpool
 
@@ -28,8 +29,6 @@ BATCH = 20
 CONFIGURATIONS = int(os.environ.get("JAXPOOL_CONFIGURATIONS", "500"))
 BATCHES = range(-(-CONFIGURATIONS // BATCH))
 """Numbers of the batches that a live test runs."""
-
-QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 
 
 class Refused(str):

@@ -1,5 +1,6 @@
 """Comparisons that say where they fail, and data in which swapped axes cannot hide."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
+"""Spares the time of LLVM's optimiser, for programs that run once; XLA's own passes all run."""
 
 
 def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
@@ -74,7 +78,7 @@ def check_derivatives(
     def reverse(*args: jax.Array) -> jax.Array:
         return _dot(jax.vjp(f, *args)[1](*u), v)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK)
     def values(*args: jax.Array) -> dict[str, jax.Array]:
         found = {"f": _dot(u, (f(*args),))}
         for name, first in (("forward", forward), ("reverse", reverse)):

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+COUNTS = ["tests/test_dtypes.py", "tests/test_golden.py", "tests/test_geometry.py"]
 TESTS = {
     "_window.py": ["tests/test_geometry.py"],
     "_indices.py": ["tests/test_indices.py", "tests/test_errors.py"],
     "_send.py": ["tests/test_derivatives.py"],
-    "ops/average.py": ["tests/test_dtypes.py", "tests/test_golden.py", "tests/test_geometry.py"],
+    "lowerings/_cut.py": COUNTS,
+    "ops/_sums.py": COUNTS,
+    "ops/average.py": COUNTS,
 }
 """Where the faults of a file should be found, the fastest first."""
 
@@ -36,7 +39,7 @@ class Fault(NamedTuple):
 FAULTS = [
     Fault("_window.py", "return -((-a) // b)", "return a // b"),
     Fault("_window.py", "(self.kernel - 1) * self.dilation + 1", "self.kernel * self.dilation"),
-    Fault("_window.py", "(kernel - 1) * dilation + 1", "(kernel - 1) * dilation"),
+    Fault("_window.py", "window.dilations[index] + 1", "window.dilations[index]"),
     Fault("_window.py", "window * self.stride - self.pad_low", "window * self.stride"),
     Fault("_window.py", "self.start(self.out - 1)", "self.start(self.out)"),
     Fault("_window.py", "cdiv(-start, self.dilation)", "-start // self.dilation"),
@@ -67,10 +70,10 @@ FAULTS = [
     Fault("_send.py", "size = (axis.out - 1) * axis.stride + 1", "size = axis.out * axis.stride"),
     Fault("_send.py", "high = axis.pad_low + axis.size", "high = axis.size"),
     Fault("_send.py", "_stretch(g, axis, position), Geo", "g, Geo"),
-    Fault("ops/average.py", "product = product * runs[0][1]", "product = runs[0][1]"),
-    Fault("ops/average.py", "none = divisor == 0", "none = divisor == 1"),
-    Fault("ops/average.py", "np.repeat(counts, lengths)", "np.repeat(counts[::-1], lengths)"),
-    Fault("ops/average.py", "jnp.full(shape, count,", "jnp.full(shape, count + 1,"),
+    Fault("lowerings/_cut.py", "product = product * runs[0][1]", "product = runs[0][1]"),
+    Fault("lowerings/_cut.py", "np.array(each, np.int32)", "np.array(each[::-1], np.int32)"),
+    Fault("lowerings/_cut.py", "jnp.full(shape, value,", "jnp.full(shape, value + 1,"),
+    Fault("ops/_sums.py", "none = divisor == 0", "none = divisor == 1"),
     Fault("ops/average.py", "x.astype(accumulator(x.dtype))", "x"),
 ]
 

@@ -22,7 +22,6 @@ from compat_cases import (
     BATCH,
     BATCHES,
     GOLDEN,
-    QUICK,
     Case,
     Outcome,
     Refused,
@@ -34,6 +33,7 @@ from compat_cases import (
     recorded_runs,
     same,
 )
+from helpers import QUICK
 from peers import require
 
 from jaxpool.compat import onnx as front

@@ -217,8 +217,11 @@ def with_signed_sums(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcom
     odd = case.function.startswith("lp") and p % 2 == 1
     if isinstance(ours, Refused) or isinstance(theirs, Refused) or not odd:
         return ours, theirs
-    sums = (tuple((y.astype(float) ** p).astype(y.dtype) for y in side) for side in (ours, theirs))
-    return next(sums), next(sums)
+
+    def summed(norms: tuple[np.ndarray, ...]) -> Outcome:
+        return tuple((y.astype(float) ** p).astype(y.dtype) for y in norms)
+
+    return summed(ours), summed(theirs)
 
 
 def comparable(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Outcome]:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives
+from helpers import QUICK, assert_same, check_derivatives
 from jax import lax
 from jax.test_util import check_grads
 
@@ -118,7 +118,8 @@ def test_forward_and_reverse_jacobians_are_equal(
     op: str, case: str, rng: np.random.Generator
 ) -> None:
     f, x = pooling(op, case, rng)
-    forward, reverse = jax.jit(lambda x: (jax.jacfwd(f)(x), jax.jacrev(f)(x)))(x)
+    jacobians = lambda x: (jax.jacfwd(f)(x), jax.jacrev(f)(x))  # noqa: E731
+    forward, reverse = jax.jit(jacobians, compiler_options=QUICK)(x)
     np.testing.assert_array_equal(forward, reverse)
     assert np.any(forward)
     if op in EXTREMES:  # one winner a window
@@ -133,7 +134,8 @@ def test_the_transpose_is_the_adjoint(op: str, case: str, rng: np.random.Generat
     v = rng.integers(-9, 10, x.shape).astype(np.float32)
     u = rng.integers(-9, 10, jax.eval_shape(f, x).shape).astype(np.float32)
     forward, backward = jax.jit(
-        lambda x, v, u: (jax.jvp(f, (x,), (v,))[1], jax.vjp(f, x)[1](u)[0])
+        lambda x, v, u: (jax.jvp(f, (x,), (v,))[1], jax.vjp(f, x)[1](u)[0]),
+        compiler_options=QUICK,
     )(x, v, u)
     left, right = np.vdot(forward, u), np.vdot(v, backward)
     assert left != 0

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, permutation
+from helpers import QUICK, assert_same, permutation
 
 import jaxpool
 from jaxpool.testing import oracle_argmax, oracle_gradient, oracle_indices, oracle_pool
@@ -29,9 +29,6 @@ BATCH = 20
 HALF = 53
 BATCHES = range(HALF) if sys.version_info < (3, 12) else range(HALF, 2 * HALF)
 """A run of CI draws over 2,000 cases, half of them on each of its Pythons."""
-
-# Most batches spare the time of LLVM's optimiser; XLA's own passes all run.
-QUICK = {"xla_backend_optimization_level": 0}
 
 # The oracle's name of each op. Maxima are what most people pool, and what has indices.
 ORACLE_OPS = {

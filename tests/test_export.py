@@ -9,11 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from every_op import EVERY_OP, GLOBAL, OVER_WINDOWS, SLIDING, numbers, public_ops, with_gradient
+from every_op import (
+    EVERY_OP,
+    GLOBAL,
+    OVER_WINDOWS,
+    SLIDING,
+    SPACE,
+    numbers,
+    public_ops,
+    with_gradient,
+)
 from fresh import python
+from helpers import QUICK
 from jax import export
 
 import jaxpool
+from jaxpool.compat import flax, mli, onednn, onnx, tensorflow, torch
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 RUN = """
@@ -113,7 +124,7 @@ def test_windows_over_symbolic_space(name: str) -> None:
     artifact = exported(both, "b, h, w, 3", ("h >= 14", "w >= 12", "h <= 99", "w <= 99"))
     x = np.random.default_rng(1).permutation(2 * 16 * 13 * 3).reshape(2, 16, 13, 3) / np.float32(64)
     calls = jax.jit(lambda x: (artifact.call(x), both(x)))
-    got, want = calls.lower(x).compile({"xla_backend_optimization_level": "0"})(x)  # sooner
+    got, want = calls.lower(x).compile(QUICK)(x)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -199,6 +210,74 @@ def test_indices_over_symbolic_axes_need_bounds() -> None:
     artifact = exported(pool, "b, 7, 6, c", ("b <= 64", "c <= 1024"))
     x = numbers(2, 3)
     np.testing.assert_array_equal(artifact.call(x)[1], pool(x)[1])
+
+
+def _unpooled(space: Any, x: Any) -> jax.Array:
+    values, indices = jaxpool.max_pool_with_argmax(x, (3, 2), 2, index_space=space)
+    return jaxpool.max_unpool(values, indices, SPACE, index_space=space)
+
+
+@pytest.mark.parametrize("space", [0, -3])
+def test_unpooling_over_symbolic_batch_and_channels_needs_bounds(space: int) -> None:
+    both = with_gradient(functools.partial(_unpooled, space))
+    artifact = exported(both, "b, 7, 6, c", ("b <= 64", "c <= 1024"))
+    x = numbers(2, 3)
+    for got, want in zip(artifact.call(x), jax.jit(both)(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    unpool = functools.partial(jaxpool.max_unpool, output_shape=SPACE, index_space=space)
+    with pytest.raises(ValueError, match="^max_unpool: indices may not fit int32"):
+        exported(lambda x: unpool(x, x.astype(jnp.int32)), "b, 3, 3, c")
+
+
+def _to_image(x: Any) -> jax.Array:
+    return jnp.moveaxis(x, -1, 1)
+
+
+def _primitive(x: Any) -> jax.Array:
+    words = ("max", (3, 2), (2, 1), (0, 1), (1, 1), (0, 1))
+    y, workspace = onednn.forward_training(x, *words)
+    return onednn.backward(y, workspace, *words, src_shape=x.shape)
+
+
+FRONT_ENDS = {
+    "flax": lambda x: flax.avg_pool(x, (2, 3), (2, 1), ((3, 0), (1, 1)), False),
+    "onednn": lambda x: _primitive(_to_image(x)),
+    "tensorflow": lambda x: tensorflow.avg_pool(x, (3, 2), 1, "SAME"),
+    "tflite": lambda x: tensorflow.tflite_average_pool_2d(
+        x.astype(jnp.int8), 3, 2, 1, 1, "SAME"
+    ).astype(x.dtype),
+    "torch": lambda x: torch.avg_pool2d(_to_image(x), (3, 2), 1, 1, count_include_pad=False),
+    "onnx": lambda x: onnx.average_pool(_to_image(x), [3, 2], pads=[1, 0, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", FRONT_ENDS)
+def test_front_ends_over_symbolic_sizes(name: str) -> None:
+    call = FRONT_ENDS[name]
+    artifact = exported(call, "b, h, w, c", ("h >= 14", "w >= 12"))
+    x = np.random.default_rng(1).permutation(2 * 16 * 13 * 3).reshape(2, 16, 13, 3) % 119
+    x = x.astype(np.float32)
+    np.testing.assert_array_equal(artifact.call(x), jax.jit(call)(x))
+
+
+COUNTS_OUT = {
+    "max_unpool": lambda x: jaxpool.max_unpool(x, x.astype(jnp.int32), (40, 40)),
+    "max_unpool2d": lambda x: torch.max_unpool2d(_to_image(x), _to_image(x).astype(int), 2),
+    "MaxUnpool": lambda x: onnx.max_unpool(
+        _to_image(x), _to_image(x).astype(int), kernel_shape=[2, 2]
+    ),
+    "avepool_hwc": lambda x: (
+        mli.avepool_hwc_fx8(mli.FxTensor(x[0].astype(jnp.int8), 3), mli.PoolConfig(2, 2, 1, 1)).data
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS_OUT)
+@pytest.mark.parametrize("sizes", ["2, h, 14, 3", "2, 14, h, 3"])
+def test_calls_that_need_known_sizes_name_the_axis(name: str, sizes: str) -> None:
+    axis = sizes.split(", ").index("h") - 1
+    with pytest.raises(ValueError, match=f"^{name}: pooled axis {axis} has the symbolic size h"):
+        exported(COUNTS_OUT[name], sizes, ("h >= 14",))
 
 
 def test_an_artifact_can_be_differentiated() -> None:

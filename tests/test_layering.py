@@ -32,8 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_derivatives",),
     ("ops",),
     ("ops._common",),
-    ("ops._static", "ops._taps", "ops._runs", "ops._blocks"),
-    ("ops.average",),  # its counts serve other ops
+    ("ops._static", "ops._taps", "ops._runs", "ops._blocks", "ops._sums"),
     ("ops._scaled",),
     ("ops.*",),
     ("compat",),

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import QUICK, assert_same
 
 import jaxpool
 from jaxpool import Geometry
@@ -196,24 +196,26 @@ def accepted(lowering: str, reduction: Reduction, dtype: np.dtype, names: Sequen
 
 
 Arrays = Mapping[str, Any]
+Options = dict[str, Any] | None
+"""Of the compiler."""
 
 
-def reduced(lowering: str, reduction: Reduction) -> Callable[[Arrays], Any]:
+def reduced(lowering: str, reduction: Reduction, options: Options) -> Callable[[Arrays], Any]:
     """``run`` of every case at once."""
     run = LOWERINGS[lowering].run
 
-    @jax.jit
     def all_cases(arrays: Arrays) -> Arrays:
         return {name: run(x, build(name)[0], reduction) for name, x in arrays.items()}
 
-    return all_cases
+    return jax.jit(all_cases, compiler_options=options)
 
 
-def selected(lowering: str, reduction: Reduction, masked: bool) -> Callable[[Arrays, Arrays], Any]:
+def selected(
+    lowering: str, reduction: Reduction, masked: bool, options: Options
+) -> Callable[[Arrays, Arrays], Any]:
     """``select`` of every case at once, on arrays filled as the planner fills them."""
     select = LOWERINGS[lowering].select
 
-    @jax.jit
     def all_cases(arrays: Arrays, masks: Arrays) -> dict[str, tuple[jax.Array, jax.Array]]:
         found = {}
         for name, x in arrays.items():
@@ -221,7 +223,7 @@ def selected(lowering: str, reduction: Reduction, masked: bool) -> Callable[[Arr
             found[name] = select(filled(x, mask, reduction), mask, build(name)[0], reduction)
         return found
 
-    return all_cases
+    return jax.jit(all_cases, compiler_options=options)
 
 
 def filled(x: jax.Array, mask: jax.Array | None, reduction: Reduction) -> jax.Array:
@@ -235,7 +237,12 @@ def masks_for(names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def check_extremes(
-    lowering: str, largest: bool, dtype: np.dtype, names: Sequence[str], masked: Sequence[bool]
+    lowering: str,
+    largest: bool,
+    dtype: np.dtype,
+    names: Sequence[str],
+    masked: Sequence[bool],
+    options: Options = None,
 ) -> int:
     """Fail unless a lowering finds values and taps of every case; return how many it takes.
 
@@ -245,9 +252,9 @@ def check_extremes(
     reduction = MAX if largest else MIN
     names = accepted(lowering, reduction, dtype, names)
     masks, everywhere = masks_for(names), {n: np.ones(build(n)[1], bool) for n in names}
-    run, ways = reduced(lowering, reduction), {}
+    run, ways = reduced(lowering, reduction, options), {}
     if hasattr(LOWERINGS[lowering], "select"):
-        ways = {way: selected(lowering, reduction, way) for way in masked}
+        ways = {way: selected(lowering, reduction, way, options) for way in masked}
     for seed, (kind, values) in enumerate(arrays(dtype).items()):
         data = {name: draw(values, dtype, build(name)[1], seed) for name in names}
         got = jax.device_get(run(data))
@@ -270,10 +277,12 @@ def check_pick(got: Any, want: Any, geometry: Geometry, case: str) -> None:
     assert_same(got[1], want[1].astype(dtype), f"{case}: taps")
 
 
-def check_sums(lowering: str, dtype: np.dtype, names: Sequence[str]) -> int:
+def check_sums(
+    lowering: str, dtype: np.dtype, names: Sequence[str], options: Options = None
+) -> int:
     """Fail unless a lowering adds every case exactly, and random floats to rounding."""
     names = accepted(lowering, SUM, dtype, names)
-    run = reduced(lowering, SUM)
+    run = reduced(lowering, SUM, options)
     for seed, (kind, values) in enumerate(summands(dtype).items()):
         data = {name: draw(values, dtype, build(name)[1], seed) for name in names}
         got = jax.device_get(run(data))
@@ -330,9 +339,9 @@ def test_every_dtype(lowering: str, dtype: str) -> None:
     resolved = np.dtype(dtype)
     with wide(resolved):
         for largest in (True, False):
-            assert check_extremes(lowering, largest, resolved, FEW, (not largest,))
+            assert check_extremes(lowering, largest, resolved, FEW, (not largest,), QUICK)
         if resolved.itemsize > 1 or resolved.kind in "iu":  # the others are added in a wider type
-            assert check_sums(lowering, resolved, FEW)
+            assert check_sums(lowering, resolved, FEW, QUICK)
 
 
 def test_the_reference_takes_everything() -> None:
@@ -452,7 +461,8 @@ def test_doubling_of_every_length(kernel: int) -> None:
             LOWERINGS["doubling"].run(x, geometry, SUM),
             LOWERINGS["doubling"].run(x, geometry, MIN),
             LOWERINGS["doubling"].select(x, None, geometry, MAX),
-        )
+        ),
+        compiler_options=QUICK,
     )
     sums, least, picks = jax.device_get(run(x))
     assert_same(sums, total(x, geometry), f"sum of {kernel}")

@@ -21,7 +21,8 @@ from jax.typing import ArrayLike
 from .. import reductions
 from .._errors import message, shown
 from .._reductions import Reduction, accumulator, identity_array
-from .._window import Window, cdiv, geometry
+from .._window import Window, cdiv, settle
+from ..lowerings._cut import cells_per_window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
 from ..ops.custom import pool as _pool
@@ -133,21 +134,15 @@ _EXTREMES = {
 
 def _average(x: Array, *words: Any, count_include_pad: bool) -> Array:
     y = _avg_pool(x, *words, count_include_pad=count_include_pad)
-    empty = None if count_include_pad else _empty_windows(x.shape[-len(words[0]) - 1 : -1], *words)
-    if empty is None:
+    if count_include_pad:
         return y
-    nan = jnp.full((), jnp.nan, y.dtype)
-    return jnp.where(jnp.broadcast_to(jnp.asarray(empty), y.shape), nan, y)
-
-
-@functools.lru_cache(maxsize=1024)
-def _empty_windows(sizes: tuple[int, ...], *words: Any) -> np.ndarray | None:
-    """Which windows hold no cell, with an axis for features, or None if all hold some."""
-    made = geometry(sizes, *words)
+    positions = tuple(range(-len(words[0]) - 1, -1))
+    sizes = tuple(x.shape[position] for position in positions)
+    made = settle("avg_pool", Window(*words), sizes, positions)
     if not made.has_empty_window:
-        return None
-    counts = [axis.counts(include_pad=False) for axis in made.axes]
-    return functools.reduce(np.multiply.outer, counts, np.ones((), np.int64))[..., None] == 0
+        return y
+    empty = cells_per_window(made, include_pad=False) == 0
+    return jnp.where(empty, np.asarray(jnp.nan, y.dtype), y)
 
 
 def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:

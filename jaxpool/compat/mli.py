@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._window import Geometry, geometry
+from .._window import Geometry, check_known, geometry
 from ..lowerings._cut import column
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
@@ -393,7 +393,9 @@ def _sums(data: Array, cfg: PoolConfig, layout: str) -> tuple[Array, np.ndarray]
     """The sum of every window in int32, which holds it, and how many cells it has."""
     total = sum_pool(data.astype(jnp.int32), *_window(cfg), data_format=layout)
     first = layout.index("H")
-    made: Geometry = geometry(data.shape[first : first + 2], *_window(cfg))
+    sizes = data.shape[first : first + 2]
+    check_known(f"avepool_{layout.lower()}", sizes)
+    made: Geometry = geometry(sizes, *_window(cfg))
     height, width = (axis.counts(include_pad=False) for axis in made.axes)
     return total, column(height, first, 3) * column(width, first + 1, 3)
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array, export, lax
 from jax.typing import ArrayLike
 
 from .. import _gather
@@ -169,7 +169,10 @@ def backward(
     """
     op = "backward"
     diff_dst = jnp.asarray(diff_dst)
-    src_shape = tuple(integer(op, "src_shape", size, 0) for size in src_shape)
+    src_shape = tuple(
+        size if export.is_symbolic_dim(size) else integer(op, "src_shape", size, 0)
+        for size in src_shape
+    )
     words = (kernel, strides, dilation, padding_l, padding_r)
     call = _call(op, src_shape, alg_kind, words, tag)
     _check_backward(op, diff_dst, workspace, call, src_shape)
@@ -263,6 +266,8 @@ def _call(
     for axis, (size, k, s, d, before, after) in enumerate(
         zip(sizes, kernel, strides, dilations, low, high, strict=True)
     ):
+        if not isinstance(size, int):  # symbolic; the core asks for a bound as large as this
+            size = 2 * ((k - 1) * d + 1) + s
         room = size + before + after - (k - 1) * d - 1
         if after < -s or room <= -s:
             raise _refusal(

@@ -227,8 +227,10 @@ def max_unpool(
     op = "MaxUnpool"
     x = _array(op, x)
     count = x.ndim - 2
+    whole = _checks.word(op, "index_shape", index_shape, ("inferred", "output")) == "output"
     kernel = _checks.ints(op, "kernel_shape", kernel_shape, count, spread=False)
     steps = _per_axis(op, "strides", strides, count)
+    _window.check_known(op, x.shape[2:])
     rows = zip(x.shape[2:], kernel, steps, _pads(op, pads, count), strict=True)
     inferred = tuple((size - 1) * s + k - low - high for size, k, s, (low, high) in rows)
     shape = (*x.shape[:2], *inferred)
@@ -236,7 +238,6 @@ def max_unpool(
         given = _checks.ints(
             op, "output_shape", np.asarray(output_shape).tolist(), x.ndim, 0, spread=False
         )
-        whole = _checks.word(op, "index_shape", index_shape, ("inferred", "output")) == "output"
         shorter = any(a < b for a, b in zip(given, shape, strict=True))
         small = math.prod(given) < math.prod(shape) if whole else shorter
         if given[:2] != shape[:2] or small:
@@ -244,7 +245,8 @@ def max_unpool(
                 message(
                     op,
                     f"`output_shape` = {given} is too small, or of another batch.",
-                    f"The attributes imply {shape}.",
+                    f"The attributes imply {shape}; "
+                    + ("it needs as many cells." if whole else "no axis may be shorter."),
                     "Give the shape of the array that was pooled.",
                 )
             )

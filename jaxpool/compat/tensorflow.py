@@ -15,14 +15,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _gather, _indices
 from .._errors import message, shown
 from .._window import Geometry, Window, is_sequence, per_axis
-from ..lowerings._cut import first_taps
+from ..lowerings._cut import cells_per_window, first_taps
 from ..ops import average
 from ..ops._common import Settings
 from ..ops.max import max_pool as _max_pool
@@ -368,8 +367,6 @@ def _first_cells(x: Array, geometry: Geometry) -> Array:
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def _quantised_average(x: Array, settings: Settings, low: int, high: int) -> Array:
     total = _over_windows(average.sum_pool, x.astype(jnp.int32), settings)
-    height, width = settings.geometry(x.shape).axes
-    counts = np.multiply.outer(height.counts(include_pad=False), width.counts(include_pad=False))
-    count = jnp.broadcast_to(jnp.asarray(counts[:, :, None], jnp.int32), total.shape)
+    count = cells_per_window(settings.geometry(x.shape), include_pad=False)
     size = (jnp.abs(total) + count // 2) // count
     return jnp.clip(jnp.sign(total) * size, low, high).astype(x.dtype)

@@ -25,7 +25,7 @@ from jax.typing import ArrayLike
 
 from .. import _window
 from .._errors import message, shown
-from .._window import integer, is_sequence
+from .._window import check_known, integer, is_sequence
 from ..ops import adaptive, average, lp, random, unpool
 from ..ops import max as maximum
 from . import _checks
@@ -461,6 +461,7 @@ def _unpool(
     kernel = ints(op, "kernel_size", kernel_size, count)
     strides = _strides(op, stride, kernel)
     pads = ints(op, "padding", padding, count, 0)
+    check_known(op, y.shape[-count:])
     rows = zip(y.shape[-count:], kernel, strides, pads, strict=True)
     default = [(size - 1) * s + k - 2 * p for size, k, s, p in rows]
     sizes = default if output_size is None else _unpooled_size(op, output_size, default, strides)

@@ -60,6 +60,22 @@ def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Arr
     return lax.concatenate(pieces, rank + position) if len(pieces) > 1 else pieces[0]
 
 
+def cells_per_window(geometry: Geometry, include_pad: bool) -> Any:
+    """How many cells each window has, with or without those of padding; an int if all have as many.
+
+    The outer product of one vector of counts per axis, a factor that is constant an int.
+    """
+    product: Any = 1
+    rank = -min(geometry.positions)
+    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+        runs = axis.count_runs(include_pad)
+        if len({count for _, count in runs}) == 1:
+            product = product * runs[0][1]
+        else:
+            product = product * per_window(runs, position, rank)
+    return product
+
+
 def first_taps(geometry: Geometry, rank: int) -> Array:
     """The first tap of each window that reads a real cell, row-major, in int32."""
     taps = jnp.zeros((1,) * rank, jnp.int32)

@@ -33,7 +33,7 @@ from .._fence import computed_once
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, pad, padding_of, tree
 from ._common import Settings
-from .average import _counts
+from ._sums import counts
 
 Terms = tuple[Array, ...]
 """The level, and factors that share it."""
@@ -251,7 +251,7 @@ def _doubled(parts: Terms, axis: Axis, position: int) -> Terms:
 
 def count_cells(settings: Settings, geometry: Geometry, valid: Array | None, rank: int) -> Array:
     """Return the real cells of each window, in an array of ``rank`` axes that broadcasts."""
-    count = jnp.asarray(_counts(settings, geometry, valid, include_pad=False))
+    count = jnp.asarray(counts(settings, geometry, valid, include_pad=False))
     return count.reshape((1,) * (rank - count.ndim) + count.shape)
 
 

@@ -27,7 +27,7 @@ from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
-from .average import _check_averageable, _divide, _masked, check_cells
+from ._sums import check_averageable, check_cells, divide, masked
 
 _MOST_WINDOWS = 2**22
 
@@ -351,13 +351,13 @@ def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
 def _average(
     settings: Settings, x: Array, where: Any, rounding: _exact.Rounding = "half_even"
 ) -> Array:
-    _check_averageable(settings.op, x)
+    check_averageable(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     partition = _partition(settings, x.shape)
     if 0 in settings.sizes:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
     window_sum = functools.partial(_sum, partition)
-    x = _masked(x, valid)
+    x = masked(x, valid)
     if valid is None:
         divisor = _cells(partition, x.ndim)
     else:
@@ -366,7 +366,7 @@ def _average(
         largest = math.prod(run.longest for run in partition.runs)
         check_cells(settings.op, largest)
         return _exact.average(x, window_sum, divisor, largest, rounding)
-    return _divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
+    return divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
 
 
 def _sum(partition: Partition, x: Array) -> Array:

@@ -15,14 +15,13 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .. import _derivatives, _exact
+from .. import _exact
 from .._errors import message
-from .._reductions import SUM, accumulator
+from .._reductions import accumulator
 from .._window import Axis, Geometry, cdiv, check_known, integer, settle
-from ..lowerings._cut import column, per_window
+from ..lowerings._cut import column
 from ._common import Op, Settings, call, check_real, check_where
-
-_MOST_CELLS = 2**28
+from ._sums import check_averageable, check_cells, counts, divide, masked, window_sum
 
 
 def avg_pool(
@@ -204,10 +203,10 @@ def _quantised_average_by(op: str) -> Op:
 def _quantised_average(settings: Settings, x: Array, scales: Any) -> Array:
     (rule,), geometry = settings.own, settings.geometry(x.shape)
     x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
-    total = _window_sum(settings, (x.astype(jnp.float32) - x_zero) * x_scale)
+    total = window_sum(settings, (x.astype(jnp.float32) - x_zero) * x_scale)
     zero = _zero(total)
     divisor = jnp.asarray(_divisor(settings, geometry, None, rule), jnp.float32) + zero
-    return _quantised(_divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
+    return _quantised(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
 
 
 def _scalar(scale: ArrayLike | None) -> Array:
@@ -253,32 +252,24 @@ def _sum(settings: Settings, x: Array, where: Any) -> Array:
     check_real(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     result = jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((1,), x.dtype)).dtype
-    x = _masked(x, valid).astype(accumulator(result))
-    return _window_sum(settings, x).astype(result)
-
-
-def _masked(x: Array, valid: Array | None) -> Array:
-    return x if valid is None else jnp.where(valid, x, jnp.zeros((), x.dtype))
-
-
-def _window_sum(settings: Settings, x: Array) -> Array:
-    return _derivatives.window_sum(x, settings.plan(x.shape, x.dtype, SUM))
+    x = masked(x, valid).astype(accumulator(result))
+    return window_sum(settings, x).astype(result)
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:
     (rule,) = settings.own
-    _check_averageable(settings.op, x)
+    check_averageable(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
-    x = _masked(x, valid)
+    x = masked(x, valid)
     geometry = settings.geometry(x.shape)
     divisor = _divisor(settings, geometry, valid, rule)
     if jnp.issubdtype(x.dtype, jnp.integer):
         check_cells(settings.op, geometry.taps)
         largest = max(geometry.taps, abs(rule.divisor or 1))
-        total = functools.partial(_window_sum, settings)
+        total = functools.partial(window_sum, settings)
         return _exact.average(x, total, divisor, largest, rule.rounding)
-    total = _window_sum(settings, x.astype(accumulator(x.dtype)))
-    y = _divide(total, divisor, np.nan if rule.nothing == "nan" else 0)
+    total = window_sum(settings, x.astype(accumulator(x.dtype)))
+    y = divide(total, divisor, np.nan if rule.nothing == "nan" else 0)
     if rule.nothing == "zero_by_count" and not _counts_taps(rule, geometry):
         y = _nan_at_no_difference(settings, geometry, y)
     return y.astype(x.dtype)
@@ -311,7 +302,7 @@ def _divisor(settings: Settings, geometry: Geometry, valid: Array | None, rule: 
         return rule.divisor
     if _counts_taps(rule, geometry):
         return geometry.taps
-    return _counts(settings, geometry, valid, rule.counted == "declared")
+    return counts(settings, geometry, valid, rule.counted == "declared")
 
 
 def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging]:
@@ -338,67 +329,6 @@ def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging
             )
         )
     return (Averaging(counted, override),)
-
-
-def check_cells(op: str, cells: int) -> None:
-    """Raise if an exact average of integers over so many cells is too long for its words."""
-    if cells > _MOST_CELLS:
-        raise ValueError(
-            message(
-                op,
-                f"windows have {cells} cells.",
-                f"Averages of integers are exact, over at most {_MOST_CELLS} cells.",
-                "Convert the array first, for example x.astype(jnp.float32).",
-            )
-        )
-
-
-def _check_averageable(op: str, x: Array) -> None:
-    check_real(op, x)
-    if x.dtype == jnp.bool_:
-        raise TypeError(
-            message(
-                op,
-                "the array is boolean.",
-                "An average of booleans is a fraction, which a boolean result cannot hold.",
-                "Convert it first, for example x.astype(jnp.float32).",
-            )
-        )
-
-
-def _counts(settings: Settings, geometry: Geometry, valid: Array | None, include_pad: bool) -> Any:
-    """Cells that count in each window: an int, or int32 that broadcasts to the result."""
-    if valid is None:
-        return _static_counts(geometry, include_pad)
-    real = _window_sum(settings, valid.astype(jnp.int32))
-    if not include_pad:
-        return real
-    padding = _static_counts(geometry, True) - _static_counts(geometry, False)
-    return real + jnp.broadcast_to(padding, real.shape)
-
-
-def _static_counts(geometry: Geometry, include_pad: bool) -> Any:
-    """The outer product of one vector of counts per axis; a factor that is constant is an int."""
-    product: Any = 1
-    rank = -min(geometry.positions)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        runs = axis.count_runs(include_pad)
-        if len({count for _, count in runs}) == 1:
-            product = product * runs[0][1]
-        else:
-            product = product * per_window(runs, position, rank)
-    return product
-
-
-def _divide(total: Array, divisor: Any, nothing: float = 0) -> Array:
-    """Return total / divisor, and ``nothing`` where nothing counts."""
-    empty = np.asarray(nothing, total.dtype)
-    if isinstance(divisor, int):
-        return total / divisor if divisor else jnp.full_like(total, empty)
-    divisor = jnp.broadcast_to(divisor, total.shape)
-    none = divisor == 0
-    safe = jnp.where(none, 1, divisor).astype(total.dtype)
-    return jnp.where(none, empty, total / safe)
 
 
 _AVG_POOL = Op("avg_pool", _average, _settle_divisor)

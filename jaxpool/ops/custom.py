@@ -26,8 +26,8 @@ from .. import _derivatives, _plan
 from .._errors import message
 from .._plan import Plan
 from .._reductions import Reduction, accumulator, identity_array
-from . import average
 from ._common import Op, Settings, call, check_real, check_where
+from ._sums import counts
 
 
 def pool(
@@ -95,7 +95,7 @@ def _pool(settings: Settings, x: Array, where: Any) -> Array:
     _check_laws(settings.op, reduction, wide)
     result = reduction.result(x.dtype) if reduction.result else x.dtype
     geometry = settings.geometry(x.shape)
-    count = average._counts(settings, geometry, valid, include_pad=False)
+    count = counts(settings, geometry, valid, include_pad=False)
     return _reduce(settings, reduction, x.astype(wide), valid, count).astype(result)
 
 

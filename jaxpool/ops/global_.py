@@ -17,7 +17,7 @@ from . import _blocks, _scaled
 from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._static import call
-from .average import _check_averageable, _divide, _masked, check_cells
+from ._sums import check_averageable, check_cells, divide, masked
 
 
 def global_max_pool(
@@ -189,17 +189,17 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:
-    _check_averageable(settings.op, x)
+    check_averageable(settings.op, x)
     valid, blocks = check_where(settings.op, where, x.shape), settings.blocks(x.shape)
     total = functools.partial(_blocks.total, blocks=blocks)
-    x, largest = _masked(x, valid), math.prod(blocks.lengths)
+    x, largest = masked(x, valid), math.prod(blocks.lengths)
     divisor = largest if valid is None else total(valid.astype(jnp.int32))
     if jnp.issubdtype(x.dtype, jnp.integer):
         check_known(settings.op, blocks.lengths)
         check_cells(settings.op, largest)
         y = _exact.average(x, total, divisor, largest)
     else:
-        y = _divide(total(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
+        y = divide(total(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
     return settings.finish(y, blocks)
 
 
@@ -207,7 +207,7 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
     _scaled.check_float(settings.op, x)
     valid, blocks = check_where(settings.op, where, x.shape), settings.blocks(x.shape)
     y = _scaled.norm(
-        _masked(x, valid).astype(accumulator(x.dtype)),
+        masked(x, valid).astype(accumulator(x.dtype)),
         settings.p,
         blocks.positions,
         total=lambda a: _blocks.total(a, blocks),

@@ -12,7 +12,7 @@ from .. import _derivatives
 from .._reductions import MAX, SUM, accumulator
 from . import _scaled
 from ._common import Op, Settings, call, check_where
-from .average import _counts, _divide, _masked
+from ._sums import counts, divide, masked
 
 
 def lp_pool(
@@ -157,7 +157,7 @@ def _signed_lp(settings: Settings, x: Array, where: Any) -> Array:
     wide = x.astype(accumulator(x.dtype))
     powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
     total = _derivatives.window_sum(powers, settings.plan(x.shape, wide.dtype, SUM))
-    mean = _divide(total, _counts(settings, geometry, None, include_pad=False))
+    mean = divide(total, counts(settings, geometry, None, include_pad=False))
     zero = mean == 0
     base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
     root = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
@@ -172,7 +172,7 @@ def _settle_p(op: str, p: Any) -> tuple[float]:
 def _lp(settings: Settings, x: Array, where: Any) -> Array:
     _scaled.check_float(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
-    wide = _masked(x, valid).astype(accumulator(x.dtype))
+    wide = masked(x, valid).astype(accumulator(x.dtype))
     geometry, lowering = settings.geometry(x.shape), settings.lowering
 
     def joined(terms: _scaled.Terms) -> _scaled.Terms:

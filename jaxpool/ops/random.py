@@ -34,8 +34,8 @@ from .._plan import plan_for
 from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
 from .._window import Geometry, Window, check_known, entries_of, is_sequence, per_axis, settle
 from ..lowerings._cut import empty, tap_dtype
-from . import average
 from ._common import Op, Settings, as_array, call, check_real, check_where
+from ._sums import window_sum
 from ._taps import read, walk
 
 
@@ -478,8 +478,8 @@ def _check_floats(op: str, x: Array) -> None:
 
 def _expectation(settings: Settings, weights: Array) -> Array:
     """``Q / S``; 0 where ``S`` is."""
-    total = average._window_sum(settings, weights)
-    squares = average._window_sum(settings, weights * weights)
+    total = window_sum(settings, weights)
+    squares = window_sum(settings, weights * weights)
     nothing = total == 0
     none = jnp.zeros((), total.dtype)
     return jnp.where(nothing, none, squares / jnp.where(nothing, jnp.ones_like(total), total))

@@ -36,7 +36,7 @@ from .. import _data_format, _indices
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._window import Axis, Geometry, entries_of, is_sequence, per_axis
+from .._window import Axis, Geometry, check_known, entries_of, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
 from ._common import Op, Settings, as_array, call, check_real
 from ._taps import MOST_DIRECT_TAPS, are_apart, digits, read, send
@@ -264,6 +264,7 @@ def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array,
     _check_indices(y, indices)
     shape, space = _result_shape(settings, y), settings.own[-1]
     geometry = settings.geometry(shape)
+    check_known(_NAME, [y.shape[position] for position in geometry.positions])
     if space == "window":
         _check_windows(geometry, shape, y.shape)
         limit, marks, unpool = geometry.taps, True, functools.partial(_by_taps, geometry=geometry)
@@ -271,6 +272,7 @@ def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array,
         axes = _flat_axes(space, geometry, len(shape))
         _check_counted(space, axes, shape, y.shape)
         limit = math.prod(shape[axis] for axis in axes)
+        _check_size(limit)
         marks, unpool = _is_signed(indices), functools.partial(_by_cells, axes=axes)
     if y.size == 0:
         return jnp.zeros(shape, y.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
@@ -309,9 +311,9 @@ def _is_signed(indices: Array) -> bool:
 
 def _inside(indices: Array, limit: int) -> Array:
     """Where an index is in ``[0, limit)``."""
-    if limit > jnp.iinfo(indices.dtype).max:
-        return indices >= 0
-    return (indices >= 0) & (indices < np.asarray(limit, indices.dtype))
+    if indices.dtype.itemsize < 4:  # the limit may be larger than the dtype holds
+        indices = indices.astype(jnp.int32)
+    return (indices >= 0) & (indices < jnp.asarray(limit, indices.dtype))
 
 
 # --- flat indices: a maximum of source numbers, and gathers --------------------------------------
@@ -328,13 +330,14 @@ def _by_cells(y: Array, cells: Array, shape: tuple[int, ...], axes: tuple[int, .
     first, end = axes[0] % len(shape), axes[-1] % len(shape) + 1
     blocks = tuple(math.prod(y.shape[a:b]) for a, b in ((0, first), (first, end), (end, None)))
     size = math.prod(shape[first:end])
-    _check_size(max(size, blocks[1]))
+    _check_size(size)
+    _check_size(blocks[1])
     write = _write if jnp.issubdtype(y.dtype, jnp.inexact) else _write.fun
     return write(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
 
 
 def _check_size(cells: int) -> None:
-    if cells > _INT32_MAX:
+    if not _indices.is_at_most(_NAME, cells, _INT32_MAX, "indices may not fit int32"):
         raise ValueError(
             message(
                 _NAME,

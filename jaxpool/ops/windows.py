@@ -16,10 +16,9 @@ from .. import _derivatives
 from .._errors import message
 from .._reductions import MAX, MIN, SUM, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, integer
-from ..lowerings._cut import cut, empty, pad, padding_of, tap_dtype
+from ..lowerings._cut import cells_per_window, cut, empty, pad, padding_of, tap_dtype
 from . import _taps
 from ._common import Op, Settings, call, check_real, check_where
-from .average import _static_counts
 
 MOST_AT_ONCE = 64
 """Taps up to which every tap is one slice: the compiler then takes reductions of them apart."""
@@ -340,7 +339,7 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
         plan = settings.plan(x.shape, np.int32, SUM)
         return _derivatives.window_sum(valid.astype(jnp.int32), plan)
     if not all(isinstance(length, int) for length in geometry.out_shape):
-        counts = _static_counts(geometry, include_pad=False)
+        counts = cells_per_window(geometry, include_pad=False)
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
