@@ -123,6 +123,29 @@ def test_nan_is_found_among_many() -> None:
     assert np.isnan(jaxpool.global_lp_pool(x, p=np.inf, data_format="HWC")).ravel()[1]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_short_planes_of_a_large_array(dtype: str, rng: np.random.Generator) -> None:
+    """On CPU from 2**20 cells on they are reduced along one axis after the other."""
+    x = rng.integers(-99, 100, (16, 5, 7, 1901)).astype(dtype)
+    if dtype != "int32":
+        x[1, 4, 2, 3], x[2, 0, 6, 5] = np.nan, np.inf
+        x[3, :, :, 7], x[4, 2, 2, 8] = -np.inf, -np.inf
+    whole = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        average, most = whole.mean((1, 2), keepdims=True), whole.max((1, 2), keepdims=True)
+    if dtype == "int32":
+        average = np.round(average)  # half to even
+    got = jaxpool.global_avg_pool(x)
+    assert_same(got, average.astype(dtype), "average", ulps=1)
+    assert_same(jaxpool.global_max_pool(x), most.astype(dtype), "maximum")
+    if dtype == "int32":
+        return
+    flat = np.where(np.isnan(whole), np.inf, whole).reshape(16, 35, 1901)
+    first = np.arange(35)[:, None] == flat.argmax(1)[:, None]
+    gradient = jax.grad(lambda x: jaxpool.global_max_pool(x).sum())(jnp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(gradient, np.float64), first.reshape(x.shape))
+
+
 def test_reverse_mode_of_the_maximum_keeps_one_number_for_each_result() -> None:
     x = jnp.zeros((4, 9, 9, 8))
     back = jax.vjp(jaxpool.global_max_pool, x)[1]

@@ -19,11 +19,16 @@ from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
 from .._reductions import MAX, accumulator, identity_array
-from ..lowerings._cut import empty, numbers
-from ..lowerings._order import in_integers, is_float_extreme
+from ..lowerings._cut import empty, numbers, tree
+from ..lowerings._order import in_integers, is_float_extreme, reduce_cells
 
 _NOWHERE = 2**31 - 1
 _MOST_UNROLLED = 64
+
+_FEWEST_IN_PASSES = 2**20
+_FEWEST_IN_A_PASS = 4
+"""Cells of an array, and of a block along each axis, from which a pass for each axis takes less
+time than one reduction of all axes."""
 
 
 class Blocks(NamedTuple):
@@ -91,7 +96,7 @@ def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> 
 def total(x: Array, blocks: Blocks) -> Array:
     """Return the sum of every block."""
     shape = x.shape
-    there = lambda x: lax.reduce_sum(_split(x, blocks), blocks.cell_axes(x.ndim))  # noqa: E731
+    there = functools.partial(_total, blocks=blocks)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return there(x)
 
@@ -100,6 +105,36 @@ def total(x: Array, blocks: Blocks) -> Array:
         return jnp.broadcast_to(_over_cells(g, blocks), blocks.split_shape(shape)).reshape(shape)
 
     return with_transpose(there, back, x, jax.eval_shape(there, x).shape)
+
+
+def _total(x: Array, blocks: Blocks) -> Array:
+    cells, axes = _split(x, blocks), blocks.cell_axes(x.ndim)
+    plain = lambda cells: lax.reduce_sum(cells, axes)  # noqa: E731
+    if not _has_passes(x, blocks):
+        return plain(cells)
+    passes = functools.partial(_in_passes, axes=axes, combine=functools.partial(tree, lax.add))
+    return lax.platform_dependent(cells, cpu=passes, default=plain)
+
+
+def _has_passes(x: Array, blocks: Blocks) -> bool:
+    if not blocks.are_unrolled or not isinstance(x.size, int):
+        return False
+    return min(blocks.lengths) >= _FEWEST_IN_A_PASS and x.size >= _FEWEST_IN_PASSES
+
+
+def _in_passes(
+    cells: Array, axes: tuple[int, ...], combine: Callable[[Sequence[Array]], Array]
+) -> Array:
+    """Combine the cells of each block along one axis after the other.
+
+    XLA:CPU turns these passes into vectors, and takes up to twice as long to reduce both axes.
+    """
+    for axis in axes:
+        each = (lax.slice_in_dim(cells, n, n + 1, axis=axis) for n in range(cells.shape[axis]))
+        cells = combine(list(each))
+        if axis != axes[-1]:
+            (cells,) = computed_once(cells)
+    return lax.squeeze(cells, axes)
 
 
 def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
@@ -118,8 +153,13 @@ def _largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
     plain = lambda cells: lax.reduce_max(cells, axes)  # noqa: E731
     if not is_float_extreme(MAX, np.dtype(x.dtype)):
         return plain(cells)
-    exact = functools.partial(_largest_on_cpu, axes=axes, plain=plain)
-    return lax.platform_dependent(cells, cpu=exact, default=plain)
+    if _has_passes(x, blocks) and x.dtype.itemsize >= 4:
+        on_cpu = functools.partial(
+            _in_passes, axes=axes, combine=functools.partial(reduce_cells, MAX)
+        )
+    else:
+        on_cpu = functools.partial(_largest_on_cpu, axes=axes, plain=plain)
+    return lax.platform_dependent(cells, cpu=on_cpu, default=plain)
 
 
 def _largest_on_cpu(cells: Array, axes: tuple[int, ...], plain: Callable[[Array], Array]) -> Array:
@@ -138,7 +178,7 @@ def _largest_on_cpu(cells: Array, axes: tuple[int, ...], plain: Callable[[Array]
 @_largest.defjvp
 def _largest_jvp(blocks: Blocks, primals, tangents):
     (x, valid), (t, _) = primals, tangents
-    values = _largest(x, valid, blocks)
+    (values,) = computed_once(_largest(x, valid, blocks))
     return values, _read(t, _taps(x, valid, values, blocks), blocks)
 
 
