@@ -169,14 +169,14 @@ def backward(
     """
     op = "backward"
     diff_dst = jnp.asarray(diff_dst)
-    src_shape = tuple(
+    shape: tuple[int, ...] = tuple(
         size if export.is_symbolic_dim(size) else integer(op, "src_shape", size, 0)
         for size in src_shape
     )
     words = (kernel, strides, dilation, padding_l, padding_r)
-    call = _call(op, src_shape, alg_kind, words, tag)
-    _check_backward(op, diff_dst, workspace, call, src_shape)
-    return _backward(diff_dst, workspace, call, src_shape)
+    call = _call(op, shape, alg_kind, words, tag)
+    _check_backward(op, diff_dst, workspace, call, shape)
+    return _backward(diff_dst, workspace, call, shape)
 
 
 def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None = None) -> Array:
