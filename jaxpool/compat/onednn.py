@@ -169,10 +169,7 @@ def backward(
     """
     op = "backward"
     diff_dst = jnp.asarray(diff_dst)
-    shape: tuple[int, ...] = tuple(
-        size if export.is_symbolic_dim(size) else integer(op, "src_shape", size, 0)
-        for size in src_shape
-    )
+    shape = tuple(_size(op, size) for size in src_shape)
     words = (kernel, strides, dilation, padding_l, padding_r)
     call = _call(op, shape, alg_kind, words, tag)
     _check_backward(op, diff_dst, workspace, call, shape)
@@ -285,6 +282,11 @@ def _call(
         crop.append(max(-after, 0))
     window, data_format = window_of(op, kernel, strides, pads, dilations, "floor", data_format)
     return Call(alg_kind, Settings(op, window, data_format), tuple(crop))
+
+
+def _size(op: str, size: Any) -> int:
+    """The length of an axis of ``src``, which an export may leave open."""
+    return size if export.is_symbolic_dim(size) else integer(op, "src_shape", size, 0)
 
 
 def _check_overlap(
