@@ -284,7 +284,7 @@ def _call(
     return Call(alg_kind, Settings(op, window, data_format), tuple(crop))
 
 
-def _size(op: str, size: Any) -> int:
+def _size(op: str, size: Any) -> Any:
     """The length of an axis of ``src``, which an export may leave open."""
     return size if export.is_symbolic_dim(size) else integer(op, "src_shape", size, 0)
 
