@@ -344,6 +344,17 @@ def test_every_dtype(lowering: str, dtype: str) -> None:
             assert check_sums(lowering, resolved, FEW, QUICK)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_windows_side_by_side_as_in_large_arrays(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_IN_ARRAY", 0)
+    monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_IN_PASS", 1)
+    for largest in (True, False):
+        assert check_extremes("reshape", largest, np.dtype(dtype), list(SETTINGS), (), QUICK)
+    assert check_sums("reshape", np.dtype(dtype), list(SETTINGS), QUICK)
+
+
 def test_the_reference_takes_everything() -> None:
     for reduction in (MAX, MIN, SUM):
         assert accepted("reduce_window", reduction, np.dtype("float32"), list(SETTINGS)) == list(

@@ -18,17 +18,12 @@ from jax import Array, lax
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._reductions import MAX, accumulator, identity_array
-from ..lowerings._cut import empty, numbers, tree
-from ..lowerings._order import in_integers, is_float_extreme, reduce_cells
+from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
+from ..lowerings._cut import empty, numbers
+from ..lowerings.reshape import reduce_axes
 
 _NOWHERE = 2**31 - 1
 _MOST_UNROLLED = 64
-
-_FEWEST_IN_PASSES = 2**20
-_FEWEST_IN_A_PASS = 4
-"""Cells of an array, and of a block along each axis, from which a pass for each axis takes less
-time than one reduction of all axes."""
 
 
 class Blocks(NamedTuple):
@@ -96,7 +91,7 @@ def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> 
 def total(x: Array, blocks: Blocks) -> Array:
     """Return the sum of every block."""
     shape = x.shape
-    there = functools.partial(_total, blocks=blocks)
+    there = lambda x: _reduced(x, blocks, SUM, lax.reduce_sum)  # noqa: E731
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return there(x)
 
@@ -107,34 +102,14 @@ def total(x: Array, blocks: Blocks) -> Array:
     return with_transpose(there, back, x, jax.eval_shape(there, x).shape)
 
 
-def _total(x: Array, blocks: Blocks) -> Array:
-    cells, axes = _split(x, blocks), blocks.cell_axes(x.ndim)
-    plain = lambda cells: lax.reduce_sum(cells, axes)  # noqa: E731
-    if not _has_passes(x, blocks):
-        return plain(cells)
-    passes = functools.partial(_in_passes, axes=axes, combine=functools.partial(tree, lax.add))
-    return lax.platform_dependent(cells, cpu=passes, default=plain)
-
-
-def _has_passes(x: Array, blocks: Blocks) -> bool:
-    if not blocks.are_unrolled or not isinstance(x.size, int):
-        return False
-    return min(blocks.lengths) >= _FEWEST_IN_A_PASS and x.size >= _FEWEST_IN_PASSES
-
-
-def _in_passes(
-    cells: Array, axes: tuple[int, ...], combine: Callable[[Sequence[Array]], Array]
-) -> Array:
-    """Combine the cells of each block along one axis after the other.
-
-    XLA:CPU turns these passes into vectors, and takes up to twice as long to reduce both axes.
-    """
-    for axis in axes:
-        each = (lax.slice_in_dim(cells, n, n + 1, axis=axis) for n in range(cells.shape[axis]))
-        cells = combine(list(each))
-        if axis != axes[-1]:
-            (cells,) = computed_once(cells)
-    return lax.squeeze(cells, axes)
+def _reduced(x: Array, blocks: Blocks, reduction: Reduction, plain: Callable[..., Array]) -> Array:
+    """``plain(cells, axes)`` of the cells of each block, or what is faster and exact on CPU."""
+    axes = blocks.cell_axes(x.ndim)
+    return lax.platform_dependent(
+        _split(x, blocks),
+        cpu=lambda cells: reduce_axes(cells, axes, reduction),
+        default=lambda cells: plain(cells, axes),
+    )
 
 
 def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
@@ -149,30 +124,7 @@ def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
-    cells, axes = _split(_filled(x, valid), blocks), blocks.cell_axes(x.ndim)
-    plain = lambda cells: lax.reduce_max(cells, axes)  # noqa: E731
-    if not is_float_extreme(MAX, np.dtype(x.dtype)):
-        return plain(cells)
-    if _has_passes(x, blocks) and x.dtype.itemsize >= 4:
-        on_cpu = functools.partial(
-            _in_passes, axes=axes, combine=functools.partial(reduce_cells, MAX)
-        )
-    else:
-        on_cpu = functools.partial(_largest_on_cpu, axes=axes, plain=plain)
-    return lax.platform_dependent(cells, cpu=on_cpu, default=plain)
-
-
-def _largest_on_cpu(cells: Array, axes: tuple[int, ...], plain: Callable[[Array], Array]) -> Array:
-    """XLA:CPU drops NaN from large reductions (jaxlib 0.10.2 and 0.12), integers have none.
-
-    Integers cost several times the reduction, but without a NaN the sum is a NaN only where
-    infinities of both signs meet; sums of narrow floats are as slow.
-    """
-    in_order = lambda cells: in_integers(lambda keys, _: plain(keys), cells, MAX)  # noqa: E731
-    if cells.dtype.itemsize < 4:
-        return in_order(cells)
-    total = lax.reduce_sum(cells, axes)
-    return lax.cond(jnp.any(total != total), in_order, plain, cells)
+    return _reduced(_filled(x, valid), blocks, MAX, lax.reduce_max)
 
 
 @_largest.defjvp
