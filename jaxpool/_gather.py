@@ -49,9 +49,12 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
 
 
 def _fits_at_once(geometry: Geometry) -> bool:
-    """Overlapping windows along the contiguous axis would leave loops too short for vectors."""
+    """A cell hears one of windows apart, and several of others: few, or the loops become long.
+
+    Overlapping windows along the contiguous axis would leave loops too short for vectors.
+    """
     apart = all(axis.stride >= axis.span for axis in geometry.axes)
-    return geometry.taps <= MOST_TAPS_AT_ONCE and (apart or -1 not in geometry.positions)
+    return apart or (geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions)
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._fence import computed_once
 from ._reductions import SUM
 from ._window import Axis, Geometry, cdiv
 from .lowerings import doubling
@@ -253,8 +254,11 @@ def _stretch(x: Array, axis: Axis, position: int) -> Array:
 def to_all(g: Array, geometry: Geometry) -> Array:
     """Return what each cell receives when every window sends to all its cells."""
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        unrolled = axis.kernel <= MOST_TAPS_UNROLLED
-        g = (_sum_along_axis if unrolled else _sum_by_doubling)(g, axis, position)
+        if axis.kernel <= MOST_TAPS_UNROLLED:
+            send = _sum_along_axis
+        else:
+            send = _repeat if axis.stride == axis.span else _sum_by_doubling
+        g = send(g, axis, position)
     return g
 
 
@@ -271,6 +275,19 @@ def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
             )
         sent.append(_join(parts, position))
     return _crop(_interleave(sent, position), axis, position)
+
+
+def _repeat(g: Array, axis: Axis, position: int) -> Array:
+    """A cell hears the one window that it lies in, of windows side by side."""
+    phases = _phases(axis)
+    (g,) = computed_once(g)  # it may come from a sum, which each cell would take again
+    g = cut(g, position, phases.first, phases.last - phases.first, 1)
+    shape = list(g.shape)
+    shape[position] *= axis.stride
+    each = jnp.expand_dims(g, position)
+    wide = list(each.shape)
+    wide[position] = axis.stride
+    return _crop(jnp.broadcast_to(each, wide).reshape(shape), axis, position)
 
 
 def _sum_by_doubling(g: Array, axis: Axis, position: int) -> Array:

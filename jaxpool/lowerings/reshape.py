@@ -8,15 +8,18 @@ reductions of floats (jaxlib 0.10.2 and 0.12). Where windows are short it is up 
 to combine slices, along one axis after the other, in long loops over the others.
 """
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._fence import computed_once
-from .._reductions import Reduction, identity_array
+from .._reductions import MAX_LAST_NAN, MIN, Reduction, identity_array
 from .._window import Geometry
-from ._cut import pad
+from ._cut import Pick, empty, numbers, pad, padding_of, tap_dtype
 from ._order import in_integers, is_float_extreme, reduce_cells
 
 _FEWEST_IN_ARRAY = 2**20
@@ -39,41 +42,105 @@ def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | No
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
-    init = identity_array(reduction, x.dtype)
-    shape, windowed = list(x.shape), {}
+    cells, axes = _split(x, geometry, identity_array(reduction, x.dtype))
+    return reduce_axes(cells, axes, reduction)
+
+
+def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
+    """Return the winner of every window and the number of its tap, row-major in the window."""
+    cells, axes = _split(x, geometry, identity_array(reduction, x.dtype))
+    present = None
+    if valid is not None or any(any(padding_of(axis)) for axis in geometry.axes):
+        present = jnp.ones(x.shape, bool) if valid is None else valid
+        present, _ = _split(present, geometry, np.zeros((), bool))
+    (values,) = computed_once(reduce_axes(cells, axes, reduction))
+    return values, winners(cells, present, values, axes, reduction, tap_dtype(geometry))
+
+
+def _split(x: Array, geometry: Geometry, fill: np.ndarray) -> tuple[Array, tuple[int, ...]]:
+    """Cut every axis in two, windows and their cells; return also the axes of the cells."""
+    split: list[tuple[int, ...]] = [(size,) for size in x.shape]
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        x = pad(x, position, axis.pad_low, axis.reach, init)
-        windowed[x.ndim + position] = (axis.out, axis.kernel)
-    split: list[int] = []
-    cells: list[int] = []
-    for dimension, size in enumerate(shape):
-        if dimension in windowed:
-            cells.append(len(split) + 1)
-            split.extend(windowed[dimension])
-        else:
-            split.append(size)
-    return reduce_axes(x.reshape(split), tuple(cells), reduction)
+        x = pad(x, position, axis.pad_low, axis.reach, fill)
+        split[position] = (axis.out, axis.kernel)
+    cells = x.reshape([size for sizes in split for size in sizes])
+    return cells, cell_axes(geometry.positions, x.ndim)
+
+
+def cell_axes(positions: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """The axes of the cells, once the axes at negative ``positions`` of ``rank`` are cut in two."""
+    return tuple(rank + p + sum(other <= p for other in positions) for p in positions)
+
+
+def cell_numbers(shape: Sequence[int], axes: tuple[int, ...], dtype: np.dtype) -> Array:
+    """The number of every cell in its window, row-major over ``axes`` as they are given."""
+    found = jnp.zeros((1,) * len(shape), dtype)
+    for axis in axes:
+        found = found * shape[axis] + numbers(shape[axis], axis - len(shape), len(shape), dtype)
+    return found
+
+
+def winners(
+    cells: Array,
+    present: Array | None,
+    values: Array,
+    axes: tuple[int, ...],
+    reduction: Reduction,
+    dtype: np.dtype,
+) -> Array:
+    """Return the number, row-major over ``axes``, of the cell that won.
+
+    Args:
+      cells: what was reduced over ``axes``.
+      present: which cells may win, or None if all may.
+      values: the results.
+      axes: in the order in which they count.
+      reduction: a maximum or minimum.
+      dtype: of the numbers; the largest, or -1, marks that no cell is present.
+    """
+    hit = (cells == jnp.expand_dims(values, axes)) | (cells != cells)
+    if present is not None:
+        hit = hit & present
+    order, count = cell_numbers(cells.shape, axes, dtype), math.prod(cells.shape[a] for a in axes)
+    last_nan = reduction.beats is MAX_LAST_NAN.beats
+    if last_nan:  # counted backwards, the last one is the first
+        order = jnp.where(cells != cells, count - 1 - order, order)
+    none = np.asarray(np.iinfo(dtype).max, dtype)
+    found = reduce_axes(jnp.where(hit, order, none), axes, MIN)
+    if last_nan:
+        found = jnp.where((values != values) & (found != none), count - 1 - found, found)
+    return jnp.where(found == none, empty(dtype), found)
 
 
 def reduce_axes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
-    """Return the reduction over whole axes, given in order; for CPU."""
+    """Return the reduction over whole axes, in any order."""
+    on_cpu, elsewhere = (
+        functools.partial(way, axes=tuple(sorted(axes)), reduction=reduction)
+        for way in (_on_cpu, _at_once)
+    )
+    return lax.platform_dependent(x, cpu=on_cpu, default=elsewhere)
+
+
+def _on_cpu(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
     extreme = is_float_extreme(reduction, x.dtype)
     if extreme and x.dtype.itemsize < 4:
-        return in_integers(lambda keys, order: reduce_axes(keys, axes, order), x, reduction)
+        return in_integers(lambda keys, order: _on_cpu(keys, axes, order), x, reduction)
     if _has_passes(x, axes, reduction):
         return _in_passes(x, axes, lambda cells: reduce_cells(reduction, cells))
-    plain = lambda x: _at_once(x, axes, reduction)  # noqa: E731
-    return _with_nan(plain, x, axes, reduction) if extreme else plain(x)
+    return (_with_nan if extreme else _at_once)(x, axes, reduction)
 
 
 def _has_passes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> bool:
     lengths = [x.shape[axis] for axis in axes]
     if not all(isinstance(size, int) for size in (x.size, *lengths)):
         return False
+    if max(lengths) > _MOST_IN_PASS:
+        return False
+    if reduction.wins is not None and not jnp.issubdtype(x.dtype, jnp.floating):
+        return True  # reductions of integers are slow at any size
     large = x.size >= _FEWEST_IN_ARRAY and min(lengths) >= _FEWEST_IN_PASS
     along_rows = reduction.combine is lax.add and x.ndim - 1 not in axes
-    pays = along_rows or reduction.wins is not None
-    return large and max(lengths) <= _MOST_IN_PASS and pays
+    return large and (along_rows or reduction.wins is not None)
 
 
 def _in_passes(
@@ -86,10 +153,8 @@ def _in_passes(
     return lax.squeeze(x, axes)
 
 
-def _with_nan(
-    plain: Callable[[Array], Array], x: Array, axes: tuple[int, ...], reduction: Reduction
-) -> Array:
-    """``plain(x)`` of floats, made again in integers if there may be a NaN.
+def _with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
+    """Reduce floats at once, and again in integers if there may be a NaN.
 
     Integers cost several times the reduction, but without a NaN the sum is a NaN only where
     infinities of both signs meet.
@@ -99,6 +164,7 @@ def _with_nan(
         return in_integers(lambda keys, order: _at_once(keys, axes, order), x, reduction)
 
     total = lax.reduce_sum(x, axes)
+    plain = functools.partial(_at_once, axes=axes, reduction=reduction)
     return lax.cond(jnp.any(total != total), in_order, plain, x)
 
 

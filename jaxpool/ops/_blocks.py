@@ -5,25 +5,20 @@ plain reductions over all pooled axes at once. The way back is one comparison fo
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._reductions import MAX, SUM, Reduction, accumulator, identity_array
-from ..lowerings._cut import empty, numbers
-from ..lowerings.reshape import reduce_axes
-
-_NOWHERE = 2**31 - 1
-_MOST_UNROLLED = 64
+from .._reductions import MAX, MAX_LAST_NAN, SUM, accumulator, identity_array
+from ..lowerings.reshape import cell_axes, cell_numbers, reduce_axes, winners
 
 
 class Blocks(NamedTuple):
@@ -49,22 +44,7 @@ class Blocks(NamedTuple):
 
     def cell_axes(self, rank: int) -> tuple[int, ...]:
         """The axes of the cells in the split shape of an array of ``rank`` axes."""
-        return tuple(rank + p + n + 1 for n, p in enumerate(sorted(self.positions)))
-
-    def taps(self, rank: int) -> Array:
-        """The number of every cell in its block, row-major, in the rank of the split shape."""
-        places = dict(zip(sorted(self.positions), self.cell_axes(rank), strict=True))
-        taps = jnp.zeros((1,) * (rank + len(self.positions)), jnp.int32)
-        for position, length in zip(self.positions, self.lengths, strict=True):
-            taps = taps * length + numbers(length, places[position], taps.ndim, jnp.int32)
-        return taps
-
-    @property
-    def are_unrolled(self) -> bool:
-        """Whether blocks are few cells, and not along the contiguous axis."""
-        known = all(isinstance(length, int) for length in self.lengths)
-        plain = not self.last_nan and -1 not in self.positions
-        return known and plain and math.prod(self.lengths) <= _MOST_UNROLLED
+        return cell_axes(self.positions, rank)
 
     @property
     def tap_dtype(self) -> np.dtype:
@@ -91,7 +71,7 @@ def check_not_empty(op: str, shape: Sequence[int], positions: Sequence[int]) -> 
 def total(x: Array, blocks: Blocks) -> Array:
     """Return the sum of every block."""
     shape = x.shape
-    there = lambda x: _reduced(x, blocks, SUM, lax.reduce_sum)  # noqa: E731
+    there = lambda x: reduce_axes(_split(x, blocks), blocks.cell_axes(x.ndim), SUM)  # noqa: E731
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return there(x)
 
@@ -100,16 +80,6 @@ def total(x: Array, blocks: Blocks) -> Array:
         return jnp.broadcast_to(_over_cells(g, blocks), blocks.split_shape(shape)).reshape(shape)
 
     return with_transpose(there, back, x, jax.eval_shape(there, x).shape)
-
-
-def _reduced(x: Array, blocks: Blocks, reduction: Reduction, plain: Callable[..., Array]) -> Array:
-    """``plain(cells, axes)`` of the cells of each block, or what is faster and exact on CPU."""
-    axes = blocks.cell_axes(x.ndim)
-    return lax.platform_dependent(
-        _split(x, blocks),
-        cpu=lambda cells: reduce_axes(cells, axes, reduction),
-        default=lambda cells: plain(cells, axes),
-    )
 
 
 def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
@@ -124,7 +94,8 @@ def largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _largest(x: Array, valid: Array | None, blocks: Blocks) -> Array:
-    return _reduced(_filled(x, valid), blocks, MAX, lax.reduce_max)
+    cells = _split(_filled(x, valid), blocks)
+    return reduce_axes(cells, blocks.cell_axes(x.ndim), MAX)
 
 
 @_largest.defjvp
@@ -149,48 +120,23 @@ def _over_cells(y: Array, blocks: Blocks) -> Array:
 
 def _taps(x: Array, valid: Array | None, values: Array, blocks: Blocks) -> Array:
     """The cell of each block that holds its largest value, or the mark of none."""
-    cells = _split(x, blocks)
-    hit = (cells == _over_cells(values, blocks)) | (cells != cells)
-    if valid is not None:
-        hit = hit & _split(valid, blocks)
-    narrow = blocks.tap_dtype
-    if blocks.are_unrolled:
-        return _first(hit, blocks, narrow)
-    numbers, last = blocks.taps(x.ndim), math.prod(blocks.lengths) - 1
-    if blocks.last_nan:  # counted backwards, the last one is the first
-        numbers = jnp.where(cells != cells, last - numbers, numbers)
-    taps = jnp.where(hit, numbers, _NOWHERE)
-    taps = lax.reduce_min(taps, blocks.cell_axes(x.ndim))
-    if blocks.last_nan:
-        taps = jnp.where((values != values) & (taps != _NOWHERE), last - taps, taps)
-    return jnp.where(taps == _NOWHERE, empty(narrow), taps.astype(narrow))
-
-
-def _first(hit: Array, blocks: Blocks, dtype: np.dtype) -> Array:
-    """The first cell of each block that was hit, cell by cell: reductions of numbers are slow."""
-    rank = hit.ndim - len(blocks.positions)
-    axes = dict(zip(sorted(blocks.positions), blocks.cell_axes(rank), strict=True))
-    found: Any = empty(dtype)
-    places = list(itertools.product(*map(range, blocks.lengths)))
-    for number, place in reversed(list(enumerate(places))):
-        cell = hit
-        for position, index in zip(blocks.positions, place, strict=True):
-            cell = lax.slice_in_dim(cell, index, index + 1, axis=axes[position])
-        cell = lax.squeeze(cell, blocks.cell_axes(rank))
-        found = jnp.where(cell, np.asarray(number, dtype), found)
-    return found
+    present = None if valid is None else _split(valid, blocks)
+    rule = MAX_LAST_NAN if blocks.last_nan else MAX
+    axes = blocks.cell_axes(x.ndim)
+    return winners(_split(x, blocks), present, values, axes, rule, blocks.tap_dtype)
 
 
 def _read(t: Array, taps: Array, blocks: Blocks) -> Array:
     """Return the entry of ``t`` at the tap of every block, 0 where there is none."""
-    cell_axes = blocks.cell_axes(t.ndim)
+    axes = blocks.cell_axes(t.ndim)
 
     def hit(taps: Array) -> Array:
-        return _over_cells(taps, blocks) == blocks.taps(t.ndim).astype(taps.dtype)
+        cells = cell_numbers(blocks.split_shape(t.shape), axes, taps.dtype)
+        return _over_cells(taps, blocks) == cells
 
     def there(t: Array) -> Array:
         cells = jnp.where(hit(taps), _split(t, blocks), np.zeros((), t.dtype))
-        return lax.reduce_sum(cells, cell_axes)
+        return reduce_axes(cells, axes, SUM)
 
     def back(g: Array) -> Array:
         g, finished = computed_once(g, taps)
