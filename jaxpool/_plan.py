@@ -14,8 +14,6 @@ from .lowerings._cut import Pick
 
 NAMES = ("auto", *LOWERINGS)
 _REFERENCE = "reduce_window"
-_FINDER = "doubling"
-"""Finds the winning taps for derivatives where a named lowering only computes values."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +23,8 @@ class Plan:
     Attributes:
       geometry: the windows.
       reduction: what they compute.
-      cpu: name of the lowering on CPU.
+      cpu: name of the lowering on CPU, which finds the winning taps on every platform.
       other: name of the lowering on every other platform.
-      select: name of the lowering that also finds the winning taps, on every platform.
       refusals: (name, reason) of each lowering that declined.
     """
 
@@ -35,12 +32,11 @@ class Plan:
     reduction: Reduction
     cpu: str
     other: str
-    select: str
     refusals: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
         lines = [f"{self.reduction.name} over {self.geometry.kernel}: {self.cpu} on CPU, "]
-        lines[0] += f"{self.other} elsewhere; winners by {self.select}"
+        lines[0] += f"{self.other} elsewhere; winners by {self.cpu}"
         return "\n".join(lines + [f"  not {name}: {reason}" for name, reason in self.refusals])
 
 
@@ -56,19 +52,6 @@ def check_name(op: str, lowering: object) -> str:
             'Leave it at "auto" unless you compare lowerings.',
         )
     )
-
-
-def check_finds_winners(op: str, lowering: str) -> None:
-    """Raise if the named lowering computes values but not where they were found."""
-    if lowering != "auto" and not hasattr(LOWERINGS[lowering], "select"):
-        raise NotImplementedError(
-            message(
-                op,
-                f"lowering {lowering!r} declined.",
-                "It computes values; it does not find the taps that won.",
-                'Use lowering="auto", or one that does, such as "reduce_window".',
-            )
-        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -93,8 +76,7 @@ def plan_for(
             )
         accepting = [lowering]
     first, other = accepting[0], accepting[0] if lowering != "auto" else _REFERENCE
-    finds = [name for name in accepting if hasattr(LOWERINGS[name], "select")]
-    return Plan(geometry, reduction, first, other, finds[0] if finds else _FINDER, refusals)
+    return Plan(geometry, reduction, first, other, refusals)
 
 
 def fill(plan: Plan, x: Array, valid: Array | None) -> Array:
@@ -117,4 +99,4 @@ def run(plan: Plan, x: Array) -> Array:
 
 def select(plan: Plan, x: Array, valid: Array | None) -> Pick:
     """Return the winner of every window and the number of its tap."""
-    return LOWERINGS[plan.select].select(x, valid, plan.geometry, plan.reduction)
+    return LOWERINGS[plan.cpu].select(x, valid, plan.geometry, plan.reduction)

@@ -252,9 +252,8 @@ def check_extremes(
     reduction = MAX if largest else MIN
     names = accepted(lowering, reduction, dtype, names)
     masks, everywhere = masks_for(names), {n: np.ones(build(n)[1], bool) for n in names}
-    run, ways = reduced(lowering, reduction, options), {}
-    if hasattr(LOWERINGS[lowering], "select"):
-        ways = {way: selected(lowering, reduction, way, options) for way in masked}
+    run = reduced(lowering, reduction, options)
+    ways = {way: selected(lowering, reduction, way, options) for way in masked}
     for seed, (kind, values) in enumerate(arrays(dtype).items()):
         data = {name: draw(values, dtype, build(name)[1], seed) for name in names}
         got = jax.device_get(run(data))
@@ -351,7 +350,9 @@ def test_windows_side_by_side_as_in_large_arrays(
     monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_IN_ARRAY", 0)
     monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_IN_PASS", 1)
     for largest in (True, False):
-        assert check_extremes("reshape", largest, np.dtype(dtype), list(SETTINGS), (), QUICK)
+        assert check_extremes(
+            "reshape", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK
+        )
     assert check_sums("reshape", np.dtype(dtype), list(SETTINGS), QUICK)
 
 
@@ -399,14 +400,8 @@ X = np.arange(2 * 6 * 8 * 3, dtype=np.float32).reshape(2, 6, 8, 3)
 SIDE_BY_SIDE: dict[str, Any] = {"window_shape": (2, 4), "strides": (2, 4)}
 
 
-def takes(op: str, lowering: str) -> bool:
-    """Whether a lowering can do an op at all."""
-    return op != "max_pool_with_argmax" or hasattr(LOWERINGS[lowering], "select")
-
-
-@pytest.mark.parametrize(
-    ("op", "lowering"), [(op, name) for op in OPS for name in LOWERINGS if takes(op, name)]
-)
+@over_lowerings
+@pytest.mark.parametrize("op", OPS)
 def test_the_named_lowering_is_the_one_that_runs(op: str, lowering: str) -> None:
     named = functools.partial(OPS[op], **SIDE_BY_SIDE, lowering=lowering)
     program = str(jax.make_jaxpr(named)(X))
@@ -423,15 +418,6 @@ def test_named_lowerings_are_different_programs() -> None:
         for name in LOWERINGS
     }
     assert len(programs) == len(LOWERINGS)
-
-
-@pytest.mark.parametrize("lowering", [n for n in LOWERINGS if not hasattr(LOWERINGS[n], "select")])
-def test_a_lowering_without_winners_declines_to_find_them(lowering: str) -> None:
-    """It never lets another one do it."""
-    with pytest.raises(NotImplementedError) as caught:
-        jaxpool.max_pool_with_argmax(X, **SIDE_BY_SIDE, lowering=lowering)
-    lines = str(caught.value).split("\n")
-    assert len(lines) == 3 and lines[0].startswith(f"max_pool_with_argmax: lowering '{lowering}'")
 
 
 REFUSALS = [

@@ -116,6 +116,8 @@ def test_nan_is_found_among_many() -> None:
     """XLA:CPU's reduction of large float arrays loses it."""
     x = np.random.default_rng(0).standard_normal((512, 512, 2)).astype(np.float32)
     x[300, 411, 1] = np.nan
+    narrow = jaxpool.global_max_pool(x.astype(jnp.float8_e4m3fn), data_format="HWC").ravel()
+    np.testing.assert_array_equal(np.isnan(np.asarray(narrow, np.float32)), [False, True])
     y, back = jax.vjp(lambda x: jaxpool.global_max_pool(x, data_format="HWC"), jnp.asarray(x))
     np.testing.assert_array_equal(y.ravel(), [x[..., 0].max(), np.nan])
     gradient = back(jnp.ones_like(y))[0]

@@ -129,17 +129,13 @@ def test_values_indices_and_gradients_by_rule(
 @pytest.mark.parametrize(
     ("name", "dtype"), [("small", "float32"), ("long", "float32"), ("long", "float16")]
 )
-def test_every_lowering_that_selects_finds_the_last_nan(
-    name: str, dtype: str, rng: np.random.Generator
-) -> None:
+def test_every_lowering_finds_the_last_nan(name: str, dtype: str, rng: np.random.Generator) -> None:
     x = holed((7, 11), rng, dtype)
-    selecting = [module for module in LOWERINGS.values() if hasattr(module, "select")]
-    assert len(selecting) >= 3
     kernel, strides, pads, dilations = WINDOWS[name]
     geometry = jaxpool.geometry(x.shape, kernel, strides, pads, dilations=dilations)
     _, indices = brute(x, sliding(x.shape, *WINDOWS[name]), "last_nan")
     asked = 0
-    for module in selecting:
+    for module in LOWERINGS.values():
         if module.why_not(geometry, MAX_LAST_NAN, np.dtype(dtype)) is None:
             select = jax.jit(lambda x, m=module: m.select(x, None, geometry, MAX_LAST_NAN)[1])
             taps = np.unravel_index(np.asarray(select(x), int), kernel)

@@ -2,7 +2,7 @@
 
 ``why_not(geometry, reduction, dtype)`` returns the reason to decline, or None;
 ``run(x, geometry, reduction)`` returns the reduction of every window;
-``select(x, valid, geometry, reduction)``, where a file has it, returns winners and their taps.
+``select(x, valid, geometry, reduction)`` returns winners and their taps, of maxima and minima.
 All lowerings agree exactly, sums to the rounding of another order.
 """
 

@@ -20,7 +20,7 @@ from .._fence import computed_once
 from .._reductions import MAX_LAST_NAN, MIN, Reduction, identity_array
 from .._window import Geometry
 from ._cut import Pick, empty, numbers, pad, padding_of, tap_dtype
-from ._order import in_integers, is_float_extreme, reduce_cells
+from ._order import in_integers, reduce_cells
 
 _FEWEST_IN_ARRAY = 2**20
 """Cells of an array from which slices pay: smaller ones are done before the second pass starts."""
@@ -122,8 +122,10 @@ def reduce_axes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
 
 
 def _on_cpu(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
-    extreme = is_float_extreme(reduction, x.dtype)
-    if extreme and x.dtype.itemsize < 4:
+    extreme = reduction.wins is not None and jnp.issubdtype(x.dtype, jnp.floating)
+    if extreme and x.dtype.itemsize == 1:
+        return _on_cpu(x.astype(jnp.float32), axes, reduction).astype(x.dtype)
+    if extreme and x.dtype.itemsize == 2:
         return in_integers(lambda keys, order: _on_cpu(keys, axes, order), x, reduction)
     if _has_passes(x, axes, reduction):
         return _in_passes(x, axes, lambda cells: reduce_cells(reduction, cells))

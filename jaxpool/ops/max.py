@@ -23,7 +23,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _indices
-from .._plan import Plan, check_finds_winners
+from .._plan import Plan
 from .._reductions import MAX, MAX_LAST_NAN, MIN, MaxRule, Reduction, identity_array
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, empty, first_taps, per_window, tap_dtype
@@ -343,7 +343,6 @@ def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, A
     check_real(settings.op, x)
     plan = settings.plan(x.shape, x.dtype, MAX)
     valid = check_where(settings.op, where, x.shape)
-    check_finds_winners(settings.op, settings.lowering)
     values, taps = _derivatives.extreme_with_taps(x, valid, plan)
     space, dtype = settings.own
     indices = _indices.convert(
