@@ -88,9 +88,14 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
             if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
                 continue
             yield f"halo, {name}, {window}", lambda o=op, w=words, k=own: halo(o, {**w, **k})
-    for name in ("max", "avg", "argmax"):
-        for axes in ("batch", "channels"):
-            yield f"{axes}, {name}", lambda n=name, a=axes: no_collectives(*OPS[n], a)
+    overlapping, whole = ((3, 3), 2, "SAME"), ((8, 9), (8, 9))
+    for window in (overlapping, whole):
+        for name in ("max", "avg", "argmax"):
+            for axes in ("batch", "channels"):
+                yield (
+                    f"{axes}, {name}, {window}",
+                    lambda n=name, w=window, a=axes: no_collectives(*OPS[n], w, a),
+                )
     for name in ("max", "avg"):
         yield f"space, {name}", lambda n=name: space(*OPS[n])
     for name in ("avg", "avg of real cells", "argmax"):
@@ -110,9 +115,9 @@ def halo(op: Callable, words: dict[str, Any]) -> None:
     assert found["backward"].get("collective-permute", 0) <= 4, found
 
 
-def no_collectives(op: Callable, own: dict[str, Any], axes: str) -> None:
+def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) -> None:
     spec = P(("batch", "space")) if axes == "batch" else P(None, None, None, ("batch", "space"))
-    pool = lambda x: op(x, (3, 3), 2, "SAME", **own)  # noqa: E731
+    pool = lambda x: op(x, *window, **own)  # noqa: E731
     found = compare(pool, pool, spec, op is not jaxpool.avg_pool, data((8, *SHAPE[1:])))
     assert found == {"forward": {}, "backward": {}}, found
 

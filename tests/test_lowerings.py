@@ -348,7 +348,7 @@ def test_windows_side_by_side_as_in_large_arrays(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_IN_ARRAY", 0)
-    monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_IN_PASS", 1)
+    monkeypatch.setattr(LOWERINGS["reshape"], "_FEWEST_OF_SUMS", 1)
     for largest in (True, False):
         assert check_extremes(
             "reshape", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK

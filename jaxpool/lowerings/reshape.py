@@ -22,12 +22,12 @@ from .._window import Geometry
 from ._cut import Pick, empty, numbers, pad, padding_of, tap_dtype
 from ._order import in_integers, reduce_cells
 
-_FEWEST_IN_ARRAY = 2**20
-"""Cells of an array from which slices pay: smaller ones are done before the second pass starts."""
+_MOST_IN_ROWS, _MOST_BETWEEN_ROWS = 16, 128
+"""Cells of a window along an axis up to which slices pay for extremes: if windows lie along the
+contiguous axis, and if not."""
 
-_FEWEST_IN_PASS = 4
-_MOST_IN_PASS = 32
-"""Cells of a window along each axis between which slices pay."""
+_FEWEST_OF_SUMS, _MOST_OF_SUMS, _FEWEST_IN_ARRAY = 4, 32, 2**20
+"""Cells of a window along an axis, and of the array, between which slices pay for sums."""
 
 
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
@@ -134,15 +134,14 @@ def _on_cpu(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
 
 def _has_passes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> bool:
     lengths = [x.shape[axis] for axis in axes]
-    if not all(isinstance(size, int) for size in (x.size, *lengths)):
+    if not all(isinstance(length, int) for length in lengths):
         return False
-    if max(lengths) > _MOST_IN_PASS:
-        return False
-    if reduction.wins is not None and not jnp.issubdtype(x.dtype, jnp.floating):
-        return True  # reductions of integers are slow at any size
-    large = x.size >= _FEWEST_IN_ARRAY and min(lengths) >= _FEWEST_IN_PASS
-    along_rows = reduction.combine is lax.add and x.ndim - 1 not in axes
-    return large and (along_rows or reduction.wins is not None)
+    contiguous = x.ndim - 1 in axes
+    if reduction.wins is not None:
+        return max(lengths) <= (_MOST_IN_ROWS if contiguous else _MOST_BETWEEN_ROWS)
+    large = isinstance(x.size, int) and x.size >= _FEWEST_IN_ARRAY
+    few = _FEWEST_OF_SUMS <= min(lengths) and max(lengths) <= _MOST_OF_SUMS
+    return reduction.combine is lax.add and large and few and not contiguous
 
 
 def _in_passes(
