@@ -88,12 +88,12 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
             if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
                 continue
             yield f"halo, {name}, {window}", lambda o=op, w=words, k=own: halo(o, {**w, **k})
-    overlapping, whole = ((3, 3), 2, "SAME"), ((8, 9), (8, 9))
-    for window in (overlapping, whole):
+    kinds = {"overlapping": ((3, 3), 2, "SAME"), "side by side": ((8, 9), (8, 9))}
+    for kind, window in kinds.items():
         for name in ("max", "avg", "argmax"):
             for axes in ("batch", "channels"):
                 yield (
-                    f"{axes}, {name}, {window}",
+                    f"{axes}, {name}, {kind}",
                     lambda n=name, w=window, a=axes: no_collectives(*OPS[n], w, a),
                 )
     for name in ("max", "avg"):

@@ -22,7 +22,12 @@ CHECKS = {
     # two exchanges forward, four backward
     *(f"halo, {op}, {w}" for op in OPS for w in (WINDOWS if op in ("max", "avg") else WINDOWS[:2])),
     # no communication
-    *(f"{axes}, {op}" for axes in ("batch", "channels") for op in ("max", "avg", "argmax")),
+    *(
+        f"{axes}, {op}, {kind}"
+        for axes in ("batch", "channels")
+        for op in ("max", "avg", "argmax")
+        for kind in ("overlapping", "side by side")
+    ),
     # the compiler gathers nothing
     *(f"space, {op}" for op in ("max", "avg")),
     # masks are exchanged too
