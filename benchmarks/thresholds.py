@@ -5,7 +5,7 @@
 Runs the lowerings on square windows, asking none whether it declines, and prints times as ratios to
 one pass over memory (x + 1) in the same rounds. The planner's constants, ``slices.MAX_KERNEL``,
 ``slices.MAX_JOINT_TAPS``, ``_gather.MOST_TAPS_AT_ONCE`` and ``_send.MOST_TAPS_UNROLLED``, are read
-off it.
+off it; and off the windows side by side, the numbers of cells in ``lowerings/reshape.py``.
 """
 
 import sys
@@ -20,10 +20,13 @@ from measuring import interleaved, milliseconds, parser, write
 import jaxpool
 from jaxpool import _send
 from jaxpool._reductions import MAX, SUM
-from jaxpool.lowerings import LOWERINGS
+from jaxpool.lowerings import LOWERINGS, reshape
+from jaxpool.lowerings._order import reduce_cells
 
 KERNELS = (2, 3, 4, 5, 6, 7, 8, 10, 13)
 SHAPES = {"channels last": (8, 56, 56, 64), "channels first": (8, 64, 56, 56)}
+SIDE_BY_SIDE = (2, 4, 7, 8, 14, 28, 56)
+BATCHES = (1, 8)
 POSITIONS = {"channels last": (-3, -2), "channels first": (-2, -1)}
 
 
@@ -34,6 +37,11 @@ def main() -> int:
         for stride in (1, 2):
             for kernel in KERNELS:
                 rows.append(_row(layout, stride, kernel))
+                print(_line(rows[-1]), flush=True)
+    for layout in SHAPES:
+        for batch in BATCHES:
+            for kernel in SIDE_BY_SIDE:
+                rows.append(_side_by_side(layout, batch, kernel))
                 print(_line(rows[-1]), flush=True)
     write(options.out, rows)
     return 0
@@ -63,6 +71,30 @@ def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
     return {"layout": layout, "stride": stride, "kernel": kernel, "ratios": ratios}
 
 
+def _side_by_side(layout: str, batch: int, kernel: int) -> dict[str, Any]:
+    """Reductions of windows of ``kernel`` cells a side, at once and along one axis at a time."""
+    shape, positions = (batch, *SHAPES[layout][1:]), POSITIONS[layout]
+    split = [(size,) for size in shape]
+    for position in positions:
+        split[position] = (shape[position] // kernel, kernel)
+    axes = reshape.cell_axes(positions, len(shape))
+    x = np.random.default_rng(0).normal(size=shape)
+    x = jnp.asarray(x.reshape([size for sizes in split for size in sizes]), jnp.float32)
+    ways = {
+        "max at once": lambda x: reshape._with_nan(x, axes, MAX),
+        "max in passes": lambda x: reshape._in_passes(x, axes, lambda c: reduce_cells(MAX, c)),
+        "sum at once": lambda x: reshape._at_once(x, axes, SUM),
+        "sum in passes": lambda x: reshape._in_passes(x, axes, lambda c: reduce_cells(SUM, c)),
+    }
+    programs = {"x + 1": _program(lambda x: x + 1, x)}
+    programs |= {name: _program(way, x) for name, way in ways.items()}
+    times = milliseconds(interleaved(programs, rounds=15))
+    ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}
+    return {
+        "layout": layout, "batch": batch, "stride": kernel, "kernel": kernel, "ratios": ratios,
+    }  # fmt: skip
+
+
 def _program(run: Callable, *arrays: jax.Array) -> Callable[[], Any]:
     compiled = jax.jit(run)
     return lambda: jax.block_until_ready(compiled(*arrays))
@@ -71,7 +103,7 @@ def _program(run: Callable, *arrays: jax.Array) -> Callable[[], Any]:
 def _line(row: dict[str, Any]) -> str:
     cells = "  ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items())
     return (
-        f"{row['layout']:14} stride {row['stride']} {row['kernel']:2}x{row['kernel']:<2}  {cells}"
+        f"{row['layout']:14} stride {row['stride']:2} {row['kernel']:2}x{row['kernel']:<2}  {cells}"
     )
 
 

@@ -26,7 +26,7 @@ _MOST_IN_ROWS, _MOST_BETWEEN_ROWS = 16, 128
 """Cells of a window along an axis up to which slices pay for extremes: if windows lie along the
 contiguous axis, and if not."""
 
-_FEWEST_OF_SUMS, _MOST_OF_SUMS, _FEWEST_IN_ARRAY = 4, 32, 2**20
+_FEWEST_OF_SUMS, _MOST_OF_SUMS, _FEWEST_IN_ARRAY = 7, 32, 2**20
 """Cells of a window along an axis, and of the array, between which slices pay for sums."""
 
 
