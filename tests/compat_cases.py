@@ -11,6 +11,7 @@ import doctest
 import io
 import json
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +27,12 @@ from helpers import QUICK
 import jaxpool
 
 BATCH = 20
-CONFIGURATIONS = int(os.environ.get("JAXPOOL_CONFIGURATIONS", "500"))
-BATCHES = range(-(-CONFIGURATIONS // BATCH))
+CONFIGURATIONS = os.environ.get("JAXPOOL_CONFIGURATIONS")
+BATCHES = range(-(-int(CONFIGURATIONS or 500) // BATCH))
 """Numbers of the batches that a live test runs."""
+
+SHARE = BATCHES if CONFIGURATIONS else BATCHES[sys.version_info >= (3, 12) :: 2]
+"""Those of a system that both of CI's Pythons have: half of them on each, unless asked for."""
 
 
 class Refused(str):

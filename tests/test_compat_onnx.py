@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from compat_cases import (
     BATCH,
-    BATCHES,
     GOLDEN,
+    SHARE,
     Case,
     Outcome,
     Refused,
@@ -208,7 +208,7 @@ def ulps(case: Case) -> float:
     return 32 if "Lp" in operator else 4 if "Average" in operator else 0
 
 
-@pytest.mark.parametrize("number", BATCHES)
+@pytest.mark.parametrize("number", SHARE)
 def test_random_nodes_give_what_onnxruntime_gives(number: int) -> None:
     cases = [draw(number * BATCH + n) for n in range(BATCH)]
     check_batch(Ours, cases, run_onnxruntime, ulps)  # pyright: ignore

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from compat_cases import (
     BATCH,
-    BATCHES,
     GOLDEN,
+    SHARE,
     Case,
     Outcome,
     Refused,
@@ -155,7 +155,7 @@ def ulps(case: Case) -> float:
     return 4 if "avg" in case.function else 0
 
 
-@pytest.mark.parametrize("number", BATCHES)
+@pytest.mark.parametrize("number", SHARE)
 def test_random_operations_give_what_openvino_gives(number: int) -> None:
     cases = [draw(number * BATCH + n) for n in range(BATCH)]
     for case, ours, theirs in zip(cases, run(front, cases), run_openvino(cases), strict=True):

@@ -1,7 +1,7 @@
 """Sums and maxima over windows side by side: blocks, each of which may be a whole axis.
 
-An axis of ``out * length`` cells is split into ``(out, length)``, and the lengths are reduced by
-plain reductions over all pooled axes at once. The way back is one comparison for each cell.
+An axis of ``out * length`` cells is split into ``(out, length)``, and the lengths are reduced as
+:mod:`jaxpool.lowerings.reshape` does. The way back is one comparison for each cell.
 """
 
 import functools
