@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from measuring import interleaved, milliseconds, parser, write
+from measuring import interleaved, milliseconds, parser, versions, write
 
 import jaxpool
 from jaxpool import _send
@@ -43,7 +43,7 @@ def main() -> int:
             for kernel in SIDE_BY_SIDE:
                 rows.append(_side_by_side(layout, batch, kernel))
                 print(_line(rows[-1]), flush=True)
-    write(options.out, rows)
+    write(options.out, {"versions": versions(), "rows": rows})
     return 0
 
 
@@ -68,7 +68,10 @@ def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
             programs[f"back {way.__name__}"] = _program(send, values, taps)
     times = milliseconds(interleaved(programs, rounds=9))
     ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}
-    return {"layout": layout, "stride": stride, "kernel": kernel, "ratios": ratios}
+    batch = SHAPES[layout][0]
+    return {
+        "layout": layout, "batch": batch, "stride": stride, "kernel": kernel, "ratios": ratios,
+    }  # fmt: skip
 
 
 def _side_by_side(layout: str, batch: int, kernel: int) -> dict[str, Any]:
@@ -102,9 +105,9 @@ def _program(run: Callable, *arrays: jax.Array) -> Callable[[], Any]:
 
 def _line(row: dict[str, Any]) -> str:
     cells = "  ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items())
-    return (
-        f"{row['layout']:14} stride {row['stride']:2} {row['kernel']:2}x{row['kernel']:<2}  {cells}"
-    )
+    kernel = row["kernel"]
+    head = f"{row['layout']:14} batch {row['batch']} stride {row['stride']:2} {kernel:2}x{kernel:<2}"
+    return f"{head}  {cells}"
 
 
 if __name__ == "__main__":
