@@ -105,9 +105,8 @@ def _program(run: Callable, *arrays: jax.Array) -> Callable[[], Any]:
 
 def _line(row: dict[str, Any]) -> str:
     cells = "  ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items())
-    kernel = row["kernel"]
-    head = f"{row['layout']:14} batch {row['batch']} stride {row['stride']:2} {kernel:2}x{kernel:<2}"
-    return f"{head}  {cells}"
+    place = f"{row['layout']:14} batch {row['batch']} stride {row['stride']:2}"
+    return f"{place} {row['kernel']:2}x{row['kernel']:<2}  {cells}"
 
 
 if __name__ == "__main__":
