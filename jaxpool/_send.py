@@ -282,12 +282,7 @@ def _repeat(g: Array, axis: Axis, position: int) -> Array:
     phases = _phases(axis)
     (g,) = computed_once(g)  # it may come from a sum, which each cell would take again
     g = cut(g, position, phases.first, phases.last - phases.first, 1)
-    shape = list(g.shape)
-    shape[position] *= axis.stride
-    each = jnp.expand_dims(g, position)
-    wide = list(each.shape)
-    wide[position] = axis.stride
-    return _crop(jnp.broadcast_to(each, wide).reshape(shape), axis, position)
+    return _crop(jnp.repeat(g, axis.stride, position), axis, position)
 
 
 def _sum_by_doubling(g: Array, axis: Axis, position: int) -> Array:

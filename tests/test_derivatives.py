@@ -1,6 +1,7 @@
 """Derivatives of every op: against numbers, against each other, against hand computation."""
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -521,3 +522,20 @@ def test_long_windows_send_to_their_winners(stride: int, dilation: int) -> None:
     found = np.asarray(indices)[0]
     want = [np.bincount(found[:, c], minlength=200) for c in range(3)]
     np.testing.assert_array_equal(got[0], np.stack(want, -1))
+
+
+def test_long_windows_side_by_side_send_to_all_their_cells(rng: np.random.Generator) -> None:
+    """From 8 cells on every cell reads its window, past padding and the rest that none reads."""
+    x = jnp.zeros((2, 30, 19, 3))
+    pool = functools.partial(
+        jaxpool.sum_pool, window_shape=(9, 8), strides=(9, 8), padding=((3, 1), (10, 0))
+    )
+    y, back = jax.vjp(pool, x)
+    g = rng.integers(1, 99, y.shape).astype(np.float32)
+    want = np.zeros(x.shape, np.float32)
+    for row, column in itertools.product(range(30), range(19)):
+        place = (row + 3) // 9, (column + 10) // 8
+        if place[0] < y.shape[1] and place[1] < y.shape[2]:
+            want[:, row, column] = g[:, place[0], place[1]]
+    assert y.shape == (2, 3, 3, 3) and not want[:, 24:].any() and want[:, 23, 0].all()
+    np.testing.assert_array_equal(back(g)[0], want)
