@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 from .. import reductions
 from .._errors import message, shown
 from .._reductions import Reduction, accumulator, identity_array
-from .._window import Window, cdiv, settle
+from .._window import Geometry, Window, cdiv, settle
 from ..lowerings._cut import cells_per_window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
@@ -134,15 +134,18 @@ _EXTREMES = {
 
 def _average(x: Array, *words: Any, count_include_pad: bool) -> Array:
     y = _avg_pool(x, *words, count_include_pad=count_include_pad)
-    if count_include_pad:
+    hollow = None if count_include_pad else _hollow(x.shape[-len(words[0]) - 1 : -1], *words)
+    if hollow is None:
         return y
-    positions = tuple(range(-len(words[0]) - 1, -1))
-    sizes = tuple(x.shape[position] for position in positions)
-    made = settle("avg_pool", Window(*words), sizes, positions)
-    if not made.has_empty_window:
-        return y
-    empty = cells_per_window(made, include_pad=False) == 0
+    empty = cells_per_window(hollow, include_pad=False) == 0
     return jnp.where(empty, np.asarray(jnp.nan, y.dtype), y)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hollow(sizes: tuple[int, ...], *words: Any) -> Geometry | None:
+    """The windows over axes of these sizes, features last, or None if all hold some cell."""
+    made = settle("avg_pool", Window(*words), sizes, tuple(range(-len(sizes) - 1, -1)))
+    return made if made.has_empty_window else None
 
 
 def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:
