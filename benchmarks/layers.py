@@ -23,9 +23,9 @@ AROUND = ((1, 1), (1, 1))
 
 
 class Case(NamedTuple):
-    """A pool in a library: two functions of an array, channels last but in Equinox."""
+    """A pool of jaxpool and of a peer: two functions of an array, channels last but in Equinox."""
 
-    library: str
+    peer: str
     name: str
     shape: tuple[int, ...]
     ours: Callable[[Any], Any]
@@ -130,11 +130,11 @@ def _measure(case: Case, task: str, rounds: int) -> dict[str, Any]:
         run = jax.jit(pool if task == "forward" else jax.grad(loss))
         return lambda: run(x).block_until_ready()
 
-    calls = {"jaxpool": call(case.ours), case.library: call(case.theirs)}
+    calls = {"jaxpool": call(case.ours), case.peer: call(case.theirs)}
     ours, theirs = (np.asarray(once()) for once in calls.values())
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=f"{case.name} {task}")
     times = milliseconds(interleaved(calls, rounds))
-    return {"library": case.library, "case": case.name, "task": task, "milliseconds": times}
+    return {"library": case.peer, "case": case.name, "task": task, "milliseconds": times}
 
 
 def _line(row: dict[str, Any]) -> str:

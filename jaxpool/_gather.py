@@ -48,13 +48,19 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 
 
+def are_apart(geometry: Geometry) -> bool:
+    """Whether every window ends before the next one starts, on every axis."""
+    return all(axis.stride >= axis.span for axis in geometry.axes)
+
+
 def _fits_at_once(geometry: Geometry) -> bool:
     """A cell hears one of windows apart, and several of others: few, or the loops become long.
 
     Overlapping windows along the contiguous axis would leave loops too short for vectors.
     """
-    apart = all(axis.stride >= axis.span for axis in geometry.axes)
-    return apart or (geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions)
+    return are_apart(geometry) or (
+        geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
+    )
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:

@@ -17,6 +17,7 @@ _MOST_CELLS = 2**28
 
 
 def check_averageable(op: str, x: Array) -> None:
+    """Raise unless ``x`` holds real numbers."""
     check_real(op, x)
     if x.dtype == jnp.bool_:
         raise TypeError(

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from .. import _gather
+from .._gather import are_apart
 from .._linear import with_transpose
 from .._reductions import accumulator
 from .._send import to_winners_at_once
@@ -24,11 +25,6 @@ from ..lowerings._cut import cut, pad, padding_of
 State = TypeVar("State")
 
 MOST_DIRECT_TAPS = _gather.MOST_DIRECT_TAPS
-
-
-def are_apart(geometry: Geometry) -> bool:
-    """Whether every window ends before the next one starts, on every axis."""
-    return all(axis.stride >= axis.span for axis in geometry.axes)
 
 
 def read(t: Array, taps: Array, geometry: Geometry) -> Array:

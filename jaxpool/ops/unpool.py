@@ -35,11 +35,12 @@ from jax.typing import ArrayLike
 from .. import _data_format, _indices
 from .._errors import message
 from .._fence import computed_once
+from .._gather import are_apart
 from .._linear import with_transpose
 from .._window import Axis, Geometry, check_known, entries_of, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
 from ._common import Op, Settings, as_array, call, check_real
-from ._taps import MOST_DIRECT_TAPS, are_apart, digits, read, send
+from ._taps import MOST_DIRECT_TAPS, digits, read, send
 
 _NAME = "max_unpool"
 _INT32_MAX = 2**31 - 1
