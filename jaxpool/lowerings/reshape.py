@@ -26,8 +26,12 @@ _MOST_IN_ROWS, _MOST_BETWEEN_ROWS = 16, 128
 """Cells of a window along an axis up to which slices pay for extremes: if windows lie along the
 contiguous axis, and if not."""
 
+_MOST_OF_SUMS_IN_ROWS = 14
+"""Cells of a window up to which slices pay for sums along the contiguous axis, of several windows;
+a plane whose rows are each one window is a single run of cells."""
+
 _FEWEST_OF_SUMS, _MOST_OF_SUMS, _FEWEST_IN_ARRAY = 7, 32, 2**20
-"""Cells of a window along an axis, and of the array, between which slices pay for sums."""
+"""Cells of a window along the other axes, and of the array, between which slices pay for sums."""
 
 
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
@@ -139,9 +143,12 @@ def _has_passes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> bool:
     contiguous = x.ndim - 1 in axes
     if reduction.wins is not None:
         return max(lengths) <= (_MOST_IN_ROWS if contiguous else _MOST_BETWEEN_ROWS)
+    if reduction.combine is not lax.add:
+        return False
+    if contiguous:
+        return x.shape[-2] != 1 and max(lengths) <= _MOST_OF_SUMS_IN_ROWS
     large = isinstance(x.size, int) and x.size >= _FEWEST_IN_ARRAY
-    few = _FEWEST_OF_SUMS <= min(lengths) and max(lengths) <= _MOST_OF_SUMS
-    return reduction.combine is lax.add and large and few and not contiguous
+    return large and _FEWEST_OF_SUMS <= min(lengths) and max(lengths) <= _MOST_OF_SUMS
 
 
 def _in_passes(

@@ -24,6 +24,13 @@ from .._reductions import MAX, accumulator, identity_array
 from ..lowerings._cut import Pick, column, numbers, tree
 
 LONGEST_UNROLLED = 32
+
+_MOST_TAPS_JOINED = 32
+"""Taps of a window over several axes that one loop reads."""
+
+_MOST_GROUPS = 8
+"""Groups of regular windows up to which slices are quicker than gathers."""
+
 NOWHERE = 2**30
 """A code that no tap has: the mark of a window without a cell."""
 
@@ -54,6 +61,22 @@ class Runs(NamedTuple):
         last = np.searchsorted(starts, cells, side="right")
         return Runs(len(starts), _ints(first), _ints(last - first))
 
+    def groups(self) -> list["Runs"]:
+        """Neighbours of one length and one stride; all together if these groups would be many."""
+        firsts, steps = [0], np.diff(self.starts)
+        for n in range(1, len(self.starts)):
+            begun = n - firsts[-1] > 1
+            same_step = steps[n - 1] == steps[n - 2] if begun else steps[n - 1] > 0
+            if not same_step or self.lengths[n] != self.lengths[n - 1]:
+                firsts.append(n)
+            if len(firsts) > _MOST_GROUPS:
+                return [self]
+        ends = [*firsts[1:], len(self.starts)]
+        return [
+            Runs(self.size, self.starts[first:end], self.lengths[first:end])
+            for first, end in zip(firsts, ends, strict=True)
+        ]
+
     def pieces(self, length: int) -> tuple["Runs", "Runs"]:
         """The windows cut into pieces of at most ``length`` cells, and the pieces of each."""
         counts = [-(-n // length) for n in self.lengths]
@@ -76,22 +99,48 @@ def _length_of_pieces(runs: Runs) -> int:
     return min(1 << (runs.longest.bit_length() + 1) // 2, LONGEST_UNROLLED)
 
 
-def _tap(x: Array, position: int, runs: Runs, tap: int) -> Array:
-    """Cell ``tap`` of every window; a shorter window repeats its last cell."""
+def _tap(x: Array, position: int, runs: Runs, tap: int, again: bool = False) -> Array:
+    """Cell ``tap`` of every window; a shorter window repeats its last cell.
+
+    XLA:CPU stores what it gathers for two loops, which takes several times as long as to gather in
+    each. It does not notice that two gathers are the same if they differ in a flag, so the second
+    loop that reads a tap does so ``again``.
+    """
     last = np.array(runs.lengths) - 1
     where = np.array(runs.starts) + np.minimum(tap, last)
     steps = np.unique(np.diff(where))
-    if len(steps) == 1 and steps[0] > 0:
-        stop = int(where[-1]) + 1
-        return lax.slice_in_dim(x, int(where[0]), stop, int(steps[0]), position)
-    return jnp.take(x, where.astype(np.int32), axis=position, mode="clip", indices_are_sorted=True)
+    if len(where) == 1 or (len(steps) == 1 and steps[0] > 0):
+        step = int(steps[0]) if len(steps) else 1
+        return lax.slice_in_dim(x, int(where[0]), int(where[-1]) + 1, step, position)
+    where = where.astype(np.int32)
+    return jnp.take(x, where, axis=position, mode="clip", indices_are_sorted=not again)
 
 
 # --- sums ----------------------------------------------------------------------------------------
 
 
-def total(x: Array, position: int, runs: Runs) -> Array:
+def total(x: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
     """Return the sum of every window; the transpose is a sum over the holders of a cell."""
+    return _in_turn(_total, x, positions, runs)
+
+
+def _in_turn(
+    step: Callable[[Array, int, Runs], Array],
+    x: Array,
+    positions: Sequence[int],
+    runs: Sequence[Runs],
+) -> Array:
+    """Take ``step`` along one axis after the other, long windows in loops of their own."""
+    taps = 1
+    for position, run in zip(positions, runs, strict=True):
+        taps *= run.longest
+        if taps > _MOST_TAPS_JOINED and taps > run.longest:
+            (x,), taps = computed_once(x), run.longest
+        x = step(x, position, run)
+    return x
+
+
+def _total(x: Array, position: int, runs: Runs) -> Array:
     there = functools.partial(_fold, position=position, runs=runs, combine=lax.add, identity=0)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return there(x)
@@ -113,6 +162,9 @@ def _fold(
     if runs.longest > LONGEST_UNROLLED:
         pieces, groups = runs.pieces(_length_of_pieces(runs))
         return again(again(x, runs=pieces), runs=groups)
+    groups = runs.groups()
+    if len(groups) > 1:
+        return lax.concatenate([again(x, runs=group) for group in groups], x.ndim + position)
     cells = []
     for tap in range(runs.longest):
         there = column(np.array(runs.lengths) > tap, position, x.ndim)
@@ -124,10 +176,10 @@ def _fold(
 # --- winners -------------------------------------------------------------------------------------
 
 
-def largest(x: Array, position: int, runs: Runs) -> Array:
+def largest(x: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
     """Return the largest cell of every window."""
-    identity = identity_array(MAX, x.dtype)
-    return _fold(x, position, runs, lax.max, identity)
+    fold = functools.partial(_fold, combine=lax.max, identity=identity_array(MAX, x.dtype))
+    return _in_turn(fold, x, positions, runs)
 
 
 def winners(
@@ -173,8 +225,13 @@ def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last
         pieces, groups = runs.pieces(1 << bits)
         x, codes = _winners(x, codes, position, pieces, shift, last_nan)
         return _winners(x, codes, position, groups, shift + bits, last_nan)
-    cells = [_tap(x, position, runs, tap) for tap in range(runs.longest)]
-    best = tree(lax.max, cells)
+    groups = runs.groups()
+    if len(groups) > 1:
+        parts = [_winners(x, codes, position, group, shift, last_nan) for group in groups]
+        best, codes = (lax.concatenate(a, x.ndim + position) for a in zip(*parts, strict=True))
+        return best, codes
+    (best,) = computed_once(_fold(x, position, runs, lax.max, identity_array(MAX, x.dtype)))
+    cells = [_tap(x, position, runs, tap, again=True) for tap in range(runs.longest)]
     reached = [_reached(codes, position, runs, tap, shift) for tap in range(len(cells))]
     codes = tree(
         lax.min,
@@ -284,7 +341,13 @@ def _receive(
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
         wanted = column(np.where(nth < counts, own_taps, -1).astype(np.int32), position, g.ndim)
         sent, code = (_tap(a, position, holders, nth) for a in (g, codes))
-        hit = (code < NOWHERE) & (_own(code, runs, shift) == wanted)
+        hit = _leads_to(wanted, code, runs, shift)
         entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
-        kept.append(jnp.where(hit, code, NOWHERE))
+        code = _tap(codes, position, holders, nth, again=True)
+        kept.append(jnp.where(_leads_to(wanted, code, runs, shift), code, NOWHERE))
     return tree(lax.add, entries), tree(lax.min, kept)
+
+
+def _leads_to(wanted: np.ndarray, codes: Array, runs: Runs, shift: int) -> Array:
+    """Whether the tap along one axis is the ``wanted`` one."""
+    return (codes < NOWHERE) & (_own(codes, runs, shift) == wanted)

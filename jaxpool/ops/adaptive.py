@@ -1,8 +1,8 @@
 """Adaptive pooling: the number of windows is given, and the windows share the axis out.
 
 Window ``i`` of ``O`` over an axis of ``L`` cells is ``[i * L // O, ceil((i + 1) * L / O))``, in
-exact integers: windows of at most two lengths, which :mod:`._runs` takes. Long ones side by side
-are blocks, for plain reductions.
+exact integers. Where ``O`` divides ``L`` they lie side by side as in fixed pooling, and are pooled
+as there; others differ by a cell in length and overlap by one, and :mod:`._runs` takes them.
 
 Source: PyTorch, ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
 """
@@ -17,22 +17,19 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .. import _data_format, _exact, _indices
+from .. import _data_format, _derivatives, _exact, _indices
 from .._errors import message, shown
-from .._reductions import MAX, MaxRule, accumulator, identity_array
-from .._window import cdiv, check_known, entries_of, integer, is_sequence
+from .._plan import Plan, plan_for
+from .._reductions import MAX, MAX_LAST_NAN, SUM, MaxRule, Reduction, accumulator, identity_array
+from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
 from . import _blocks, _runs
-from ._blocks import Blocks
 from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
 from ._sums import check_averageable, check_cells, divide, masked
 
 _MOST_WINDOWS = 2**22
-
-_LONG = 256
-"""Cells of a window from which a plain reduction of blocks is the fastest."""
 
 
 def adaptive_avg_pool(
@@ -299,24 +296,25 @@ class Partition(NamedTuple):
     Attributes:
       positions: the array axes that are pooled, negative.
       runs: windows along each of them.
-      last_nan: among the NaN of a window the last one wins, not the first.
+      maximum: the rule by which a cell wins.
     """
 
     positions: tuple[int, ...]
     runs: tuple[Runs, ...]
-    last_nan: bool = False
+    maximum: Reduction = MAX
 
     @property
-    def blocks(self) -> Blocks | None:
-        """The windows as blocks, if they lie side by side and are long."""
-        lengths = tuple(runs.longest for runs in self.runs)
-        side_by_side = all(
-            length * len(runs.starts) == runs.size
-            for length, runs in zip(lengths, self.runs, strict=True)
-        )
-        if not side_by_side or max(lengths) <= _LONG:
+    def geometry(self) -> Geometry | None:
+        """The windows as those of fixed pooling, if they lie side by side on every axis."""
+        if any(runs.size % len(runs.starts) for runs in self.runs):
             return None
-        return Blocks(self.positions, lengths, self.last_nan)
+        return Geometry(tuple(map(_side_by_side, self.runs)), self.positions)
+
+    def plan(self, op: str, reduction: Reduction, dtype: Any) -> Plan | None:
+        """Return the plan of fixed pooling, for windows that have a geometry."""
+        if self.geometry is None:
+            return None
+        return plan_for(op, self.geometry, reduction, np.dtype(dtype))
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
@@ -333,6 +331,11 @@ def share_out(size: int, windows: int) -> Runs:
     return Runs(size, starts, tuple(e - s for s, e in zip(starts, ends, strict=True)))
 
 
+def _side_by_side(runs: Runs) -> Axis:
+    windows = len(runs.starts)
+    return Axis(runs.size, runs.longest, runs.longest, 1, 0, 0, 0, windows)
+
+
 def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
     count = len(settings.sizes)
     positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
@@ -342,7 +345,7 @@ def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
         share_out(shape[position], shape[position] if windows is None else windows)
         for position, windows in zip(positions, settings.sizes, strict=True)
     )
-    return Partition(positions, tuple(runs), settings.rule == "last_nan")
+    return Partition(positions, tuple(runs), MAX_LAST_NAN if settings.rule == "last_nan" else MAX)
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -356,7 +359,7 @@ def _average(
     partition = _partition(settings, x.shape)
     if 0 in settings.sizes:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
-    window_sum = functools.partial(_sum, partition)
+    window_sum = functools.partial(_sum, settings.op, partition)
     x = masked(x, valid)
     if valid is None:
         divisor = _cells(partition, x.ndim)
@@ -369,12 +372,11 @@ def _average(
     return divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
 
 
-def _sum(partition: Partition, x: Array) -> Array:
-    if partition.blocks is not None:
-        return _blocks.total(x, partition.blocks)
-    for position, runs in zip(partition.positions, partition.runs, strict=True):
-        x = _runs.total(x, position, runs)
-    return x
+def _sum(op: str, partition: Partition, x: Array) -> Array:
+    plan = partition.plan(op, SUM, x.dtype)
+    if plan is not None:
+        return _derivatives.window_sum(x, plan)
+    return _runs.total(x, partition.positions, partition.runs)
 
 
 def _cells(partition: Partition, rank: int) -> Any:
@@ -396,8 +398,9 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
     if settings.rule == "from_first_cell":
         return _max_with_argmax(settings._replace(index=("spatial", None)), x, where)[0]
-    if partition.blocks is not None:
-        return _blocks.largest(x, valid, partition.blocks)
+    plan = partition.plan(settings.op, partition.maximum, x.dtype)
+    if plan is not None:
+        return _derivatives.extreme(x, valid, plan)
     rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
     return rule(x, valid, partition)
 
@@ -420,6 +423,13 @@ def _picked(
     settings: Settings, partition: Partition, x: Array, valid: Array | None
 ) -> tuple[Array, Array]:
     masked = valid is not None
+    plan = partition.plan(settings.op, partition.maximum, x.dtype)
+    if plan is not None:
+        values, taps = _derivatives.extreme_with_taps(x, valid, plan)
+        space, dtype = settings.index
+        return values, _indices.convert(
+            settings.op, taps, x.shape, plan.geometry, space, dtype, masked
+        )
     rule = _with_codes if jnp.issubdtype(x.dtype, jnp.inexact) else _with_codes.fun
     values, codes = rule(x, valid, partition)
     return values, _index(settings, partition, x.shape, codes, masked)
@@ -444,10 +454,7 @@ def _from_first_cell(settings: Settings, partition: Partition, x: Array) -> tupl
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _largest(x: Array, valid: Array | None, partition: Partition) -> Array:
-    x = _filled(x, valid)
-    for position, runs in zip(partition.positions, partition.runs, strict=True):
-        x = _runs.largest(x, position, runs)
-    return x
+    return _runs.largest(_filled(x, valid), partition.positions, partition.runs)
 
 
 @_largest.defjvp
@@ -458,9 +465,8 @@ def _largest_jvp(partition: Partition, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
-    return _runs.winners(
-        _filled(x, valid), valid, partition.positions, partition.runs, partition.last_nan
-    )
+    last_nan = partition.maximum is MAX_LAST_NAN
+    return _runs.winners(_filled(x, valid), valid, partition.positions, partition.runs, last_nan)
 
 
 @_with_codes.defjvp
