@@ -7,9 +7,10 @@ cells before its first cell and end ``span - stride - pad_low`` cells behind its
 padding. At the two ends of the axis the halo is padding: zeros that are not there.
 
 Outside ``shard_map`` nothing is needed: under ``jit`` with sharded arrays every op of jaxpool is
-partitioned by the compiler, without communication along batch and channel axes. On CPU maxima and
-minima of long windows side by side are an exception: devices agree whether any of them may have met
-a NaN.
+partitioned by the compiler, without communication along batch and channel axes. There are two
+exceptions on CPU. Devices that take maxima and minima of long windows side by side agree whether
+any of them may have met a NaN. Devices that unpool by flat indices agree whether any index leaves
+its block, and if so exchange them all.
 """
 
 import functools

@@ -49,7 +49,10 @@ def require(name: str) -> ModuleType:
         # Its import sends usage data from a forked process, which JAX warns of. Without this
         # module OpenVINO sends none.
         sys.modules.setdefault("openvino_telemetry", None)  # pyright: ignore[reportArgumentType]
-    return importlib.import_module(name)
+    module = importlib.import_module(name)
+    if name == "torch":
+        module.set_num_threads(1)  # threads of max_unpool race to write at repeated indices
+    return module
 
 
 def report_header() -> str:

@@ -39,7 +39,6 @@ from jaxpool.compat import torch as front
 
 torch: Any = require("torch")
 functional = torch.nn.functional
-torch.set_num_threads(1)  # threads of max_unpool race to write at repeated indices
 
 FUNCTIONS = ["max"] * 9 + ["avg"] * 6 + ["lp"] * 2 + ["adaptive"] * 2 + ["unpool", "fractional"]
 

@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops",),
     ("ops._common",),
     ("ops._static", "ops._taps", "ops._runs", "ops._blocks", "ops._sums"),
-    ("ops._scaled",),
+    ("ops._scaled", "ops._flat"),
     ("ops.*",),
     ("compat",),
     ("compat._checks", "compat._floats", "compat._words"),

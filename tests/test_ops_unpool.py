@@ -142,6 +142,82 @@ def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Gene
     assert_same(jax.jvp(lambda y: call(y, indices), (y,), (y,))[1], call(y, indices), case)
 
 
+# Blocks of windows side by side: their indices are seen not to leave them, on CPU.
+BLOCKS = {
+    "2x2, a rest": Flat((2, 2, 3, 2), (2, 5, 7, 2), (1, 2), "spatial", "channels_last"),
+    "2x2, cut short": Flat((2, 2, 3, 4), (2, 2, 5, 7), (2, 3), "spatial", "channels_first"),
+    "3x1": Flat((2, 2, 5, 3), (2, 6, 5, 3), (1, 2), "spatial", "NHWC"),
+    "1-D, cut short": Flat((2, 3, 2), (2, 11, 2), (1,), "spatial", "NWC"),
+    "counted from axis 0": Flat((2, 2, 3, 2), (2, 4, 5, 2), (0, 1, 2, 3), 0, "channels_last"),
+    "counted from axis 1": Flat((2, 3, 2), (2, 3, 5), (1, 2), 1, "NCW"),
+}
+over_blocks = pytest.mark.parametrize("case", BLOCKS)
+
+
+def draw_in_blocks(c: Flat, rng: np.random.Generator) -> np.ndarray:
+    """For each source a cell of its own block; some mark an empty window."""
+    indices = np.full(c.given, -1, np.int32)
+    for source in np.ndindex(c.given):
+        cell = list(source)
+        for axis, (out, size) in enumerate(zip(c.given, c.result, strict=True)):
+            length = max(round(size / out), 1)
+            cell[axis] = source[axis] * length
+            if out != size:
+                cell[axis] = int(rng.integers(cell[axis], min(cell[axis] + length, size)))
+        if rng.random() < 0.8:
+            lengths = [c.result[axis] for axis in c.axes]
+            indices[source] = np.ravel_multi_index([cell[axis] for axis in c.axes], lengths)
+    return indices
+
+
+def check_writes(case: str, c: Flat, indices: np.ndarray, rng: np.random.Generator) -> None:
+    """Values, tangents and cotangents, one by one and in a batch with other indices."""
+    y, g = permutation(c.given, np.float32, rng) + 1, permutation(c.result, np.float32, rng)
+    numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(c.given)
+    writer = write(numbers, c.result, cells_of_indices(indices, c.result, c.axes))
+    back = np.zeros(y.size, np.float32)
+    back[writer[writer > 0] - 1] = g[writer > 0]
+    value, back = np.where(writer > 0, y.ravel()[writer - 1], 0), back.reshape(c.given)
+    call = jax.jit(flat_call(c))
+    pull = lambda y, i: jax.vjp(lambda y: call(y, i), y)[1](jnp.asarray(g))[0]  # noqa: E731
+    assert_same(call(y, indices), value, case)
+    assert_same(pull(y, indices), back, case)
+    assert_same(jax.jvp(lambda y: call(y, indices), (y,), (y,))[1], value, case)
+    both = np.stack([indices, np.full_like(indices, -1), np.zeros_like(indices)])
+    for way, want in ((call, value), (pull, back)):
+        assert_same(jax.vmap(way, (None, 0))(y, both)[0], want, case)
+
+
+@over_blocks
+def test_indices_that_keep_to_their_blocks(case: str, rng: np.random.Generator) -> None:
+    check_writes(case, BLOCKS[case], draw_in_blocks(BLOCKS[case], rng), rng)
+
+
+@over_blocks
+def test_one_index_that_leaves_its_block(case: str, rng: np.random.Generator) -> None:
+    c = BLOCKS[case]
+    indices = draw_in_blocks(c, rng)
+    indices[tuple(out - 1 for out in c.given)] = indices[tuple(0 for _ in c.given)] = 0
+    check_writes(case, c, indices, rng)
+
+
+def test_behind_a_block_that_is_cut_short_the_next_row_begins(rng: np.random.Generator) -> None:
+    case = "2x2, cut short"
+    indices = draw_in_blocks(BLOCKS[case], rng)
+    indices[0, 0, 0, 3] = 7  # the cell (1, 0); the block has (0, 6) and (1, 6)
+    check_writes(case, BLOCKS[case], indices, rng)
+
+
+def test_a_batch_has_one_choice_for_all_its_indices(rng: np.random.Generator) -> None:
+    """Where a choice becomes a selection, both ways are gone, and the scatter is slow."""
+    c = BLOCKS["2x2, a rest"]
+    y, indices = permutation((3, *c.given), np.float32, rng), draw_in_blocks(c, rng)
+    indices = np.stack([indices] * 3)
+    text = jax.jit(jax.vmap(flat_call(c))).lower(y, indices).compile().as_text() or ""
+    one = jax.jit(flat_call(c)).lower(y[0], indices[0]).compile().as_text() or ""
+    assert one.count(" conditional(") == text.count(" conditional(") > 0
+
+
 # --- taps -----------------------------------------------------------------------------------------
 
 # name -> shape of the result (channels last), window

@@ -1,17 +1,7 @@
 """Max unpooling: values back to the cells they came from.
 
-Let source ``s`` hold the value ``y[s]`` and name the cell ``c[s]``. Several sources may name one
-cell; the last of them, row-major, is its writer. With ``w[i]`` the writer of cell ``i``,
-
-    out[i] = y[w[i]],  0 where no source names the cell,
-    d out[i] = dy[w[i]],
-
-a linear map of ``y`` that depends on the indices alone: the reverse rule gives source ``s`` the
-cotangent of ``c[s]`` if it is the writer there, else 0.
-
-Flat indices. ``w`` is a maximum of source numbers, scattered to the cells they name: integers, and
-a maximum, so the order in which a device runs through them does not matter. Both the map and its
-transpose are then gathers: of values by ``w``, and of cotangents by ``c`` where ``w[c[s]] == s``.
+Flat indices name cells, which :mod:`._flat` writes to. Several sources may name one cell; the last
+of them, row-major, is its writer.
 
 Taps. Values go to the winners as cotangents do in the backward pass of max pooling, without any
 scatter; the transpose is the read of that rule. A window stays out of it if a later window names
@@ -21,8 +11,7 @@ its cell: window ``o + d`` names the cell of tap ``t`` of window ``o`` by tap
 
 import functools
 import itertools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -34,11 +23,11 @@ from jax.typing import ArrayLike
 
 from .. import _data_format, _indices
 from .._errors import message
-from .._fence import computed_once
 from .._gather import are_apart
 from .._linear import with_transpose
 from .._window import Axis, Geometry, check_known, entries_of, is_sequence, per_axis
 from ..lowerings._cut import empty, pad, tap_dtype
+from . import _flat
 from ._common import Op, Settings, as_array, call, check_real
 from ._taps import MOST_DIRECT_TAPS, digits, read, send
 
@@ -268,19 +257,20 @@ def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array,
     check_known(_NAME, [y.shape[position] for position in geometry.positions])
     if space == "window":
         _check_windows(geometry, shape, y.shape)
-        limit, marks, unpool = geometry.taps, True, functools.partial(_by_taps, geometry=geometry)
+        limit, marks = geometry.taps, True
+        unpool = functools.partial(_by_taps, shape=shape, geometry=geometry)
     else:
         axes = _flat_axes(space, geometry, len(shape))
         _check_counted(space, axes, shape, y.shape)
-        limit = math.prod(shape[axis] for axis in axes)
-        _check_size(limit)
-        marks, unpool = _is_signed(indices), functools.partial(_by_cells, axes=axes)
+        target = _flat.target(_NAME, shape, axes, y.shape, geometry.positions)
+        limit, marks = target.size, _is_signed(indices)
+        unpool = functools.partial(_flat.write, target=target)
     if y.size == 0:
         return jnp.zeros(shape, y.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-    valid = _inside(indices, limit)
-    stray = ~valid & (indices != empty(indices.dtype)) if marks else ~valid
-    out = unpool(y, jnp.where(valid, indices.astype(jnp.int32), -1), shape)
-    return out, stray.any(), indices.ravel()[jnp.argmax(stray)]
+    stray = ~_flat.inside(indices, limit)
+    if marks:
+        stray = stray & (indices != empty(indices.dtype))
+    return unpool(y, indices), stray.any(), indices.ravel()[jnp.argmax(stray)]
 
 
 def _flat_axes(space: Any, geometry: Geometry, rank: int) -> tuple[int, ...]:
@@ -310,150 +300,16 @@ def _is_signed(indices: Array) -> bool:
     return jnp.issubdtype(indices.dtype, jnp.signedinteger)
 
 
-def _inside(indices: Array, limit: int) -> Array:
-    """Where an index is in ``[0, limit)``."""
-    if indices.dtype.itemsize < 4:  # the limit may be larger than the dtype holds
-        indices = indices.astype(jnp.int32)
-    return (indices >= 0) & (indices < jnp.asarray(limit, indices.dtype))
-
-
-# --- flat indices: a maximum of source numbers, and gathers --------------------------------------
-
-
-def _by_cells(y: Array, cells: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """``cells`` are flat over ``axes`` of the result, or -1."""
-    adjacent = all(b == a + 1 for a, b in itertools.pairwise(axes))
-    if not adjacent:
-        last = tuple(range(-len(axes), 0))
-        y, cells = (jnp.moveaxis(a, axes, last) for a in (y, cells))
-        moved = jax.eval_shape(lambda: jnp.moveaxis(jnp.zeros(shape), axes, last)).shape
-        return jnp.moveaxis(_by_cells(y, cells, moved, last), last, axes)
-    first, end = axes[0] % len(shape), axes[-1] % len(shape) + 1
-    blocks = tuple(math.prod(y.shape[a:b]) for a, b in ((0, first), (first, end), (end, None)))
-    size = math.prod(shape[first:end])
-    _check_size(size)
-    _check_size(blocks[1])
-    write = _write if jnp.issubdtype(y.dtype, jnp.inexact) else _write.fun
-    return write(y.reshape(blocks), cells.reshape(blocks), size).reshape(shape)
-
-
-def _check_size(cells: int) -> None:
-    if not _indices.is_at_most(_NAME, cells, _INT32_MAX, "indices may not fit int32"):
-        raise ValueError(
-            message(
-                _NAME,
-                f"an index would count {cells} cells.",
-                f"Cells are counted in int32, up to {_INT32_MAX}.",
-                'Unpool parts of the batch, or count fewer axes, as "spatial" does.',
-            )
-        )
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _write(y: Array, cells: Array, size: int) -> Array:
-    """``out[b, cells[b, s, c], c] = y[b, s, c]``, the last write wins; -1 is no cell."""
-    y, cells = computed_once(y, cells)  # or a pooling would be done anew for every cell read
-    return _take(y, _writer(cells, size), 0)
-
-
-@_write.defjvp
-def _write_jvp(size: int, primals, tangents):
-    y, cells = computed_once(*primals)
-    writer = _writer(cells, size)
-    source = lax.broadcasted_iota(jnp.int32, cells.shape, 1)
-    cells = jnp.where(_take(writer, cells, -1) == source, cells, -1)
-    tangent = with_transpose(
-        functools.partial(_put, cells=cells, size=size),
-        functools.partial(_take, index=cells, none=0),
-        tangents[0],
-        writer.shape,
-    )
-    return _take(y, writer, 0), tangent
-
-
-def _writer(cells: Array, size: int) -> Array:
-    """For each cell ``[b, i, c]``, the last source ``s`` of the plane that names it, or -1."""
-
-    def plane(source: Array, cells: Array, size: int) -> Array:
-        return jnp.full(size, -1, jnp.int32).at[_or_past(cells, size)].max(source, mode="drop")
-
-    return _planes_to(plane, lax.broadcasted_iota(jnp.int32, cells.shape, 1), cells, size)
-
-
-def _put(values: Array, cells: Array, size: int) -> Array:
-    """``out[b, cells[b, s, c], c] = values[b, s, c]``; no two cells of a plane are equal."""
-
-    def plane(values: Array, cells: Array, size: int) -> Array:
-        return jnp.zeros(size, values.dtype).at[_or_past(cells, size)].set(values, mode="drop")
-
-    return _planes_to(plane, values, cells, size)
-
-
-def _or_past(cells: Array, size: int) -> Array:
-    """Cells, and for -1 a cell past the end, which is dropped; JAX would wrap a negative one."""
-    return jnp.where(cells < 0, size, cells)
-
-
-def _planes_to(plane: Callable[..., Array], values: Array, cells: Array, size: int) -> Array:
-    """Run ``plane(values, cells, size)``, which makes planes of ``size`` cells."""
-    before, _, after = cells.shape
-    total = before * size * after
-    return _planes(
-        lambda v, c: plane(v.ravel(), _flat(c, size), total).reshape(before, size, after),
-        functools.partial(plane, size=size),
-        values,
-        cells,
-        total,
-    )
-
-
-def _take(values: Array, index: Array, none: int) -> Array:
-    """``values[b, index[b, i, c], c]``, and ``none`` where the index is -1."""
-
-    def plane(values: Array, index: Array) -> Array:
-        taken = values.at[jnp.maximum(index, 0)].get(mode="clip")
-        return jnp.where(index < 0, np.asarray(none, values.dtype), taken)
-
-    return _planes(
-        lambda v, i: plane(v.ravel(), _flat(i, v.shape[1])).reshape(i.shape),
-        plane,
-        values,
-        index,
-        values.size,
-    )
-
-
-def _flat(index: Array, size: int) -> Array:
-    """``index`` into planes of ``size`` cells as an index into all of them at once; -1 stays."""
-    b, c = (lax.broadcasted_iota(jnp.int32, index.shape, axis) for axis in (0, 2))
-    return jnp.where(index < 0, -1, (b * size + index) * index.shape[2] + c).ravel()
-
-
-def _planes(
-    at_once: Callable[..., Array],
-    plane: Callable[..., Array],
-    values: Array,
-    index: Array,
-    total: int,
-) -> Array:
-    """Run over the planes ``[b, :, c]``: on CPU all at once, which is quicker there.
-
-    Elsewhere as a batch, which keeps a plane on the device that holds it.
-    """
-    batch = jax.vmap(jax.vmap(plane, 1, 1))
-    sizes = (total, values.size, index.size)
-    if any(not isinstance(size, int) or size > _INT32_MAX for size in sizes):
-        return batch(values, index)
-    return lax.platform_dependent(values, index, cpu=at_once, default=batch)
-
-
 # --- taps: as in the backward pass of max pooling -------------------------------------------------
 
 
-def _by_taps(y: Array, taps: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
-    """``taps`` are numbers of taps of the windows over the result, or -1."""
+def _by_taps(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
+    """``indices`` are numbers of taps of the windows over the result, others name none."""
+    taps = jnp.where(_flat.inside(indices, geometry.taps), indices.astype(jnp.int32), -1)
     if not are_apart(geometry) and geometry.taps > MOST_DIRECT_TAPS:
-        return _by_cells(y, _cells(taps, geometry), shape, tuple(sorted(geometry.positions)))
+        positions = tuple(sorted(geometry.positions))
+        target = _flat.target(_NAME, shape, positions, y.shape, positions)
+        return _flat.write(y, _cells(taps, geometry), target)
     taps = _without_beaten(taps.astype(tap_dtype(geometry)), geometry)
     there, back = (functools.partial(f, taps=taps, geometry=geometry) for f in (send, read))
     if jnp.issubdtype(y.dtype, jnp.inexact):
