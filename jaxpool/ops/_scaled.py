@@ -110,16 +110,22 @@ def _in_two(number: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _power(x: Array, p: float) -> tuple[Array, Array]:
-    """Level and factor of ``x ** p``: with ``x = m * 2^e``, ``x^p = 2^(e * p) * m^p``."""
-    m, e = jnp.frexp(x)
-    high, low = _in_two(p, x.dtype)
-    exponent = e.astype(x.dtype) * high
-    level = lax.round(exponent)
-    rest = exponent - level + e.astype(x.dtype) * low + np.asarray(p, x.dtype) * jnp.log2(m)
+    """Level and factor of ``x ** p``."""
+    level, rest = _log2_of_power(x, p)
     whole = lax.floor(rest)
     infinite = x == np.inf
     level = jnp.where(infinite, np.asarray(np.inf, x.dtype), level + whole)
     return level, jnp.where(infinite, np.ones((), x.dtype), lax.exp2(rest - whole))
+
+
+def _log2_of_power(x: Array, p: float) -> tuple[Array, Array]:
+    """A whole and a small part: with ``x = m * 2^e``, ``log2(x^p) = e * p + p * log2(m)``."""
+    m, e = jnp.frexp(x)
+    high, low = _in_two(p, x.dtype)
+    exponent = e.astype(x.dtype) * high
+    level = lax.floor(exponent)
+    rest = exponent - level + e.astype(x.dtype) * low + np.asarray(p, x.dtype) * jnp.log2(m)
+    return level, rest
 
 
 # --- sums of terms -------------------------------------------------------------------------------
@@ -388,7 +394,7 @@ def norm(
     if p > MOST_PLAIN:
         level, factor = joined(powers(magnitude, p))
         return root_of(level, factor, p)
-    exponent = _exponent(lax.stop_gradient(magnitude), axes)
+    exponent = _exponent(lax.abs(lax.stop_gradient(x)), axes)
     return root(total(_power_of(magnitude * two_to(-exponent), p)), p) * two_to(exponent)
 
 
@@ -411,8 +417,9 @@ def _power_of(x: Array, p: float) -> Array:
     if float(2 * p).is_integer():
         y = lax.integer_pow(x, int(p)) * lax.sqrt(x)
     else:
-        (level, factor), most = powers(x, p), np.finfo(x.dtype).maxexp
-        y = factor * two_to(lax.min(level, np.asarray(most, level.dtype)))
+        (level, rest), most = _log2_of_power(x, p), np.finfo(x.dtype).maxexp
+        y = lax.exp2(rest) * two_to(lax.min(level, np.asarray(most, level.dtype)))
+        y = jnp.where(x == 0, np.zeros((), x.dtype), y)  # so are subnormals, where they count as it
     # Every window would take the power of a cell anew; a root has a single reader.
     return y if p < 1 else computed_once(y)[0]
 
