@@ -40,6 +40,21 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 
 
+ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "max": lambda x: jaxpool.max_pool(x, (3, 3), 2, "SAME"),
+    "argmax": lambda x: jaxpool.max_pool_with_argmax(x, (2, 2), 2)[0],
+    "long": lambda x: jaxpool.max_pool(x, (12, 9), 1),
+    "masked": lambda x: jaxpool.avg_pool(x, (2, 2), 2, where=x > 0),
+    "global": lambda x: jaxpool.global_max_pool(x, keepdims=False),
+    "adaptive": lambda x: jaxpool.adaptive_max_pool(x, (5, 4)),
+    "unpool": lambda x: jaxpool.max_unpool(
+        *jaxpool.max_pool_with_argmax(x, (2, 2), 2), x.shape[-3:-1]
+    ),
+    "windows": lambda x: jaxpool.windows(x, (2, 2), 2),
+    "batch": jax.vmap(lambda x: jaxpool.max_pool(x, (2, 2), 2)),
+}
+
+
 def data(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     rng = np.random.default_rng(0)
     x = rng.permutation(np.prod(shape)).reshape(shape).astype(np.float32) - 4000
@@ -101,6 +116,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     for name in ("avg", "avg of real cells", "argmax"):
         yield f"mask, {name}", lambda n=name: mask(*OPS[n])
     yield "uneven", uneven
+    for name, op in ANY_OPS.items():
+        yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
 
 
 def halo(op: Callable, words: dict[str, Any]) -> None:
@@ -113,6 +130,21 @@ def halo(op: Callable, words: dict[str, Any]) -> None:
     assert set(found["forward"]) | set(found["backward"]) <= {"collective-permute"}, found
     assert found["forward"].get("collective-permute", 0) <= 2, found
     assert found["backward"].get("collective-permute", 0) <= 4, found
+
+
+def explicit_axes(op: Callable) -> None:
+    """Where shardings are part of types, values and gradients are those of one device."""
+    mesh, spec = jax.make_mesh((2, 4), ("batch", "space")), P("batch", None, None, "space")
+    x = np.random.default_rng(0).permutation(8 * 16 * 9 * 4).reshape(8, 16, 9, 4) / 1000
+    x = x.astype(np.float32)
+    gradient = jax.grad(lambda x: (op(x) ** 2).sum())
+    want = jax.jit(op)(x), jax.jit(gradient)(x)
+    with jax.set_mesh(mesh):
+        sharded = jax.device_put(x, jax.NamedSharding(mesh, spec))
+        value = jax.jit(op)(sharded)
+        assert jax.typeof(value).sharding.spec[0] == "batch", jax.typeof(value)
+        for got, wanted in zip((value, jax.jit(gradient)(sharded)), want, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
 
 
 def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) -> None:

@@ -20,6 +20,7 @@ TESTS = {
     "_indices.py": ["tests/test_indices.py", "tests/test_errors.py"],
     "_send.py": ["tests/test_derivatives.py"],
     "lowerings/_cut.py": COUNTS,
+    "ops/_flat.py": ["tests/test_ops_unpool.py"],
     "ops/_sums.py": COUNTS,
     "ops/average.py": COUNTS,
 }
@@ -75,6 +76,8 @@ FAULTS = [
     Fault("lowerings/_cut.py", "jnp.full(shape, value,", "jnp.full(shape, value + 1,"),
     Fault("ops/_sums.py", "none = divisor == 0", "none = divisor == 1"),
     Fault("ops/average.py", "x.astype(accumulator(x.dtype))", "x"),
+    Fault("ops/_flat.py", "start + k < axis.size", "start + k <= axis.size"),
+    Fault("ops/_flat.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
 ]
 
 

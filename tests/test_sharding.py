@@ -34,6 +34,21 @@ CHECKS = {
     *(f"mask, {op}" for op in ("avg", "avg of real cells", "argmax")),
     # windows that do not fall evenly are errors
     "uneven",
+    # shardings that are part of types
+    *(
+        f"explicit axes, {op}"
+        for op in (
+            "max",
+            "argmax",
+            "long",
+            "masked",
+            "global",
+            "adaptive",
+            "unpool",
+            "windows",
+            "batch",
+        )
+    ),
 }
 
 

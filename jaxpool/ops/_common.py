@@ -16,6 +16,7 @@ from jax import Array
 
 from .. import _data_format
 from .._errors import message, shown
+from .._mesh import with_explicit_axes
 from .._plan import Plan, check_name, plan_for
 from .._reductions import Reduction
 from .._window import Geometry, Window, is_sequence, settle
@@ -163,7 +164,8 @@ def _compiled(
 
 @functools.lru_cache(maxsize=1024)
 def _jitted(op: Op, settings: Any) -> Callable[..., Any]:
-    return jax.jit(functools.partial(op.body, settings))
+    body = functools.partial(op.body, settings)
+    return jax.jit(functools.partial(with_explicit_axes, body))
 
 
 def _settings(op: Op, *words: Any) -> Settings:
