@@ -31,6 +31,9 @@ from ._sums import check_averageable, check_cells, divide, masked
 
 _MOST_WINDOWS = 2**22
 
+_LONGEST_SLID = 7
+"""Cells of a window up to which accelerators slide it; they reduce longer ones in parallel."""
+
 
 def adaptive_avg_pool(
     x: ArrayLike,
@@ -314,7 +317,8 @@ class Partition(NamedTuple):
         """Return the plan of fixed pooling, for windows that have a geometry."""
         if self.geometry is None:
             return None
-        return plan_for(op, self.geometry, reduction, np.dtype(dtype))
+        lowering = "reshape" if max(self.geometry.kernel) > _LONGEST_SLID else "auto"
+        return plan_for(op, self.geometry, reduction, np.dtype(dtype), lowering)
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
