@@ -23,7 +23,7 @@ from .._plan import Plan, plan_for
 from .._reductions import MAX, MAX_LAST_NAN, SUM, MaxRule, Reduction, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
-from . import _blocks, _runs
+from . import _planes, _runs
 from ._common import Op, check_real, check_where
 from ._runs import Runs
 from ._static import call
@@ -344,7 +344,7 @@ def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
     count = len(settings.sizes)
     positions = _data_format.pooled_axes(settings.op, settings.data_format, count, shape)
     check_known(settings.op, [shape[position] for position in positions])
-    _blocks.check_not_empty(settings.op, shape, positions)
+    _planes.check_not_empty(settings.op, shape, positions)
     runs = (
         share_out(shape[position], shape[position] if windows is None else windows)
         for position, windows in zip(positions, settings.sizes, strict=True)

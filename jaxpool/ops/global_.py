@@ -13,9 +13,9 @@ from .. import _data_format, _exact
 from .._errors import message
 from .._reductions import accumulator
 from .._window import check_known
-from . import _blocks, _scaled
-from ._blocks import Blocks
+from . import _planes, _scaled
 from ._common import Op, check_real, check_where
+from ._planes import Planes
 from ._static import call
 from ._sums import check_averageable, check_cells, divide, masked
 
@@ -139,15 +139,15 @@ class Settings(NamedTuple):
     keepdims: bool
     p: float = 2
 
-    def blocks(self, shape: tuple[int, ...]) -> Blocks:
-        """Return one block that covers the pooled axes of an array of ``shape``."""
+    def planes(self, shape: tuple[int, ...]) -> Planes:
+        """Return the planes of the pooled axes of an array of ``shape``."""
         positions = _pooled_axes(self.op, self.data_format, shape)
-        _blocks.check_not_empty(self.op, shape, positions)
-        return Blocks(positions, tuple(shape[p] for p in positions))
+        _planes.check_not_empty(self.op, shape, positions)
+        return Planes(positions, tuple(shape[p] for p in positions))
 
-    def finish(self, y: Array, blocks: Blocks) -> Array:
+    def finish(self, y: Array, planes: Planes) -> Array:
         """Return the result with the pooled axes kept or not."""
-        return y if self.keepdims else jnp.squeeze(y, blocks.positions)
+        return y if self.keepdims else jnp.squeeze(y, planes.positions)
 
 
 def _settle(op: str, data_format: Any, keepdims: Any, p: Any = 2) -> Settings:
@@ -184,37 +184,37 @@ def _pooled_axes(op: str, data_format: str, shape: tuple[int, ...]) -> tuple[int
 
 def _max(settings: Settings, x: Array, where: Any) -> Array:
     check_real(settings.op, x)
-    valid, blocks = check_where(settings.op, where, x.shape), settings.blocks(x.shape)
-    return settings.finish(_blocks.largest(x, valid, blocks), blocks)
+    valid, planes = check_where(settings.op, where, x.shape), settings.planes(x.shape)
+    return settings.finish(_planes.largest(x, valid, planes), planes)
 
 
 def _average(settings: Settings, x: Array, where: Any) -> Array:
     check_averageable(settings.op, x)
-    valid, blocks = check_where(settings.op, where, x.shape), settings.blocks(x.shape)
-    total = functools.partial(_blocks.total, blocks=blocks)
-    x, largest = masked(x, valid), math.prod(blocks.lengths)
+    valid, planes = check_where(settings.op, where, x.shape), settings.planes(x.shape)
+    total = functools.partial(_planes.total, planes=planes)
+    x, largest = masked(x, valid), math.prod(planes.lengths)
     divisor = largest if valid is None else total(valid.astype(jnp.int32))
     if jnp.issubdtype(x.dtype, jnp.integer):
-        check_known(settings.op, blocks.lengths)
+        check_known(settings.op, planes.lengths)
         check_cells(settings.op, largest)
         y = _exact.average(x, total, divisor, largest)
     else:
         y = divide(total(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
-    return settings.finish(y, blocks)
+    return settings.finish(y, planes)
 
 
 def _lp(settings: Settings, x: Array, where: Any) -> Array:
     _scaled.check_float(settings.op, x)
-    valid, blocks = check_where(settings.op, where, x.shape), settings.blocks(x.shape)
+    valid, planes = check_where(settings.op, where, x.shape), settings.planes(x.shape)
     y = _scaled.norm(
         masked(x, valid).astype(accumulator(x.dtype)),
         settings.p,
-        blocks.positions,
-        total=lambda a: _blocks.total(a, blocks),
-        largest=lambda a: _blocks.largest(a, None, blocks),
-        joined=functools.partial(_scaled.join_axes, axes=blocks.positions),
+        planes.positions,
+        total=lambda a: _planes.total(a, planes),
+        largest=lambda a: _planes.largest(a, None, planes),
+        joined=functools.partial(_scaled.join_axes, axes=planes.positions),
     )
-    return settings.finish(y.astype(x.dtype), blocks)
+    return settings.finish(y.astype(x.dtype), planes)
 
 
 _GLOBAL_MAX_POOL = Op("global_max_pool", _max, _settle)
