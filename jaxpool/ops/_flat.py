@@ -259,10 +259,10 @@ def _taps(cells: Array, target: Target, blocks: Geometry) -> Array:
 def _planes(a: Array, axes: tuple[int, ...]) -> Array:
     """Return ``a`` as ``[before, counted, after]``, with the axes that an index counts made one."""
     together = _together(axes)
-    shape = jnp.moveaxis(a, axes, together).shape
+    a = jnp.moveaxis(a, axes, together)
     first, end = together[0] % a.ndim, together[-1] % a.ndim + 1
-    blocks = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
-    return jnp.moveaxis(a, axes, together).reshape(*blocks)
+    parts = a.shape[:first], a.shape[first:end], a.shape[end:]
+    return a.reshape([math.prod(part) for part in parts])
 
 
 def _whole(planes: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
@@ -352,6 +352,3 @@ def _by_planes(
     if any(not isinstance(size, int) or size > _INT32_MAX for size in sizes):
         return batch(values, index)
     return lax.platform_dependent(values, index, cpu=at_once, default=batch)
-
-
-# --- taps: as in the backward pass of max pooling -------------------------------------------------

@@ -315,10 +315,11 @@ class Partition(NamedTuple):
 
     def plan(self, op: str, reduction: Reduction, dtype: Any) -> Plan | None:
         """Return the plan of fixed pooling, for windows that have a geometry."""
-        if self.geometry is None:
+        geometry = self.geometry
+        if geometry is None:
             return None
-        lowering = "reshape" if max(self.geometry.kernel) > _LONGEST_SLID else "auto"
-        return plan_for(op, self.geometry, reduction, np.dtype(dtype), lowering)
+        lowering = "reshape" if max(geometry.kernel) > _LONGEST_SLID else "auto"
+        return plan_for(op, geometry, reduction, np.dtype(dtype), lowering)
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
