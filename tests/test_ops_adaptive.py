@@ -121,9 +121,10 @@ def test_values_and_indices_are_those_of_the_definition(
         assert_same(jaxpool.adaptive_max_pool(x, sizes, where=where), values, case)
 
 
-@pytest.mark.parametrize("case", ["1-D long", "2-D", "1-D blocks", "2-D up and down"])
-def test_gradients_go_to_the_first_maximum(case: str, rng: np.random.Generator) -> None:
-    x, sizes, where = data(case, True, rng)
+def check_gradient(
+    x: np.ndarray, sizes: Any, where: Any, layout: str, rng: np.random.Generator
+) -> None:
+    """Compare the gradient with a loop over windows, and forward mode with the gradient."""
     _, largest, index = expected(x, sizes, where)
     g = rng.integers(1, 9, largest.shape).astype(np.float32)
     want = np.zeros_like(x)
@@ -132,11 +133,49 @@ def test_gradients_go_to_the_first_maximum(case: str, rng: np.random.Generator) 
     for out in np.ndindex(*g.shape):
         if index[out] >= 0:
             want[(*out[:first], *np.unravel_index(index[out], spatial), out[-1])] += g[out]
-    pool = functools.partial(jaxpool.adaptive_max_pool, output_size=sizes, where=where)
-    assert_same(jax.vjp(pool, jnp.asarray(x))[1](g)[0], want, case)
     tangent = rng.integers(-9, 9, x.shape).astype(np.float32)
+    if layout == "channels_first":
+        x, where, g, want, tangent = (
+            a if a is None else np.moveaxis(a, -1, 1) for a in (x, where, g, want, tangent)
+        )
+    pool = functools.partial(
+        jaxpool.adaptive_max_pool, output_size=sizes, where=where, data_format=layout
+    )
+    assert_same(jax.vjp(pool, jnp.asarray(x))[1](g)[0], want, (x.shape, layout))
     forward = jax.jvp(pool, (x,), (tangent,))[1]
     assert np.vdot(forward, g) == np.vdot(tangent, want)
+
+
+LAYOUTS = ["channels_last", "channels_first"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("case", ["1-D long", "2-D", "1-D blocks", "2-D up and down"])
+def test_gradients_go_to_the_first_maximum(
+    case: str, layout: str, rng: np.random.Generator
+) -> None:
+    x, sizes, where = data(case, True, rng)
+    check_gradient(x, sizes, where, layout, rng)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("spatial", "sizes"),
+    [((509,), (2,)), ((511,), (2,)), ((600,), (7,)), ((31, 31), (2, 2)), ((9, 35), (2, 17))],
+)
+def test_the_last_cell_of_a_long_window_wins(
+    spatial: tuple[int, ...], sizes: tuple[int, ...], layout: str, rng: np.random.Generator
+) -> None:
+    """Windows of 255 and 256 cells, with which codes begin to need more than a byte."""
+    x = np.arange(np.prod(spatial), dtype=np.float32).reshape(1, *spatial, 1)
+    where = np.ones_like(x, bool)
+    where[0, -1] = False
+    _, largest, index = expected(x, sizes, where)
+    values, indices = jaxpool.adaptive_max_pool_with_argmax(x, sizes, where=where)
+    assert_same(values, largest.astype(np.float32), spatial)
+    assert_same(indices, index.astype(np.int32), spatial)
+    for mask in (None, where):
+        check_gradient(x, sizes, mask, layout, rng)
 
 
 # --- against fixed windows -----------------------------------------------------------------------

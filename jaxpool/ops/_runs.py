@@ -31,8 +31,8 @@ _MOST_TAPS_JOINED = 32
 _MOST_GROUPS = 8
 """Groups of regular windows up to which slices are quicker than gathers."""
 
-NOWHERE = 2**30
-"""A code that no tap has: the mark of a window without a cell."""
+_MOST_ASKED = 16
+"""Windows up to which a cell of the contiguous axis, where gathers are slow, asks all of them."""
 
 
 class Runs(NamedTuple):
@@ -189,13 +189,12 @@ def winners(
     runs: Sequence[Runs],
     last_nan: bool = False,
 ) -> Pick:
-    """Return the largest value of every window and the code of its first holder, or NOWHERE.
+    """Return the largest value of every window and the code of its first holder.
 
     A code holds the tap along each axis in bits of its own, the first axis highest, so that codes
-    are ordered as row-major taps are. Along an axis, the largest value comes first; the code is the
-    smallest of those that lead to a cell as large, which makes it the first in row-major order
-    whatever the order of the axes. The first axis goes first, so that the last, whose cells lie
-    side by side, is shorter by then.
+    are ordered as row-major taps are; :func:`nowhere` marks a window without a cell. Along an axis, the largest value comes first; the code is the smallest of those that lead to a
+    cell as large, which makes it the first in row-major order whatever the order of the axes. The
+    first axis goes first, so that the last, whose cells lie side by side, is shorter by then.
 
     Args:
       x: the array, with the identity of max where it is not ``valid``.
@@ -204,13 +203,13 @@ def winners(
       runs: windows along each of them.
       last_nan: among the NaN of a window the last one is its holder.
     """
-    codes = jnp.zeros(x.shape, jnp.int32)
+    codes = jnp.zeros(x.shape, _code_dtype(runs))
     if valid is not None:
-        codes = jnp.where(valid, codes, NOWHERE)
+        codes = jnp.where(valid, codes, nowhere(codes))
     for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
         x, codes = computed_once(x, codes) if n else (x, codes)
         x, codes = _winners(x, codes, position, run, shift, last_nan)
-    return x, jnp.minimum(codes, NOWHERE)
+    return x, codes
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:
@@ -219,79 +218,72 @@ def _shifts(runs: Sequence[Runs]) -> list[int]:
     return [sum(bits[n + 1 :]) for n in range(len(runs))]
 
 
+def _code_dtype(runs: Sequence[Runs]) -> np.dtype:
+    """One byte if every code and the mark of none fit."""
+    last = sum((run.longest - 1) << shift for run, shift in zip(runs, _shifts(runs), strict=True))
+    return np.dtype(np.uint8 if last < 255 else np.int32)
+
+
+def nowhere(codes: Array) -> np.ndarray:
+    """The code of a window without a cell: the largest number, to which no tap adds a bit."""
+    return np.asarray(np.iinfo(codes.dtype).max, codes.dtype)
+
+
 def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last_nan: bool) -> Pick:
     if runs.longest > LONGEST_UNROLLED:
         bits = _length_of_pieces(runs).bit_length() - 1
         pieces, groups = runs.pieces(1 << bits)
-        x, codes = _winners(x, codes, position, pieces, shift, last_nan)
+        x, codes = computed_once(*_winners(x, codes, position, pieces, shift, last_nan))
         return _winners(x, codes, position, groups, shift + bits, last_nan)
-    groups = runs.groups()
-    if len(groups) > 1:
-        parts = [_winners(x, codes, position, group, shift, last_nan) for group in groups]
-        best, codes = (lax.concatenate(a, x.ndim + position) for a in zip(*parts, strict=True))
-        return best, codes
     (best,) = computed_once(_fold(x, position, runs, lax.max, identity_array(MAX, x.dtype)))
     cells = [_tap(x, position, runs, tap, again=True) for tap in range(runs.longest)]
     reached = [_reached(codes, position, runs, tap, shift) for tap in range(len(cells))]
     codes = tree(
         lax.min,
         [
-            jnp.where((cell == best) | (cell != cell), code, NOWHERE)
+            jnp.where((cell == best) | (cell != cell), code, nowhere(codes))
             for cell, code in zip(cells, reached, strict=True)
         ],
     )
     if last_nan and jnp.issubdtype(x.dtype, jnp.floating):
         pairs = zip(cells, reached, strict=True)
-        last = tree(lax.max, [jnp.where(cell != cell, code, -1) for cell, code in pairs])
+        last = tree(lax.max, [jnp.where(cell != cell, code, 0) for cell, code in pairs])
         codes = jnp.where(best != best, last, codes)
     return best, codes
 
 
 def _reached(codes: Array, position: int, runs: Runs, tap: int, shift: int) -> Array:
     """The codes that lead through cell ``tap`` of every window, or through its last one."""
-    taps = column(
-        np.minimum(tap, np.array(runs.lengths) - 1).astype(np.int32), position, codes.ndim
-    )
-    return _tap(codes, position, runs, tap) + (taps << shift)
+    taps = np.minimum(tap, np.array(runs.lengths) - 1) << shift
+    own = column(taps.astype(codes.dtype), position, codes.ndim)
+    return _tap(codes, position, runs, tap) | own
 
 
 def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
     """Return where each window's winner lies on each of the axes."""
     axes = zip(positions, runs, _shifts(runs), strict=True)
     return [
-        _own(codes, run, shift) + column(np.array(run.starts, np.int32), position, codes.ndim)
+        _own(codes, run, shift).astype(jnp.int32)
+        + column(np.array(run.starts, np.int32), position, codes.ndim)
         for position, run, shift in axes
     ]
 
 
 def _own(codes: Array, runs: Runs, shift: int) -> Array:
     """The taps along one axis."""
-    return (codes >> shift) & ((1 << (runs.longest - 1).bit_length()) - 1)
+    number = lambda value: np.asarray(value, codes.dtype)  # noqa: E731
+    return (codes >> number(shift)) & number((1 << (runs.longest - 1).bit_length()) - 1)
 
 
 def read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
     """Return the entry of ``t`` at the winner of every window, 0 where there is none."""
-    narrow = _narrowed(codes, runs)
     result = with_transpose(
-        lambda t: _read(t, _widened(narrow), positions, runs),
-        lambda g: _send(g, _widened(narrow), positions, runs),
+        lambda t: _read(t, codes, positions, runs),
+        lambda g: _send(g, codes, positions, runs),
         t.astype(accumulator(t.dtype)),
         codes.shape,
     )
     return result.astype(t.dtype)
-
-
-def _narrowed(codes: Array, runs: Sequence[Runs]) -> Array:
-    """Codes as reverse mode keeps them: a byte each if they fit, 255 for none."""
-    shifts = _shifts(runs)
-    last = sum((run.longest - 1) << shift for run, shift in zip(runs, shifts, strict=True))
-    return codes if last >= 255 else jnp.minimum(codes, 255).astype(jnp.uint8)
-
-
-def _widened(codes: Array) -> Array:
-    if codes.dtype != jnp.uint8:
-        return codes
-    return jnp.where(codes == 255, NOWHERE, codes.astype(jnp.int32))
 
 
 def _read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
@@ -300,7 +292,8 @@ def _read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]
         if axis not in on_axis:
             on_axis[axis] = numbers(t.shape[axis], axis, t.ndim, jnp.int32)
     index = tuple(jnp.broadcast_to(on_axis[axis], codes.shape) for axis in range(-t.ndim, 0))
-    return jnp.where(codes < NOWHERE, t.at[index].get(mode="clip"), np.zeros((), t.dtype))
+    found = codes != nowhere(codes)
+    return jnp.where(found, t.at[index].get(mode="clip"), np.zeros((), t.dtype))
 
 
 def _send(g: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
@@ -318,6 +311,8 @@ def _send(g: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]
 
 
 def _send_along(g: Array, codes: Array, position: int, runs: Runs, shift: int) -> Pick:
+    if position == -1 and len(runs.starts) <= _MOST_ASKED:
+        return _receive_from_all(g, codes, runs, shift)
     holders = runs.holders()
     cells = np.arange(runs.size)
     if holders.longest <= LONGEST_UNROLLED:
@@ -327,7 +322,7 @@ def _send_along(g: Array, codes: Array, position: int, runs: Runs, shift: int) -
     g, codes = _receive(g, codes, position, runs, pieces, cells, shift)
     return (
         _fold(g, position, groups, lax.add, 0),
-        _fold(codes, position, groups, lax.min, NOWHERE),
+        _fold(codes, position, groups, lax.min, nowhere(codes)),
     )
 
 
@@ -336,18 +331,31 @@ def _receive(
 ) -> Pick:
     """For each row of windows, what they send to one cell that they all hold."""
     starts, firsts, counts = (np.array(n) for n in (runs.starts, holders.starts, holders.lengths))
-    entries, kept = [], []
+    none, entries, kept = nowhere(codes), [], []
     for nth in range(holders.longest):
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
-        wanted = column(np.where(nth < counts, own_taps, -1).astype(np.int32), position, g.ndim)
+        wanted = column(np.where(nth < counts, own_taps, none), position, g.ndim)
         sent, code = (_tap(a, position, holders, nth) for a in (g, codes))
         hit = _leads_to(wanted, code, runs, shift)
         entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
         code = _tap(codes, position, holders, nth, again=True)
-        kept.append(jnp.where(_leads_to(wanted, code, runs, shift), code, NOWHERE))
+        kept.append(jnp.where(_leads_to(wanted, code, runs, shift), code, none))
+    return tree(lax.add, entries), tree(lax.min, kept)
+
+
+def _receive_from_all(g: Array, codes: Array, runs: Runs, shift: int) -> Pick:
+    """For each row of windows, what they send to the cells of the last axis."""
+    cells, none, entries, kept = np.arange(runs.size), nowhere(codes), [], []
+    for window, start in enumerate(runs.starts):
+        sent, code = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (g, codes))
+        own_taps = cells - start
+        within = (own_taps >= 0) & (own_taps < runs.lengths[window])
+        hit = _leads_to(np.where(within, own_taps, none), code, runs, shift)
+        entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
+        kept.append(jnp.where(hit, code, none))
     return tree(lax.add, entries), tree(lax.min, kept)
 
 
 def _leads_to(wanted: np.ndarray, codes: Array, runs: Runs, shift: int) -> Array:
     """Whether the tap along one axis is the ``wanted`` one."""
-    return (codes < NOWHERE) & (_own(codes, runs, shift) == wanted)
+    return (codes != nowhere(codes)) & (_own(codes, runs, shift) == wanted.astype(codes.dtype))

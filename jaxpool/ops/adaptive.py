@@ -506,7 +506,8 @@ def _index(
         if place is None:
             place = numbers(shape[axis], axis, len(shape), wide)
         index = index * shape[axis] + place.astype(wide)
-    return jnp.where(codes < _runs.NOWHERE, index, np.asarray(-1).astype(wide)).astype(dtype)
+    found = codes != _runs.nowhere(codes)
+    return jnp.where(found, index, np.asarray(-1).astype(wide)).astype(dtype)
 
 
 _ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", _average, _settle)
