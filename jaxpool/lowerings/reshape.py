@@ -102,18 +102,34 @@ def winners(
       reduction: a maximum or minimum.
       dtype: of the numbers; the largest, or -1, marks that no cell is present.
     """
-    hit = (cells == jnp.expand_dims(values, axes)) | (cells != cells)
+    sought, order = jnp.expand_dims(values, axes), cell_numbers(cells.shape, axes, dtype)
+    count, row = math.prod(cells.shape[axis] for axis in axes), cells.shape[-2:]
+    in_rows = cells.ndim - 1 in axes and len(axes) > 1 and row[0] != 1
+    if in_rows:  # as long as a row, not as a window, are the loops that look for hits
+        axes = tuple(axis for axis in axes if axis != cells.ndim - 1)
+        cells, order, sought = (_in_rows(a, row) for a in (cells, order, sought))
+        present = None if present is None else _in_rows(present, row)
+        (sought,) = computed_once(sought)
+    hit = (cells == sought) | (cells != cells)
     if present is not None:
         hit = hit & present
-    order, count = cell_numbers(cells.shape, axes, dtype), math.prod(cells.shape[a] for a in axes)
     last_nan = reduction.beats is MAX_LAST_NAN.beats
     if last_nan:  # counted backwards, the last one is the first
         order = jnp.where(cells != cells, count - 1 - order, order)
     none = np.asarray(np.iinfo(dtype).max, dtype)
     found = reduce_axes(jnp.where(hit, order, none), axes, MIN)
+    if in_rows:
+        (found,) = computed_once(found)
+        found = reduce_axes(found.reshape(*found.shape[:-1], *row), (found.ndim,), MIN)
     if last_nan:
         found = jnp.where((values != values) & (found != none), count - 1 - found, found)
     return jnp.where(found == none, empty(dtype), found)
+
+
+def _in_rows(a: Array, row: Sequence[int]) -> Array:
+    """Return ``a`` with its last axes, windows and their cells, as one of whole rows."""
+    whole = jnp.broadcast_to(a, (*a.shape[:-2], *row))
+    return whole.reshape(*a.shape[:-2], math.prod(row))
 
 
 def reduce_axes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:

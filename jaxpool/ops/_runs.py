@@ -192,9 +192,10 @@ def winners(
     """Return the largest value of every window and the code of its first holder.
 
     A code holds the tap along each axis in bits of its own, the first axis highest, so that codes
-    are ordered as row-major taps are; :func:`nowhere` marks a window without a cell. Along an axis, the largest value comes first; the code is the smallest of those that lead to a
-    cell as large, which makes it the first in row-major order whatever the order of the axes. The
-    first axis goes first, so that the last, whose cells lie side by side, is shorter by then.
+    are ordered as row-major taps are; :func:`nowhere` marks a window without a cell. Along an axis,
+    the largest value comes first; the code is the smallest of those that lead to a cell as large,
+    which makes it the first in row-major order whatever the order of the axes. The first axis goes
+    first, so that the last, whose cells lie side by side, is shorter by then.
 
     Args:
       x: the array, with the identity of max where it is not ``valid``.
