@@ -21,6 +21,7 @@ from jax import Array
 from . import _gather, _plan, _send
 from ._linear import with_transpose
 from ._plan import Plan
+from ._reductions import filled
 from .lowerings._cut import Pick
 
 
@@ -38,7 +39,7 @@ def extreme_with_taps(x: Array, valid: Array | None, plan: Plan) -> Pick:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
-    return _plan.run(plan, _plan.fill(plan, x, valid))
+    return _plan.run(plan, filled(x, valid, plan.reduction))
 
 
 @_extreme.defjvp
@@ -49,7 +50,7 @@ def _extreme_jvp(plan: Plan, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _with_taps(x: Array, valid: Array | None, plan: Plan) -> Pick:
-    return _plan.select(plan, _plan.fill(plan, x, valid), valid)
+    return _plan.select(plan, filled(x, valid, plan.reduction), valid)
 
 
 @_with_taps.defjvp

@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array, lax
 
 from ._errors import message, shown
-from ._reductions import Reduction, identity_array
+from ._reductions import Reduction
 from ._window import Geometry
 from .lowerings import LOWERINGS
 from .lowerings._cut import Pick
@@ -77,15 +77,6 @@ def plan_for(
         accepting = [lowering]
     first, other = accepting[0], accepting[0] if lowering != "auto" else _REFERENCE
     return Plan(geometry, reduction, first, other, refusals)
-
-
-def fill(plan: Plan, x: Array, valid: Array | None) -> Array:
-    """Return ``x`` with the identity in the cells that are not ``valid``."""
-    return x if valid is None else lax.select(valid, x, _constant(plan, x))
-
-
-def _constant(plan: Plan, x: Array) -> Array:
-    return lax.full_like(x, identity_array(plan.reduction, x.dtype))
 
 
 def run(plan: Plan, x: Array) -> Array:

@@ -152,3 +152,10 @@ SUM = Reduction("sum", lax.add, 0, accumulator=sum_accumulator, result=sum_dtype
 def identity_array(reduction: Reduction, dtype: DType) -> np.ndarray:
     """The identity as a NumPy scalar array, concrete also while JAX is tracing."""
     return np.asarray(reduction.identity(dtype), dtype)
+
+
+def filled(x: Array, valid: Array | None, reduction: Reduction) -> Array:
+    """Return ``x`` with the identity in the cells that are not ``valid``."""
+    if valid is None:
+        return x
+    return lax.select(valid, x, lax.full_like(x, identity_array(reduction, np.dtype(x.dtype))))

@@ -18,7 +18,7 @@ import jaxpool
 ROOT = Path(jaxpool.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("_errors", "_fence", "_mesh"),
+    ("_errors", "_batching", "_fence", "_mesh"),
     ("_window", "_data_format"),
     ("_reductions",),
     ("reductions", "_exact", "_linear"),

@@ -98,6 +98,35 @@ def test_vmap_over_masks(op: Callable[..., Any], rng: np.random.Generator) -> No
         assert_close(jax.vmap(pool, in_axes=axes)(x[0] if axes[0] is None else x, masks), stacked)
 
 
+def long_maxima(x: jax.Array) -> jax.Array:
+    """Maxima of planes so long that NaN is looked for first, on CPU."""
+    return jaxpool.global_max_pool(x)
+
+
+def unpool_overlapping(y: jax.Array) -> jax.Array:
+    """Windows that name a cell of another one now and then."""
+    taps = jnp.where(y > 100, 2, 0)
+    words = {"window_shape": (3, 3), "strides": 2, "index_space": "window"}
+    return jaxpool.max_unpool(y, taps, (11, 11), **words)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"), [(long_maxima, (2, 150, 140, 3)), (unpool_overlapping, (2, 5, 5, 3))]
+)
+def test_a_batch_has_one_choice(
+    function: Callable[[jax.Array], jax.Array], shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    """Where a choice becomes a selection, both ways are gone."""
+    x = rng.permutation(3 * np.prod(shape)).astype(np.float32).reshape(3, *shape)
+    x[1, 1, 3, 2, 1] = np.nan
+    batch = jax.jit(jax.vmap(function))
+    assert_close(batch(x), np.stack([function(part) for part in x]))
+    programs = batch.lower(x).compile(), jax.jit(function).lower(x[0]).compile()
+    several, one = ((program.as_text() or "").count(" conditional(") for program in programs)
+    assert several == one
+    assert one > 0 or jax.default_backend() != "cpu"
+
+
 @over_ops
 def test_gradient_under_vmap_under_jit_is_a_loop(name: str, rng: np.random.Generator) -> None:
     grad, x = jax.grad(loss(pooling(name))), data(rng, (3, *SHAPE))

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._batching import any_in_batch
 from .._fence import computed_once
 from .._reductions import MAX_LAST_NAN, MIN, Reduction, identity_array
 from .._window import Geometry
@@ -189,7 +190,7 @@ def _with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
 
     total = lax.reduce_sum(x, axes)
     plain = functools.partial(_at_once, axes=axes, reduction=reduction)
-    return lax.cond(jnp.any(total != total), in_order, plain, x)
+    return lax.cond(any_in_batch(total != total), in_order, plain, x)
 
 
 def _at_once(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:

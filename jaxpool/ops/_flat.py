@@ -27,6 +27,7 @@ import numpy as np
 from jax import Array, lax
 
 from .. import _indices
+from .._batching import any_in_batch
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
@@ -216,20 +217,9 @@ def _either(
     def look(indices: Array) -> Any:
         (taps,) = computed_once(_taps(_cells(indices, target), target, blocks))
         by_taps = lambda _: in_blocks(taps, blocks)  # noqa: E731
-        return lax.cond(_any(taps == _ELSEWHERE), by_cells, by_taps, indices)
+        return lax.cond(any_in_batch(taps == _ELSEWHERE), by_cells, by_taps, indices)
 
     return lax.platform_dependent(indices, cpu=look, default=by_cells)
-
-
-@jax.custom_batching.custom_vmap
-def _any(mask: Array) -> Array:
-    """Whether any is true, in a whole batch of ``jax.vmap``: so a choice by it stays a choice."""
-    return mask.astype(jnp.uint8).max() > 0  # of numbers, which XLA:CPU takes several at once
-
-
-@_any.def_vmap
-def _any_in_batch(size: int, batched: Any, mask: Array) -> tuple[Array, bool]:
-    return _any(mask), False
 
 
 def _taps(cells: Array, target: Target, blocks: Geometry) -> Array:

@@ -17,7 +17,7 @@ from jax import Array
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._reductions import MAX, SUM, accumulator, identity_array
+from .._reductions import MAX, SUM, accumulator, filled
 from ..lowerings.reshape import cell_axes, cell_numbers, reduce_axes, winners
 
 
@@ -91,7 +91,7 @@ def largest(x: Array, valid: Array | None, planes: Planes) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _largest(x: Array, valid: Array | None, planes: Planes) -> Array:
-    cells = _split(_filled(x, valid), planes)
+    cells = _split(filled(x, valid, MAX), planes)
     return reduce_axes(cells, planes.cell_axes(x.ndim), MAX)
 
 
@@ -100,10 +100,6 @@ def _largest_jvp(planes: Planes, primals, tangents):
     (x, valid), (t, _) = primals, tangents
     (values,) = computed_once(_largest(x, valid, planes))
     return values, _read(t, _taps(x, valid, values, planes), planes)
-
-
-def _filled(x: Array, valid: Array | None) -> Array:
-    return x if valid is None else jnp.where(valid, x, identity_array(MAX, np.dtype(x.dtype)))
 
 
 def _split(x: Array, planes: Planes) -> Array:

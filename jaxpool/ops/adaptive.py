@@ -20,7 +20,16 @@ from jax.typing import ArrayLike
 from .. import _data_format, _derivatives, _exact, _indices
 from .._errors import message, shown
 from .._plan import Plan, plan_for
-from .._reductions import MAX, MAX_LAST_NAN, SUM, MaxRule, Reduction, accumulator, identity_array
+from .._reductions import (
+    MAX,
+    MAX_LAST_NAN,
+    SUM,
+    MaxRule,
+    Reduction,
+    accumulator,
+    filled,
+    identity_array,
+)
 from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
 from ..lowerings._cut import Pick, column, numbers
 from . import _planes, _runs
@@ -459,7 +468,7 @@ def _from_first_cell(settings: Settings, partition: Partition, x: Array) -> tupl
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _largest(x: Array, valid: Array | None, partition: Partition) -> Array:
-    return _runs.largest(_filled(x, valid), partition.positions, partition.runs)
+    return _runs.largest(filled(x, valid, MAX), partition.positions, partition.runs)
 
 
 @_largest.defjvp
@@ -471,7 +480,8 @@ def _largest_jvp(partition: Partition, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
     last_nan = partition.maximum is MAX_LAST_NAN
-    return _runs.winners(_filled(x, valid), valid, partition.positions, partition.runs, last_nan)
+    x = filled(x, valid, MAX)
+    return _runs.winners(x, valid, partition.positions, partition.runs, last_nan)
 
 
 @_with_codes.defjvp
@@ -479,10 +489,6 @@ def _with_codes_jvp(partition: Partition, primals, tangents):
     values, codes = _with_codes(*primals, partition)
     tangent = _runs.read(tangents[0], codes, partition.positions, partition.runs)
     return (values, codes), (tangent, jax.custom_derivatives.zero_from_primal(codes))
-
-
-def _filled(x: Array, valid: Array | None) -> Array:
-    return x if valid is None else jnp.where(valid, x, identity_array(MAX, np.dtype(x.dtype)))
 
 
 def _index(

@@ -25,7 +25,7 @@ from jax.typing import ArrayLike
 from .. import _derivatives, _plan
 from .._errors import message
 from .._plan import Plan
-from .._reductions import Reduction, accumulator, identity_array
+from .._reductions import Reduction, accumulator, filled, identity_array
 from ._common import Op, Settings, call, check_real, check_where
 from ._sums import counts
 
@@ -108,7 +108,7 @@ def _reduce(
         combined = _derivatives.extreme(x, valid, plan)
     else:
         run = _derivatives.window_sum if reduction.combine is lax.add else _run
-        combined = run(_plan.fill(plan, x, valid), plan)
+        combined = run(filled(x, valid, reduction), plan)
     if reduction.finish is None:
         return combined
     number = combined.dtype if jnp.issubdtype(combined.dtype, jnp.floating) else jnp.int32

@@ -22,6 +22,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .. import _data_format, _indices
+from .._batching import any_in_batch
 from .._errors import message
 from .._gather import are_apart
 from .._linear import with_transpose
@@ -324,7 +325,8 @@ def _without_beaten(taps: Array, geometry: Geometry) -> Array:
         return taps
     beaten = _beaten(taps, geometry, shifts)
     # A branch keeps XLA from comparing the windows anew wherever a tap is read.
-    return lax.cond(beaten.any(), lambda: jnp.where(beaten, empty(taps.dtype), taps), lambda: taps)
+    some = any_in_batch(beaten)
+    return lax.cond(some, lambda: jnp.where(beaten, empty(taps.dtype), taps), lambda: taps)
 
 
 Shift = tuple[tuple[int, int], ...]
