@@ -135,9 +135,8 @@ def check_gradient(
             want[(*out[:first], *np.unravel_index(index[out], spatial), out[-1])] += g[out]
     tangent = rng.integers(-9, 9, x.shape).astype(np.float32)
     if layout == "channels_first":
-        x, where, g, want, tangent = (
-            a if a is None else np.moveaxis(a, -1, 1) for a in (x, where, g, want, tangent)
-        )
+        x, g, want, tangent = (np.moveaxis(a, -1, 1) for a in (x, g, want, tangent))
+        where = None if where is None else np.moveaxis(where, -1, 1)
     pool = functools.partial(
         jaxpool.adaptive_max_pool, output_size=sizes, where=where, data_format=layout
     )
