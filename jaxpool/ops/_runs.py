@@ -263,11 +263,12 @@ def _reached(codes: Array, position: int, runs: Runs, tap: int, shift: int) -> A
 def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
     """Return where each window's winner lies on each of the axes."""
     axes = zip(positions, runs, _shifts(runs), strict=True)
-    return [
-        _own(codes, run, shift).astype(jnp.int32)
-        + column(np.array(run.starts, np.int32), position, codes.ndim)
-        for position, run, shift in axes
-    ]
+    return [_place(codes, position, run, shift) for position, run, shift in axes]
+
+
+def _place(codes: Array, position: int, runs: Runs, shift: int) -> Array:
+    starts = column(np.array(runs.starts, np.int32), position, codes.ndim)
+    return _own(codes, runs, shift).astype(jnp.int32) + starts
 
 
 def _own(codes: Array, runs: Runs, shift: int) -> Array:
@@ -346,14 +347,14 @@ def _receive(
 
 def _receive_from_all(g: Array, codes: Array, runs: Runs, shift: int) -> Pick:
     """For each row of windows, what they send to the cells of the last axis."""
-    cells, none, entries, kept = np.arange(runs.size), nowhere(codes), [], []
-    for window, start in enumerate(runs.starts):
-        sent, code = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (g, codes))
-        own_taps = cells - start
-        within = (own_taps >= 0) & (own_taps < runs.lengths[window])
-        hit = _leads_to(np.where(within, own_taps, none), code, runs, shift)
-        entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
-        kept.append(jnp.where(hit, code, none))
+    place = jnp.where(codes == nowhere(codes), -1, _place(codes, -1, runs, shift))
+    cells, entries, kept = numbers(runs.size, -1, g.ndim, jnp.int32), [], []
+    for window in range(len(runs.starts)):
+        named, sent, code = (
+            lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (place, g, codes)
+        )
+        entries.append(jnp.where(named == cells, sent, np.zeros((), g.dtype)))
+        kept.append(jnp.where(named == cells, code, nowhere(codes)))
     return tree(lax.add, entries), tree(lax.min, kept)
 
 
