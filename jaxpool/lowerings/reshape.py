@@ -108,8 +108,8 @@ def winners(
     in_rows = cells.ndim - 1 in axes and len(axes) > 1 and row[0] != 1
     if in_rows:  # as long as a row, not as a window, are the loops that look for hits
         axes = tuple(axis for axis in axes if axis != cells.ndim - 1)
-        cells, order, sought = (_in_rows(a, row) for a in (cells, order, sought))
-        present = None if present is None else _in_rows(present, row)
+        cells, order, sought = (_whole_rows(a, row) for a in (cells, order, sought))
+        present = None if present is None else _whole_rows(present, row)
         (sought,) = computed_once(sought)
     hit = (cells == sought) | (cells != cells)
     if present is not None:
@@ -127,7 +127,7 @@ def winners(
     return jnp.where(found == none, empty(dtype), found)
 
 
-def _in_rows(a: Array, row: Sequence[int]) -> Array:
+def _whole_rows(a: Array, row: Sequence[int]) -> Array:
     """Return ``a`` with its last axes, windows and their cells, as one of whole rows."""
     whole = jnp.broadcast_to(a, (*a.shape[:-2], *row))
     return whole.reshape(*a.shape[:-2], math.prod(row))
