@@ -468,3 +468,15 @@ def test_bad_index_settings(size: Any, case: tuple[dict[str, Any], type[Exceptio
 
 def test_booleans_have_no_average() -> None:
     check_error("adaptive_avg_pool", {"x": X > 0, "output_size": (2, 2)}, TypeError, "is boolean")
+
+
+def test_windows_in_which_winners_cannot_be_numbered() -> None:
+    """Eight axes of nine cells: few enough to hold, but four bits for each axis."""
+    sizes = (2, 1, 1, 1, 1, 1, 1, 1)
+    x = jax.ShapeDtypeStruct((1, 17, *[9] * 7, 1), jnp.float32)
+    values = functools.partial(jaxpool.adaptive_max_pool, output_size=sizes)
+    assert jax.eval_shape(values, x).shape == (1, *sizes, 1)
+    both = functools.partial(jaxpool.adaptive_max_pool_with_argmax, output_size=sizes)
+    for derived in (both, jax.grad(lambda x: values(x).sum())):
+        with pytest.raises(ValueError, match=r"windows of 9 x 9 x .* cannot be numbered"):
+            jax.eval_shape(derived, x)

@@ -219,10 +219,14 @@ def _shifts(runs: Sequence[Runs]) -> list[int]:
     return [sum(bits[n + 1 :]) for n in range(len(runs))]
 
 
+def last_code(runs: Sequence[Runs]) -> int:
+    """Return the code of the last tap of the longest windows; int32 must hold more."""
+    return sum((run.longest - 1) << shift for run, shift in zip(runs, _shifts(runs), strict=True))
+
+
 def _code_dtype(runs: Sequence[Runs]) -> np.dtype:
     """One byte if every code and the mark of none fit."""
-    last = sum((run.longest - 1) << shift for run, shift in zip(runs, _shifts(runs), strict=True))
-    return np.dtype(np.uint8 if last < 255 else np.int32)
+    return np.dtype(np.uint8 if last_code(runs) < 255 else np.int32)
 
 
 def nowhere(codes: Array) -> np.ndarray:

@@ -109,7 +109,9 @@ def adaptive_max_pool(
     Edge cases: NaN in a window gives NaN. A window without a cell (only ``where`` makes one) gives
       the lowest value of the dtype and no gradient. An output size of 0 gives an empty result.
     Raises:
-      TypeError, ValueError: as :func:`adaptive_avg_pool`, but bool is allowed.
+      TypeError, ValueError: as :func:`adaptive_avg_pool`, but bool is allowed; ValueError also if a
+        derivative is taken and windows are so long along so many axes that the places of winners
+        do not fit 31 bits.
     References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
     Example:
       >>> jaxpool.adaptive_max_pool(jnp.array([3, 1, 2, 5, 4]), 3, data_format="W")
@@ -309,11 +311,13 @@ class Partition(NamedTuple):
       positions: the array axes that are pooled, negative.
       runs: windows along each of them.
       maximum: the rule by which a cell wins.
+      op: name of the public function, for messages.
     """
 
     positions: tuple[int, ...]
     runs: tuple[Runs, ...]
-    maximum: Reduction = MAX
+    maximum: Reduction
+    op: str
 
     @property
     def geometry(self) -> Geometry | None:
@@ -322,13 +326,13 @@ class Partition(NamedTuple):
             return None
         return Geometry(tuple(map(_side_by_side, self.runs)), self.positions)
 
-    def plan(self, op: str, reduction: Reduction, dtype: Any) -> Plan | None:
+    def plan(self, reduction: Reduction, dtype: Any) -> Plan | None:
         """Return the plan of fixed pooling, for windows that have a geometry."""
         geometry = self.geometry
         if geometry is None:
             return None
         lowering = "reshape" if max(geometry.kernel) > _LONGEST_SLID else "auto"
-        return plan_for(op, geometry, reduction, np.dtype(dtype), lowering)
+        return plan_for(self.op, geometry, reduction, np.dtype(dtype), lowering)
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
@@ -359,7 +363,8 @@ def _partition(settings: Settings, shape: tuple[int, ...]) -> Partition:
         share_out(shape[position], shape[position] if windows is None else windows)
         for position, windows in zip(positions, settings.sizes, strict=True)
     )
-    return Partition(positions, tuple(runs), MAX_LAST_NAN if settings.rule == "last_nan" else MAX)
+    maximum = MAX_LAST_NAN if settings.rule == "last_nan" else MAX
+    return Partition(positions, tuple(runs), maximum, settings.op)
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -373,7 +378,7 @@ def _average(
     partition = _partition(settings, x.shape)
     if 0 in settings.sizes:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
-    window_sum = functools.partial(_sum, settings.op, partition)
+    window_sum = functools.partial(_sum, partition)
     x = masked(x, valid)
     if valid is None:
         divisor = _cells(partition, x.ndim)
@@ -386,8 +391,8 @@ def _average(
     return divide(window_sum(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
 
 
-def _sum(op: str, partition: Partition, x: Array) -> Array:
-    plan = partition.plan(op, SUM, x.dtype)
+def _sum(partition: Partition, x: Array) -> Array:
+    plan = partition.plan(SUM, x.dtype)
     if plan is not None:
         return _derivatives.window_sum(x, plan)
     return _runs.total(x, partition.positions, partition.runs)
@@ -412,7 +417,7 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
         return jnp.zeros(partition.out_shape(x.shape), x.dtype)
     if settings.rule == "from_first_cell":
         return _max_with_argmax(settings._replace(index=("spatial", None)), x, where)[0]
-    plan = partition.plan(settings.op, partition.maximum, x.dtype)
+    plan = partition.plan(partition.maximum, x.dtype)
     if plan is not None:
         return _derivatives.extreme(x, valid, plan)
     rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
@@ -437,7 +442,7 @@ def _picked(
     settings: Settings, partition: Partition, x: Array, valid: Array | None
 ) -> tuple[Array, Array]:
     masked = valid is not None
-    plan = partition.plan(settings.op, partition.maximum, x.dtype)
+    plan = partition.plan(partition.maximum, x.dtype)
     if plan is not None:
         values, taps = _derivatives.extreme_with_taps(x, valid, plan)
         space, dtype = settings.index
@@ -479,6 +484,7 @@ def _largest_jvp(partition: Partition, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
+    _check_codes(partition)
     last_nan = partition.maximum is MAX_LAST_NAN
     x = filled(x, valid, MAX)
     return _runs.winners(x, valid, partition.positions, partition.runs, last_nan)
@@ -489,6 +495,19 @@ def _with_codes_jvp(partition: Partition, primals, tangents):
     values, codes = _with_codes(*primals, partition)
     tangent = _runs.read(tangents[0], codes, partition.positions, partition.runs)
     return (values, codes), (tangent, jax.custom_derivatives.zero_from_primal(codes))
+
+
+def _check_codes(partition: Partition) -> None:
+    if _runs.last_code(partition.runs) >= np.iinfo(np.int32).max:
+        lengths = " x ".join(str(runs.longest) for runs in partition.runs)
+        raise ValueError(
+            message(
+                partition.op,
+                f"winners in windows of {lengths} cells cannot be numbered.",
+                "Derivatives and indices hold a winner's place in 31 bits, some for each axis.",
+                "Pool some of the axes first, and the others in a second call.",
+            )
+        )
 
 
 def _index(
