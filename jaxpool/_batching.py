@@ -14,7 +14,8 @@ from jax import Array
 @jax.custom_batching.custom_vmap
 def any_in_batch(mask: Array) -> Array:
     """Return whether any entry is true, in all examples of a batch."""
-    return mask.astype(jnp.uint8).max(initial=0) > 0  # XLA:CPU takes several numbers at once
+    numbers = mask.astype(jnp.uint8)  # XLA:CPU takes several bytes at once, but truth one by one
+    return numbers.max(initial=0) > 0  # an empty mask has none
 
 
 @any_in_batch.def_vmap

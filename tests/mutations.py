@@ -76,7 +76,7 @@ FAULTS = [
     Fault("lowerings/_cut.py", "np.array(each, np.int32)", "np.array(each[::-1], np.int32)"),
     Fault("lowerings/_cut.py", "jnp.full(shape, value,", "jnp.full(shape, value + 1,"),
     Fault("ops/_runs.py", 'side="right")\n        last', 'side="left")\n        last'),
-    Fault("ops/_runs.py", "last < 255", "last <= 255"),
+    Fault("ops/_runs.py", "last_code(runs) < 255", "last_code(runs) <= 255"),
     Fault("ops/_runs.py", "jnp.where(valid, codes, nowhere(codes))", "codes"),
     Fault("ops/_runs.py", "np.minimum(tap, np.array(runs.lengths) - 1) << shift", "tap << shift"),
     Fault("ops/_runs.py", "jnp.where(codes == nowhere(codes), -1, _place", "jnp.add(0, _place"),

@@ -165,7 +165,10 @@ def test_gradients_go_to_the_first_maximum(
 def test_the_last_cell_of_a_long_window_wins(
     spatial: tuple[int, ...], sizes: tuple[int, ...], layout: str, rng: np.random.Generator
 ) -> None:
-    """Windows of 255 and 256 cells, with which codes begin to need more than a byte."""
+    """Windows of 255 and 256 cells, with which codes begin to need more than a byte.
+
+    Further, places beyond a byte for codes of a byte, and more windows than a cell asks.
+    """
     x = np.arange(np.prod(spatial), dtype=np.float32).reshape(1, *spatial, 1)
     where = np.ones_like(x, bool)
     where[0, -1] = False

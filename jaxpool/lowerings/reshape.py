@@ -31,6 +31,10 @@ _MOST_OF_SUMS_IN_ROWS = 14
 """Cells of a window up to which slices pay for sums along the contiguous axis, of several windows;
 a plane whose rows are each one window is a single run of cells."""
 
+_LOWEST_IN_ROWS = 4
+"""Cells of a window along the other axes from which winners are looked for in whole rows: what is
+sought is then stored for each cell of a row."""
+
 _FEWEST_OF_SUMS, _MOST_OF_SUMS, _FEWEST_IN_ARRAY = 7, 32, 2**20
 """Cells of a window along the other axes, and of the array, between which slices pay for sums."""
 
@@ -103,28 +107,47 @@ def winners(
       reduction: a maximum or minimum.
       dtype: of the numbers; the largest, or -1, marks that no cell is present.
     """
-    sought, order = jnp.expand_dims(values, axes), cell_numbers(cells.shape, axes, dtype)
-    count, row = math.prod(cells.shape[axis] for axis in axes), cells.shape[-2:]
-    in_rows = cells.ndim - 1 in axes and len(axes) > 1 and row[0] != 1
-    if in_rows:  # as long as a row, not as a window, are the loops that look for hits
-        axes = tuple(axis for axis in axes if axis != cells.ndim - 1)
-        cells, order, sought = (_whole_rows(a, row) for a in (cells, order, sought))
-        present = None if present is None else _whole_rows(present, row)
-        (sought,) = computed_once(sought)
-    hit = (cells == sought) | (cells != cells)
-    if present is not None:
-        hit = hit & present
+    order, count = cell_numbers(cells.shape, axes, dtype), math.prod(cells.shape[a] for a in axes)
     last_nan = reduction.beats is MAX_LAST_NAN.beats
     if last_nan:  # counted backwards, the last one is the first
         order = jnp.where(cells != cells, count - 1 - order, order)
+    by_rows = not last_nan and _has_rows(cells.shape, axes)
+    find = _first_by_rows if by_rows else _first
+    found = find(cells, present, jnp.expand_dims(values, axes), order, axes)
     none = np.asarray(np.iinfo(dtype).max, dtype)
-    found = reduce_axes(jnp.where(hit, order, none), axes, MIN)
-    if in_rows:
-        (found,) = computed_once(found)
-        found = reduce_axes(found.reshape(*found.shape[:-1], *row), (found.ndim,), MIN)
     if last_nan:
         found = jnp.where((values != values) & (found != none), count - 1 - found, found)
     return jnp.where(found == none, empty(dtype), found)
+
+
+def _first(
+    cells: Array, present: Array | None, sought: Array, order: Array, axes: tuple[int, ...]
+) -> Array:
+    """Return the least ``order`` of the cells that are ``sought`` or NaN."""
+    hit = (cells == sought) | (cells != cells)
+    if present is not None:
+        hit = hit & present
+    none = np.asarray(np.iinfo(order.dtype).max, order.dtype)
+    return reduce_axes(jnp.where(hit, order, none), axes, MIN)
+
+
+def _has_rows(shape: Sequence[int], axes: tuple[int, ...]) -> bool:
+    """Whether windows lie along the contiguous axis, and are high enough to look there by rows."""
+    height = math.prod(shape[axis] for axis in axes if axis != len(shape) - 1)
+    return len(shape) - 1 in axes and shape[-2] != 1 and height >= _LOWEST_IN_ROWS
+
+
+def _first_by_rows(
+    cells: Array, present: Array | None, sought: Array, order: Array, axes: tuple[int, ...]
+) -> Array:
+    """:func:`_first`, in loops as long as a row and not as a window."""
+    row = cells.shape[-2:]
+    cells, sought, order = (_whole_rows(a, row) for a in (cells, sought, order))
+    present = None if present is None else _whole_rows(present, row)
+    (sought,) = computed_once(sought)
+    others = tuple(axis for axis in axes if axis < cells.ndim)
+    (found,) = computed_once(_first(cells, present, sought, order, others))
+    return reduce_axes(found.reshape(*found.shape[:-1], *row), (found.ndim,), MIN)
 
 
 def _whole_rows(a: Array, row: Sequence[int]) -> Array:

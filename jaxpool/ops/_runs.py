@@ -7,7 +7,7 @@ positions known to the compiler, which it fuses with the others into one loop.
 
 :func:`total` sums the cells of each window, :func:`winners` finds the first of its largest cells,
 :func:`read` reads the winners, linearly. No transpose has a scatter: a cell is held by a row of
-neighbouring windows, which is again a :class:`Runs`.
+neighbouring windows, which is again a :class:`Runs`; or it asks all windows, if they are few.
 """
 
 import functools
@@ -32,7 +32,8 @@ _MOST_GROUPS = 8
 """Groups of regular windows up to which slices are quicker than gathers."""
 
 _MOST_ASKED = 16
-"""Windows up to which a cell of the contiguous axis, where gathers are slow, asks all of them."""
+"""Windows, no more than cells, up to which each cell asks all of them along the contiguous axis,
+where gathers are slow."""
 
 
 class Runs(NamedTuple):
@@ -252,6 +253,7 @@ def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last
     )
     if last_nan and jnp.issubdtype(x.dtype, jnp.floating):
         pairs = zip(cells, reached, strict=True)
+        # where the best is NaN one cell is, and no code is below 0
         last = tree(lax.max, [jnp.where(cell != cell, code, 0) for cell, code in pairs])
         codes = jnp.where(best != best, last, codes)
     return best, codes
@@ -277,8 +279,9 @@ def _place(codes: Array, position: int, runs: Runs, shift: int) -> Array:
 
 def _own(codes: Array, runs: Runs, shift: int) -> Array:
     """The taps along one axis."""
-    number = lambda value: np.asarray(value, codes.dtype)  # noqa: E731
-    return (codes >> number(shift)) & number((1 << (runs.longest - 1).bit_length()) - 1)
+    bits = (runs.longest - 1).bit_length()
+    ones = np.asarray((1 << bits) - 1, codes.dtype)
+    return (codes >> np.asarray(shift, codes.dtype)) & ones
 
 
 def read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
@@ -317,7 +320,7 @@ def _send(g: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]
 
 
 def _send_along(g: Array, codes: Array, position: int, runs: Runs, shift: int) -> Pick:
-    if position == -1 and len(runs.starts) <= _MOST_ASKED:
+    if position == -1 and len(runs.starts) <= min(_MOST_ASKED, runs.size):
         return _receive_from_all(g, codes, runs, shift)
     holders = runs.holders()
     cells = np.arange(runs.size)
@@ -340,7 +343,8 @@ def _receive(
     none, entries, kept = nowhere(codes), [], []
     for nth in range(holders.longest):
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
-        wanted = column(np.where(nth < counts, own_taps, none), position, g.ndim)
+        wanted = np.where(nth < counts, own_taps, none)  # no tap is as large
+        wanted = column(wanted, position, g.ndim)
         sent, code = (_tap(a, position, holders, nth) for a in (g, codes))
         hit = _leads_to(wanted, code, runs, shift)
         entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))

@@ -148,8 +148,8 @@ def adaptive_max_pool_with_argmax(
     Edge cases: the index of NaN is that of the first NaN in the window. A window without a cell has
       index -1.
     Raises:
-      TypeError, ValueError: as :func:`adaptive_max_pool`; ValueError also if an index would not fit
-        ``index_dtype``.
+      TypeError, ValueError: as :func:`adaptive_max_pool`, without a derivative too; ValueError also
+        if an index would not fit ``index_dtype``.
     References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
     Example:
       >>> x = jnp.array([3.0, 1.0, 2.0, 5.0, 4.0])
@@ -505,7 +505,8 @@ def _check_codes(partition: Partition) -> None:
                 partition.op,
                 f"winners in windows of {lengths} cells cannot be numbered.",
                 "Derivatives and indices hold a winner's place in 31 bits, some for each axis.",
-                "Pool some of the axes first, and the others in a second call.",
+                "Pool the last axes first and the others in a second call; its indices then "
+                "count cells of the first result.",
             )
         )
 
