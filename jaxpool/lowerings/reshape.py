@@ -114,7 +114,7 @@ def winners(
     by_rows = not last_nan and _has_rows(cells.shape, axes)
     find = _first_by_rows if by_rows else _first
     found = find(cells, present, jnp.expand_dims(values, axes), order, axes)
-    none = np.asarray(np.iinfo(dtype).max, dtype)
+    none = identity_array(MIN, dtype)
     if last_nan:
         found = jnp.where((values != values) & (found != none), count - 1 - found, found)
     return jnp.where(found == none, empty(dtype), found)
@@ -127,7 +127,7 @@ def _first(
     hit = (cells == sought) | (cells != cells)
     if present is not None:
         hit = hit & present
-    none = np.asarray(np.iinfo(order.dtype).max, order.dtype)
+    none = identity_array(MIN, order.dtype)
     return reduce_axes(jnp.where(hit, order, none), axes, MIN)
 
 

@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._reductions import MAX, accumulator, identity_array
+from .._reductions import MAX, MIN, accumulator, identity_array
 from ..lowerings._cut import Pick, column, numbers, tree
 
 LONGEST_UNROLLED = 32
@@ -232,7 +232,7 @@ def _code_dtype(runs: Sequence[Runs]) -> np.dtype:
 
 def nowhere(codes: Array) -> np.ndarray:
     """The code of a window without a cell: the largest number, to which no tap adds a bit."""
-    return np.asarray(np.iinfo(codes.dtype).max, codes.dtype)
+    return identity_array(MIN, codes.dtype)
 
 
 def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last_nan: bool) -> Pick:
