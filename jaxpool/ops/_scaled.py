@@ -77,9 +77,9 @@ def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool
 def powers(x: Array, p: float) -> Terms:
     """Return ``x ** p`` as terms, of an array that is not negative.
 
-    The power of zero is no term, so that its derivatives are zero.
+    The power of zero is no term, so that its derivatives are zero; subnormal numbers count as zero.
     """
-    alive = x != 0
+    alive = ~_is_nothing(x)
     x = jnp.where(alive, x, np.ones((), x.dtype))
     level, factor = _power(lax.stop_gradient(x), p)
     return _terms(level, (factor * unit(p * lax.log(x)),), alive)
@@ -112,20 +112,35 @@ def _in_two(number: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 def _power(x: Array, p: float) -> tuple[Array, Array]:
     """Level and factor of ``x ** p``."""
     level, rest = _log2_of_power(x, p)
-    whole = lax.floor(rest)
-    infinite = x == np.inf
-    level = jnp.where(infinite, np.asarray(np.inf, x.dtype), level + whole)
-    return level, jnp.where(infinite, np.ones((), x.dtype), lax.exp2(rest - whole))
+    whole, finite = lax.floor(rest), x < np.inf
+    level = jnp.where(finite, level + whole, np.asarray(np.inf, x.dtype))
+    # of an infinity the factor is one, and NaN stays
+    return level, jnp.where(finite, lax.exp2(rest - whole), lax.min(x, np.ones((), x.dtype)))
 
 
 def _log2_of_power(x: Array, p: float) -> tuple[Array, Array]:
     """A whole and a small part: with ``x = m * 2^e``, ``log2(x^p) = e * p + p * log2(m)``."""
-    m, e = jnp.frexp(x)
+    m, e = _mantissa_and_exponent(x)
     high, low = _in_two(p, x.dtype)
-    exponent = e.astype(x.dtype) * high
+    exponent = e * high
     level = lax.floor(exponent)
-    rest = exponent - level + e.astype(x.dtype) * low + np.asarray(p, x.dtype) * jnp.log2(m)
-    return level, rest
+    return level, exponent - level + e * low + np.asarray(p, x.dtype) * jnp.log2(m)
+
+
+def _mantissa_and_exponent(x: Array) -> tuple[Array, Array]:
+    """``frexp`` of positive normal numbers; of others, some numbers."""
+    info = np.finfo(x.dtype)
+    integers, half = np.dtype(f"int{info.bits}"), info.maxexp - 2
+    bits = lax.bitcast_convert_type(x, integers)
+    fraction = bits & np.asarray((1 << info.nmant) - 1, integers)
+    m = lax.bitcast_convert_type(fraction | np.asarray(half << info.nmant, integers), x.dtype)
+    e = (bits >> np.asarray(info.nmant, integers)) - np.asarray(half, integers)
+    return m, e.astype(x.dtype)
+
+
+def _is_nothing(x: Array) -> Array:
+    """Whether numbers that are not negative are zero or subnormal."""
+    return x < np.finfo(x.dtype).tiny
 
 
 # --- sums of terms -------------------------------------------------------------------------------
@@ -419,7 +434,8 @@ def _power_of(x: Array, p: float) -> Array:
     else:
         (level, rest), most = _log2_of_power(x, p), np.finfo(x.dtype).maxexp
         y = lax.exp2(rest) * two_to(lax.min(level, np.asarray(most, level.dtype)))
-        y = jnp.where(x == 0, np.zeros((), x.dtype), y)  # so are subnormals, where they count as it
+        y = jnp.where(x < np.inf, y, x)
+        y = jnp.where(_is_nothing(x), np.zeros((), x.dtype), y)
     # Every window would take the power of a cell anew; a root has a single reader.
     return y if p < 1 else computed_once(y)[0]
 
