@@ -39,11 +39,15 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     wide = t.astype(accumulator(t.dtype))
     by = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
     forward = lambda t: by(t, taps, geometry)  # noqa: E731
-    send = to_winners_at_once if _fits_at_once(geometry) else to_winners
+    at_once, narrow = _fits_at_once(geometry), t.dtype != wide.dtype
 
     def backward(g: Array) -> Array:
         (finished,) = computed_once(taps)
-        return send(g, finished, geometry)
+        if at_once:
+            return to_winners_at_once(g, finished, geometry)
+        sent = to_winners(g, finished, geometry)
+        # or XLA:CPU would round one number after the other where parts are joined
+        return computed_once(sent)[0] if narrow else sent
 
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 

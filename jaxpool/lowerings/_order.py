@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
-from ._cut import tree
+from ._cut import Pick, empty, tree
 
 
 def is_float_extreme(reduction: Reduction, dtype: np.dtype) -> bool:
@@ -39,17 +39,34 @@ def in_integers(run: Callable[[Array, Reduction], Array], x: Array, reduction: R
     """Return ``run(x, reduction)`` of a float extreme, computed in order-preserving integers."""
     empty = _flip(_bits(identity_array(reduction, x.dtype)))
     order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: empty)
-    return from_order(run(_ordered(x, reduction), order), x.dtype)
+    return _from_order(run(_ordered(x, reduction), order), x.dtype)
+
+
+def pick_in_order(
+    pick: Callable[[Array, Reduction], Pick], x: Array, valid: Array | None, reduction: Reduction
+) -> Pick:
+    """Return ``pick(x, reduction)`` of the cells that are ``valid``, computed in integers.
+
+    The integers are in the order of the values, see :func:`has_room`. Cells that are not there are
+    the identity, which loses to all, so nothing else has to be asked about them.
+    """
+    keys, order, absent = _to_order(x, reduction)
+    if valid is not None:
+        keys = jnp.where(valid, keys, absent)
+    keys, taps = pick(keys, order)
+    none = keys == absent
+    values = jnp.where(none, identity_array(reduction, x.dtype), _from_order(keys, x.dtype))
+    return values, taps if valid is None else jnp.where(none, empty(taps.dtype), taps)
 
 
 def has_room(reduction: Reduction, dtype: np.dtype) -> bool:
-    """Whether some integer loses to every value, see :func:`to_order`."""
+    """Whether some integer loses to every value, which :func:`pick_in_order` needs."""
     if jnp.issubdtype(dtype, jnp.floating):
         return is_float_extreme(reduction, dtype)
     return reduction.wins is not None and dtype.itemsize < 4
 
 
-def to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
+def _to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
     """Return ``x`` as integers in its order, the extreme of them, and an integer that never wins.
 
     The integer that never wins is the identity of the extreme.
@@ -65,7 +82,7 @@ def to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarr
     return keys, order, absent
 
 
-def from_order(keys: Array, dtype: np.dtype) -> Array:
+def _from_order(keys: Array, dtype: np.dtype) -> Array:
     """Return the values that ``keys`` stand for."""
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(_flip(keys), dtype)

@@ -11,7 +11,6 @@ level is one vector operation over the whole array.
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -31,7 +30,7 @@ from ._cut import (
     tap_dtype,
     tree,
 )
-from ._order import from_order, has_room, in_integers, is_float_extreme, to_order
+from ._order import has_room, in_integers, is_float_extreme, pick_in_order
 
 SELECT_RADIX = 4
 
@@ -85,20 +84,11 @@ def _digits(x: Array, axis: Axis, position: int, reduction: Reduction) -> Sequen
 
 
 def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
-    """Return the winner of every window and the number of its tap, row-major in the window.
-
-    Where integers in the order of the values leave room for one that loses to all, cells that are
-    not there take it, and nothing else has to be asked about them.
-    """
+    """Return the winner of every window and the number of its tap, row-major in the window."""
     if not has_room(reduction, x.dtype):
         return _select(x, valid, geometry, reduction, may_be_empty=True)
-    keys, order, absent = to_order(x, reduction)
-    if valid is not None:
-        keys = jnp.where(valid, keys, absent)
-    keys, taps = _select(keys, None, geometry, order, may_be_empty=False)
-    none = keys == absent
-    values = jnp.where(none, identity_array(reduction, x.dtype), from_order(keys, x.dtype))
-    return values, jnp.where(none, empty(taps.dtype), taps)
+    pick = lambda keys, order: _select(keys, None, geometry, order, may_be_empty=False)  # noqa: E731
+    return pick_in_order(pick, x, valid, reduction)
 
 
 def _select(

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._fence import computed_once
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry, Segment
 from ._cut import (
@@ -32,10 +33,14 @@ from ._cut import (
     tap_dtype,
     tree,
 )
-from ._order import in_integers, is_float_extreme, reduce_cells
+from ._order import in_integers, is_float_extreme, pick_in_order, reduce_cells
 
 MAX_KERNEL = 6
 MAX_JOINT_TAPS = 9
+
+_FEW_TAPS = 4
+"""Taps up to which the winners of 16-bit floats are looked for in float32, above that in integers;
+also up to which values by themselves are quicker than those that come with the taps."""
 
 PlacedAxis = tuple[Axis, int]
 Piece = tuple[int, Any]
@@ -62,7 +67,7 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
 def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     """Axes to take at once: neighbours of few taps together, the contiguous one alone; last first.
 
-    A selection needs them in this order, see :func:`select`.
+    A selection needs them in this order, see :func:`_select`.
     """
     groups: list[list[PlacedAxis]] = []
     full = MAX_JOINT_TAPS + 1
@@ -145,11 +150,28 @@ def _blank(cells: Any, segment: Segment, axes: list[PlacedAxis], blank: Any) -> 
 
 
 def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
-    """Return the winner of every window and the number of its tap, row-major in the window.
+    """Return the winner of every window and the number of its tap, row-major in the window."""
+    few = geometry.taps <= _FEW_TAPS
+    narrow = x.dtype.itemsize == 2 and is_float_extreme(reduction, x.dtype)
+    if narrow and not few:
+        pick = functools.partial(_select_integers, geometry=geometry)
+        return pick_in_order(pick, x, valid, reduction)
+    wide = x.astype(jnp.float32) if narrow else x
+    values, taps = _select(wide, valid, geometry, reduction)
+    # XLA:CPU makes no loop with two results, and one that is not asked for taps is quicker.
+    one_loop = few or len(_groups(geometry)) == 1
+    return run(x, geometry, reduction) if one_loop else values, taps
 
-    The last axis goes first: its winners are the first of each row, and the earlier axes then
-    choose among rows, which is the row-major order of ties.
-    """
+
+def _select_integers(keys: Array, order: Reduction, geometry: Geometry) -> Pick:
+    if len(_groups(geometry)) > 1:  # they are read by two loops
+        (keys,) = computed_once(keys)
+    return _select(keys, None, geometry, order)
+
+
+def _select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
+    """The last axis goes first: its winners are the first of each row, and the earlier axes then
+    choose among rows, which is the row-major order of ties."""
     sparse, dtype = valid is not None, tap_dtype(geometry)
     pick, inner = first_pick(x, valid, dtype), 1
     blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))
