@@ -12,7 +12,7 @@ neighbouring windows, which is again a :class:`Runs`; or it asks all windows, if
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,8 +20,9 @@ from jax import Array, lax
 
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._reductions import MAX, MIN, accumulator, identity_array
+from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
 from ..lowerings._cut import Pick, column, numbers, tree
+from ..lowerings._order import in_integers, is_float_extreme, reduce_cells
 
 LONGEST_UNROLLED = 32
 
@@ -142,7 +143,7 @@ def _in_turn(
 
 
 def _total(x: Array, position: int, runs: Runs) -> Array:
-    there = functools.partial(_fold, position=position, runs=runs, combine=lax.add, identity=0)
+    there = functools.partial(_fold, position=position, runs=runs, reduction=SUM)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return there(x)
     shape = list(x.shape)
@@ -155,32 +156,33 @@ def _total(x: Array, position: int, runs: Runs) -> Array:
     return with_transpose(there, back, x, tuple(shape))
 
 
-def _fold(
-    x: Array, position: int, runs: Runs, combine: Callable[[Array, Array], Array], identity: Any
-) -> Array:
+def _fold(x: Array, position: int, runs: Runs, reduction: Reduction) -> Array:
     """Combine the cells of every window."""
-    again = functools.partial(_fold, position=position, combine=combine, identity=identity)
+    again = functools.partial(_fold, position=position, reduction=reduction)
     if runs.longest > LONGEST_UNROLLED:
         pieces, groups = runs.pieces(_length_of_pieces(runs))
         return again(again(x, runs=pieces), runs=groups)
     groups = runs.groups()
     if len(groups) > 1:
         return lax.concatenate([again(x, runs=group) for group in groups], x.ndim + position)
-    cells = []
+    cells, blank = [], identity_array(reduction, x.dtype)
     for tap in range(runs.longest):
         there = column(np.array(runs.lengths) > tap, position, x.ndim)
         cell = _tap(x, position, runs, tap)
-        cells.append(cell if there.all() else jnp.where(there, cell, np.asarray(identity, x.dtype)))
-    return tree(combine, cells)
+        cells.append(cell if there.all() else jnp.where(there, cell, blank))
+    return reduce_cells(reduction, cells)
 
 
 # --- winners -------------------------------------------------------------------------------------
 
 
-def largest(x: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
+def largest(
+    x: Array, positions: Sequence[int], runs: Sequence[Runs], reduction: Reduction = MAX
+) -> Array:
     """Return the largest cell of every window."""
-    fold = functools.partial(_fold, combine=lax.max, identity=identity_array(MAX, x.dtype))
-    return _in_turn(fold, x, positions, runs)
+    if x.dtype.itemsize == 2 and is_float_extreme(reduction, x.dtype):
+        return in_integers(lambda keys, order: largest(keys, positions, runs, order), x, reduction)
+    return _in_turn(functools.partial(_fold, reduction=reduction), x, positions, runs)
 
 
 def winners(
@@ -208,10 +210,11 @@ def winners(
     codes = jnp.zeros(x.shape, _code_dtype(runs))
     if valid is not None:
         codes = jnp.where(valid, codes, nowhere(codes))
+    best = x.astype(accumulator(x.dtype))
     for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
-        x, codes = computed_once(x, codes) if n else (x, codes)
-        x, codes = _winners(x, codes, position, run, shift, last_nan)
-    return x, codes
+        best, codes = computed_once(best, codes) if n else (best, codes)
+        best, codes = _winners(best, codes, position, run, shift, last_nan)
+    return best.astype(x.dtype), codes
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:
@@ -241,7 +244,7 @@ def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last
         pieces, groups = runs.pieces(1 << bits)
         x, codes = computed_once(*_winners(x, codes, position, pieces, shift, last_nan))
         return _winners(x, codes, position, groups, shift + bits, last_nan)
-    (best,) = computed_once(_fold(x, position, runs, lax.max, identity_array(MAX, x.dtype)))
+    (best,) = computed_once(_fold(x, position, runs, MAX))
     cells = [_tap(x, position, runs, tap, again=True) for tap in range(runs.longest)]
     reached = [_reached(codes, position, runs, tap, shift) for tap in range(len(cells))]
     codes = tree(
@@ -329,10 +332,7 @@ def _send_along(g: Array, codes: Array, position: int, runs: Runs, shift: int) -
     pieces, groups = holders.pieces(_length_of_pieces(holders))
     cells = np.repeat(cells, groups.lengths)
     g, codes = _receive(g, codes, position, runs, pieces, cells, shift)
-    return (
-        _fold(g, position, groups, lax.add, 0),
-        _fold(codes, position, groups, lax.min, nowhere(codes)),
-    )
+    return _fold(g, position, groups, SUM), _fold(codes, position, groups, MIN)
 
 
 def _receive(

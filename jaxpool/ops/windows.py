@@ -352,7 +352,8 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
 def _ranked(settings: Settings, x: Array, valid: Array | None, which: Which) -> Array:
     """The cell of a rank in every window; anything in windows without a cell."""
     rule = _at_rank if jnp.issubdtype(x.dtype, jnp.inexact) else _at_rank.fun
-    return rule(x, valid, settings, which)
+    # XLA:CPU would widen and round narrow floats at every comparison.
+    return rule(x.astype(accumulator(x.dtype)), valid, settings, which).astype(x.dtype)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
