@@ -194,11 +194,18 @@ def _has_passes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> bool:
 def _in_passes(
     x: Array, axes: tuple[int, ...], combine: Callable[[Sequence[Array]], Array]
 ) -> Array:
-    for axis in axes:
-        x = combine([lax.slice_in_dim(x, n, n + 1, axis=axis) for n in range(x.shape[axis])])
-        if axis != axes[-1]:
-            (x,) = computed_once(x)
-    return lax.squeeze(x, axes)
+    """Reduce one axis after the other, the contiguous one last: till then its rows are whole."""
+    *others, last = axes
+    row = x.shape[-2:]
+    whole = x.reshape(*x.shape[:-2], math.prod(row)) if last == x.ndim - 1 else x
+    for axis in others:
+        (whole,) = computed_once(_pass(whole, axis, combine))
+    x = whole.reshape(*whole.shape[:-1], *row) if last == x.ndim - 1 else whole
+    return lax.squeeze(_pass(x, last, combine), axes)
+
+
+def _pass(x: Array, axis: int, combine: Callable[[Sequence[Array]], Array]) -> Array:
+    return combine([lax.slice_in_dim(x, n, n + 1, axis=axis) for n in range(x.shape[axis])])
 
 
 def _with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
