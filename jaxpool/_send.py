@@ -252,14 +252,24 @@ def _stretch(x: Array, axis: Axis, position: int) -> Array:
 
 
 def to_all(g: Array, geometry: Geometry) -> Array:
-    """Return what each cell receives when every window sends to all its cells."""
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        if axis.kernel <= MOST_TAPS_UNROLLED:
-            send = _sum_along_axis
+    """Return what each cell receives when every window sends to all its cells.
+
+    The contiguous axis goes first, while there is little of it: what follows are whole rows.
+    """
+    in_rows, placed = -1 in geometry.positions, zip(geometry.axes, geometry.positions, strict=True)
+    for axis, position in sorted(placed, key=lambda at: at[1] != -1):
+        long = axis.kernel > MOST_TAPS_UNROLLED
+        if _is_tiled(axis) and (long or in_rows):
+            send = _repeat
         else:
-            send = _repeat if axis.stride == axis.span else _sum_by_doubling
+            send = _sum_by_doubling if long else _sum_along_axis
         g = send(g, axis, position)
     return g
+
+
+def _is_tiled(axis: Axis) -> bool:
+    """Whether every cell from the first window to the last lies in one window."""
+    return axis.stride == axis.span == axis.kernel > 1
 
 
 def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:

@@ -524,18 +524,41 @@ def test_long_windows_send_to_their_winners(stride: int, dilation: int) -> None:
     np.testing.assert_array_equal(got[0], np.stack(want, -1))
 
 
-def test_long_windows_side_by_side_send_to_all_their_cells(rng: np.random.Generator) -> None:
-    """From 8 cells on every cell reads its window, past padding and the rest that none reads."""
-    x = jnp.zeros((2, 30, 19, 3))
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilation", "padding"),
+    [
+        ((9, 8), (9, 8), 1, ((3, 1), (10, 0))),
+        ((2, 3), (2, 3), 1, ((1, 1), (0, 0))),
+        ((8, 3), (15, 5), 2, ((2, 0), (1, 3))),
+        ((3, 8), (7, 22), 3, ((0, 0), (4, 6))),
+    ],
+)
+def test_windows_end_to_end_send_to_all_their_cells(
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilation: int,
+    padding: tuple[tuple[int, int], tuple[int, int]],
+    data_format: str,
+    rng: np.random.Generator,
+) -> None:
+    """Each window starts where the one before it ends; dilated ones leave cells out."""
+    words = {"strides": strides, "padding": padding, "dilations": dilation}
     pool = functools.partial(
-        jaxpool.sum_pool, window_shape=(9, 8), strides=(9, 8), padding=((3, 1), (10, 0))
+        jaxpool.sum_pool, window_shape=kernel, data_format=data_format, **words
     )
+    x = np.zeros((2, 30, 19, 3) if data_format == "channels_last" else (2, 3, 30, 19), np.float32)
     y, back = jax.vjp(pool, x)
     g = rng.integers(1, 99, y.shape).astype(np.float32)
-    want = np.zeros(x.shape, np.float32)
-    for row, column in itertools.product(range(30), range(19)):
-        place = (row + 3) // 9, (column + 10) // 8
-        if place[0] < y.shape[1] and place[1] < y.shape[2]:
-            want[:, row, column] = g[:, place[0], place[1]]
-    assert y.shape == (2, 3, 3, 3) and not want[:, 24:].any() and want[:, 23, 0].all()
+    want, first = np.zeros_like(x), x.shape.index(30)
+    outputs = itertools.product(*map(range, y.shape[first : first + 2]))
+    for out, taps in itertools.product(outputs, itertools.product(*map(range, kernel))):
+        at = [
+            o * stride - low + tap * dilation
+            for o, stride, (low, _), tap in zip(out, strides, padding, taps, strict=True)
+        ]
+        if 0 <= at[0] < 30 and 0 <= at[1] < 19:
+            before = (slice(None),) * first
+            want[(*before, *at)] += g[(*before, *out)]
+    assert want.any() and not want.all()
     np.testing.assert_array_equal(back(g)[0], want)
