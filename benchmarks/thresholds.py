@@ -4,7 +4,7 @@
 
 Runs the lowerings on square windows, asking none whether it declines, and prints times as ratios to
 one pass over memory (x + 1) in the same rounds. The planner's constants, ``slices.MAX_KERNEL``,
-``slices.MAX_JOINT_TAPS``, ``_gather.MOST_TAPS_AT_ONCE`` and ``_send.MOST_TAPS_UNROLLED``, are read
+``slices.MAX_JOINT_TAPS``, ``_send.MOST_TAPS_AT_ONCE`` and ``_send.MOST_TAPS_UNROLLED``, are read
 off it; and off the windows side by side, the numbers of cells in ``lowerings/reshape.py``.
 """
 

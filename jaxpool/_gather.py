@@ -26,12 +26,11 @@ from jax import Array, lax
 from ._fence import computed_once
 from ._linear import with_transpose
 from ._reductions import accumulator
-from ._send import to_winners, to_winners_at_once
+from ._send import MOST_TAPS_AT_ONCE, to_winners, to_winners_apart, to_winners_at_once
 from ._window import Geometry
 from .lowerings._cut import cut, pad, padding_of
 
 MOST_DIRECT_TAPS = 32
-MOST_TAPS_AT_ONCE = 9
 
 
 def read(t: Array, taps: Array, geometry: Geometry) -> Array:
@@ -39,11 +38,13 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     wide = t.astype(accumulator(t.dtype))
     by = _by_taps if geometry.taps <= MOST_DIRECT_TAPS else _by_moves
     forward = lambda t: by(t, taps, geometry)  # noqa: E731
-    at_once, narrow = _fits_at_once(geometry), t.dtype != wide.dtype
+    narrow = t.dtype != wide.dtype
 
     def backward(g: Array) -> Array:
         (finished,) = computed_once(taps)
-        if at_once:
+        if are_apart(geometry):
+            return to_winners_apart(g, finished, geometry)
+        if _fits_at_once(geometry):
             return to_winners_at_once(g, finished, geometry)
         sent = to_winners(g, finished, geometry)
         # or XLA:CPU would round one number after the other where parts are joined
@@ -58,13 +59,11 @@ def are_apart(geometry: Geometry) -> bool:
 
 
 def _fits_at_once(geometry: Geometry) -> bool:
-    """A cell hears one of windows apart, and several of others: few, or the loops become long.
+    """A cell hears several of windows that overlap: few taps, or the loops become long.
 
-    Overlapping windows along the contiguous axis would leave loops too short for vectors.
+    Along the contiguous axis they would leave loops too short for vectors.
     """
-    return are_apart(geometry) or (
-        geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
-    )
+    return geometry.taps <= MOST_TAPS_AT_ONCE and -1 not in geometry.positions
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:

@@ -8,7 +8,8 @@ padded axis, where ``tap`` won. With ``p = q * stride + phase`` a tap always fal
 
 with ``wanted`` the tap of that shift and phase. ``G`` lies in memory as the padded axis does.
 
-:func:`to_winners_at_once` takes all taps of all axes in one vectorised loop, for small windows.
+:func:`to_winners_at_once` takes all taps of all axes in one vectorised loop, for small windows;
+:func:`to_winners_apart` those of windows that do not overlap.
 :func:`to_winners` takes one axis after the other: whatever arrives at a place of the first axis
 comes from windows that chose the same cell of one row, so it may be added there and shares the
 rest of its tap number. A long axis is taken in levels in the same way, since the winner of a window
@@ -17,6 +18,7 @@ is the winner of each smaller window it lies in. So its taps must be those of a 
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -28,9 +30,10 @@ from ._fence import computed_once
 from ._reductions import SUM
 from ._window import Axis, Geometry, cdiv
 from .lowerings import doubling
-from .lowerings._cut import cut, levels, pad, tree
+from .lowerings._cut import cut, empty, levels, numbers, pad, tree
 
 MOST_TAPS_UNROLLED = 7
+MOST_TAPS_AT_ONCE = 9
 RADIX = 6
 """Smaller windows that a long window is made of, at each level."""
 
@@ -104,6 +107,48 @@ def to_winners_at_once(g: Array, taps: Array, geometry: Geometry) -> Array:
     for position, index in places:
         wide = _crop(wide, geometry.axes[index], position)
     return wide
+
+
+def to_winners_apart(g: Array, taps: Array, geometry: Geometry) -> Array:
+    """:func:`to_winners_at_once` for windows that do not overlap, of any length.
+
+    Where the contiguous axis is pooled with others, it goes first: a window's cotangent is spread
+    over its columns, with what is left of the tap where that lies in the column. Then follow whole
+    rows, where all axes at once would make loops as short as a window.
+    """
+    in_rows, few = -1 in geometry.positions, geometry.taps <= MOST_TAPS_AT_ONCE
+    if in_rows or not few:  # each cell of a window would do anew what they come from
+        g, taps = computed_once(g, taps)
+    if few or not in_rows or len(geometry.axes) == 1:
+        return to_winners_at_once(g, taps, geometry)
+    g, taps, others = _spread(g, taps, geometry)
+    g, taps = computed_once(g, taps)
+    return to_winners_at_once(g, taps, others)
+
+
+def _spread(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array, Geometry]:
+    """Cotangents and taps for each column of the contiguous axis, and the windows over the others.
+
+    A tap that lies in another column becomes the mark of none, which stays what it is.
+    """
+    index = geometry.positions.index(-1)
+    axis, inner = geometry.axes[index], math.prod(geometry.kernel[index + 1 :])
+    phases = _phases(axis)
+    length = (phases.last - phases.first) * axis.stride
+
+    def columns(a: Array) -> Array:
+        return jnp.repeat(cut(a, -1, phases.first, phases.last - phases.first, 1), axis.stride, -1)
+
+    wide = taps.astype(jnp.int32)
+    left = wide // (inner * axis.kernel) * inner + wide % inner
+    place = numbers(length, -1, g.ndim, jnp.int32) % axis.stride
+    here = columns(wide // inner % axis.kernel) * axis.dilation == place
+    left = jnp.where(here, columns(left.astype(taps.dtype)), empty(taps.dtype))
+    others = [n for n in range(len(geometry.axes)) if n != index]
+    rest = Geometry(
+        tuple(geometry.axes[n] for n in others), tuple(geometry.positions[n] for n in others)
+    )
+    return _crop(columns(g), axis, -1), _crop(left, axis, -1), rest
 
 
 def _all_axes(
