@@ -18,7 +18,6 @@ is the winner of each smaller window it lies in. So its taps must be those of a 
 """
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -116,39 +115,33 @@ def to_winners_apart(g: Array, taps: Array, geometry: Geometry) -> Array:
     over its columns, with what is left of the tap where that lies in the column. Then follow whole
     rows, where all axes at once would make loops as short as a window.
     """
-    in_rows, few = -1 in geometry.positions, geometry.taps <= MOST_TAPS_AT_ONCE
+    in_rows, few = geometry.positions[-1] == -1, geometry.taps <= MOST_TAPS_AT_ONCE
     if in_rows or not few:  # each cell of a window would do anew what they come from
         g, taps = computed_once(g, taps)
     if few or not in_rows or len(geometry.axes) == 1:
         return to_winners_at_once(g, taps, geometry)
-    g, taps, others = _spread(g, taps, geometry)
-    g, taps = computed_once(g, taps)
+    g, taps = computed_once(*_columns(g, taps, geometry.axes[-1]))
+    others = Geometry(geometry.axes[:-1], geometry.positions[:-1])
     return to_winners_at_once(g, taps, others)
 
 
-def _spread(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array, Geometry]:
-    """Cotangents and taps for each column of the contiguous axis, and the windows over the others.
+def _columns(g: Array, taps: Array, axis: Axis) -> tuple[Array, Array]:
+    """Cotangents, and taps over the other axes, for each column of the last axis.
 
-    A tap that lies in another column becomes the mark of none, which stays what it is.
+    A tap that lies in another column becomes the mark of none, which itself divides to no row.
     """
-    index = geometry.positions.index(-1)
-    axis, inner = geometry.axes[index], math.prod(geometry.kernel[index + 1 :])
     phases = _phases(axis)
-    length = (phases.last - phases.first) * axis.stride
+    count = phases.last - phases.first
 
-    def columns(a: Array) -> Array:
-        return jnp.repeat(cut(a, -1, phases.first, phases.last - phases.first, 1), axis.stride, -1)
+    def spread(a: Array) -> Array:
+        return jnp.repeat(cut(a, -1, phases.first, count, 1), axis.stride, -1)
 
     wide = taps.astype(jnp.int32)
-    left = wide // (inner * axis.kernel) * inner + wide % inner
-    place = numbers(length, -1, g.ndim, jnp.int32) % axis.stride
-    here = columns(wide // inner % axis.kernel) * axis.dilation == place
-    left = jnp.where(here, columns(left.astype(taps.dtype)), empty(taps.dtype))
-    others = [n for n in range(len(geometry.axes)) if n != index]
-    rest = Geometry(
-        tuple(geometry.axes[n] for n in others), tuple(geometry.positions[n] for n in others)
-    )
-    return _crop(columns(g), axis, -1), _crop(left, axis, -1), rest
+    place = numbers(count * axis.stride, -1, g.ndim, jnp.int32) % axis.stride
+    here = spread(wide % axis.kernel) * axis.dilation == place
+    left = spread((wide // axis.kernel).astype(taps.dtype))
+    left = jnp.where(here, left, empty(taps.dtype))
+    return _crop(spread(g), axis, -1), _crop(left, axis, -1)
 
 
 def _all_axes(

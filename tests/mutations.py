@@ -72,6 +72,8 @@ FAULTS = [
     Fault("_send.py", "size = (axis.out - 1) * axis.stride + 1", "size = axis.out * axis.stride"),
     Fault("_send.py", "high = axis.pad_low + axis.size", "high = axis.size"),
     Fault("_send.py", "_stretch(g, axis, position), Geo", "g, Geo"),
+    Fault("_send.py", "wide // axis.kernel", "wide // axis.stride"),
+    Fault("_send.py", "axis.kernel) * axis.dilation == place", "axis.kernel) == place"),
     Fault("_send.py", "axis.stride == axis.span == axis.kernel", "axis.stride == axis.span"),
     Fault("lowerings/_cut.py", "product = product * runs[0][1]", "product = runs[0][1]"),
     Fault("lowerings/_cut.py", "np.array(each, np.int32)", "np.array(each[::-1], np.int32)"),

@@ -524,6 +524,39 @@ def test_long_windows_send_to_their_winners(stride: int, dilation: int) -> None:
     np.testing.assert_array_equal(got[0], np.stack(want, -1))
 
 
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCWH"])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilation", "padding"),
+    [
+        ((2, 3), (2, 3), 1, ((1, 1), (0, 2))),
+        ((4, 3), (4, 3), 1, ((5, 0), (1, 1))),
+        ((5, 2), (7, 4), 1, ((0, 3), (2, 0))),
+        ((3, 4), (5, 9), 2, ((2, 1), (0, 7))),
+        ((16, 17), (16, 17), 1, ((2, 0), (0, 15))),
+    ],
+)
+def test_windows_apart_send_to_their_winners(
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilation: int,
+    padding: tuple[tuple[int, int], tuple[int, int]],
+    data_format: str,
+    rng: np.random.Generator,
+) -> None:
+    """Side by side, with gaps or dilated; a window without a cell sends to none."""
+    sizes = {"N": 2, "H": 30, "W": 19, "C": 3}
+    shape = tuple(sizes[letter] for letter in data_format)
+    x = rng.permutation(math.prod(shape)).reshape(shape).astype(np.float32)
+    words = {"strides": strides, "padding": padding, "dilations": dilation}
+    words["data_format"] = data_format
+    _, cells = jaxpool.max_pool_with_argmax(x, kernel, index_space=0, **words)
+    y, back = jax.vjp(lambda x: jaxpool.max_pool(x, kernel, **words), x)
+    g, cells = rng.integers(1, 99, y.shape).astype(np.float32), np.asarray(cells)
+    want = np.zeros(x.size, np.float32)
+    np.add.at(want, cells[cells >= 0], g[cells >= 0])
+    np.testing.assert_array_equal(back(g)[0], want.reshape(shape))
+
+
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
 @pytest.mark.parametrize(
     ("kernel", "strides", "dilation", "padding"),
