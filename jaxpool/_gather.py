@@ -26,7 +26,13 @@ from jax import Array, lax
 from ._fence import computed_once
 from ._linear import with_transpose
 from ._reductions import accumulator
-from ._send import MOST_TAPS_AT_ONCE, to_winners, to_winners_apart, to_winners_at_once
+from ._send import (
+    MOST_TAPS_AT_ONCE,
+    finished,
+    to_winners,
+    to_winners_apart,
+    to_winners_at_once,
+)
 from ._window import Geometry
 from .lowerings._cut import cut, pad, padding_of
 
@@ -41,14 +47,14 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     narrow = t.dtype != wide.dtype
 
     def backward(g: Array) -> Array:
-        (finished,) = computed_once(taps)
         if are_apart(geometry):
-            return to_winners_apart(g, finished, geometry)
+            return to_winners_apart(*finished(g, taps, geometry), geometry)
         if _fits_at_once(geometry):
-            return to_winners_at_once(g, finished, geometry)
-        sent = to_winners(g, finished, geometry)
+            return to_winners_at_once(*finished(g, taps, geometry), geometry)
+        (stored,) = computed_once(taps)
+        received = to_winners(g, stored, geometry)
         # or XLA:CPU would round one number after the other where parts are joined
-        return computed_once(sent)[0] if narrow else sent
+        return computed_once(received)[0] if narrow else received
 
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
 

@@ -33,6 +33,7 @@ from .lowerings._cut import cut, empty, levels, numbers, pad, tree
 
 MOST_TAPS_UNROLLED = 7
 MOST_TAPS_AT_ONCE = 9
+MOST_TAPS_UNFINISHED = 4
 RADIX = 6
 """Smaller windows that a long window is made of, at each level."""
 
@@ -83,6 +84,17 @@ def _crop(x: Array, axis: Axis, position: int) -> Array:
     return pad(x, position, 0, axis.size - heard, np.zeros((), x.dtype))
 
 
+def finished(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array]:
+    """Return both as they are, but finished: XLA:CPU would do anew for every cell what makes them.
+
+    Cotangents of a few taps in channels last are not, where storing them costs more than it saves.
+    """
+    if geometry.taps <= MOST_TAPS_UNFINISHED and -1 not in geometry.positions:
+        return g, computed_once(taps)[0]
+    g, taps = computed_once(g, taps)
+    return g, taps
+
+
 # --- all axes at once -----------------------------------------------------------------------------
 
 
@@ -115,14 +127,11 @@ def to_winners_apart(g: Array, taps: Array, geometry: Geometry) -> Array:
     over its columns, with what is left of the tap where that lies in the column. Then follow whole
     rows, where all axes at once would make loops as short as a window.
     """
-    in_rows, few = geometry.positions[-1] == -1, geometry.taps <= MOST_TAPS_AT_ONCE
-    if in_rows or not few:  # each cell of a window would do anew what they come from
-        g, taps = computed_once(g, taps)
-    if few or not in_rows or len(geometry.axes) == 1:
+    axes, positions = list(geometry.axes), list(geometry.positions)
+    if geometry.taps <= MOST_TAPS_AT_ONCE or len(axes) == 1 or positions[-1] != -1:
         return to_winners_at_once(g, taps, geometry)
-    g, taps = computed_once(*_columns(g, taps, geometry.axes[-1]))
-    others = Geometry(geometry.axes[:-1], geometry.positions[:-1])
-    return to_winners_at_once(g, taps, others)
+    g, taps = computed_once(*_columns(g, taps, axes[-1]))
+    return to_winners_at_once(g, taps, Geometry(tuple(axes[:-1]), tuple(positions[:-1])))
 
 
 def _columns(g: Array, taps: Array, axis: Axis) -> tuple[Array, Array]:
