@@ -304,6 +304,8 @@ def to_all(g: Array, geometry: Geometry) -> Array:
     The contiguous axis goes first, while there is little of it: what follows are whole rows.
     """
     in_rows, placed = -1 in geometry.positions, zip(geometry.axes, geometry.positions, strict=True)
+    if in_rows:  # with slices of slices, each tap would do anew what it comes from
+        (g,) = computed_once(g)
     for axis, position in sorted(placed, key=lambda at: at[1] != -1):
         long = axis.kernel > MOST_TAPS_UNROLLED
         if _is_tiled(axis) and (long or in_rows):
