@@ -32,8 +32,13 @@ from .lowerings import doubling
 from .lowerings._cut import cut, empty, levels, numbers, pad, tree
 
 MOST_TAPS_UNROLLED = 7
+
 MOST_TAPS_AT_ONCE = 9
+"""Taps of overlapping windows, and of windows apart in rows, up to which one loop takes all."""
+
 MOST_TAPS_UNFINISHED = 4
+"""Taps up to which cells in channels last read cotangents as they are made."""
+
 RADIX = 6
 """Smaller windows that a long window is made of, at each level."""
 
@@ -82,6 +87,13 @@ def _crop(x: Array, axis: Axis, position: int) -> Array:
     heard = _heard(axis)
     x = cut(x, position, axis.pad_low % axis.stride, heard, 1)
     return pad(x, position, 0, axis.size - heard, np.zeros((), x.dtype))
+
+
+def _over_cells(x: Array, axis: Axis, position: int) -> Array:
+    """The windows apart that begin groups of phases with cells; zeros where there is none."""
+    phases = _phases(axis)
+    high = phases.last - axis.out
+    return pad(x, position, -phases.first, high, np.zeros((), x.dtype))
 
 
 def finished(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array]:
@@ -139,18 +151,16 @@ def _columns(g: Array, taps: Array, axis: Axis) -> tuple[Array, Array]:
 
     A tap that lies in another column becomes the mark of none, which itself divides to no row.
     """
-    phases = _phases(axis)
-    count = phases.last - phases.first
 
     def spread(a: Array) -> Array:
-        return jnp.repeat(cut(a, -1, phases.first, count, 1), axis.stride, -1)
+        return jnp.repeat(_over_cells(a, axis, -1), axis.stride, -1)
 
-    wide = taps.astype(jnp.int32)
-    place = numbers(count * axis.stride, -1, g.ndim, jnp.int32) % axis.stride
+    wide, sent = taps.astype(jnp.int32), spread(g)
+    place = numbers(sent.shape[-1], -1, g.ndim, jnp.int32) % axis.stride
     here = spread(wide % axis.kernel) * axis.dilation == place
     left = spread((wide // axis.kernel).astype(taps.dtype))
     left = jnp.where(here, left, empty(taps.dtype))
-    return _crop(spread(g), axis, -1), _crop(left, axis, -1)
+    return _crop(sent, axis, -1), _crop(left, axis, -1)
 
 
 def _all_axes(
@@ -338,9 +348,8 @@ def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
     """A cell hears the one window that it lies in, of windows side by side."""
-    phases = _phases(axis)
     (g,) = computed_once(g)  # it may come from a sum, which each cell would take again
-    g = cut(g, position, phases.first, phases.last - phases.first, 1)
+    g = _over_cells(g, axis, position)
     return _crop(jnp.repeat(g, axis.stride, position), axis, position)
 
 

@@ -557,6 +557,20 @@ def test_windows_apart_send_to_their_winners(
     np.testing.assert_array_equal(back(g)[0], want.reshape(shape))
 
 
+@over_ops
+@pytest.mark.parametrize("kernel", [(2, 2), (3, 3), (4, 4), (8, 9)])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_windows_on_padding_alone_send_nothing(
+    op: str, kernel: tuple[int, int], data_format: str
+) -> None:
+    sizes = {"N": 2, "H": 9, "W": 1, "C": 3}
+    x = np.ones([sizes[letter] for letter in data_format], np.float32)
+    words = {"strides": kernel, "padding": ((0, 0), (kernel[1], 0)), "data_format": data_format}
+    y, back = jax.vjp(lambda x: OPS[op](x, kernel, **words), x)
+    assert y.size
+    np.testing.assert_array_equal(back(jnp.ones_like(y))[0], np.zeros_like(x))
+
+
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
 @pytest.mark.parametrize(
     ("kernel", "strides", "dilation", "padding"),

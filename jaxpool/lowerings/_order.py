@@ -48,7 +48,8 @@ def pick_in_order(
     """Return ``pick(x, reduction)`` of the cells that are ``valid``, computed in integers.
 
     The integers are in the order of the values, see :func:`has_room`. Cells that are not there are
-    the identity, which loses to all, so nothing else has to be asked about them.
+    the identity, which loses to all, so nothing else has to be asked about them. ``pick`` itself
+    marks windows that lie on padding alone.
     """
     keys, order, absent = _to_order(x, reduction)
     if valid is not None:
@@ -72,8 +73,8 @@ def _to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndar
     The integer that never wins is the identity of the extreme.
     """
     if is_float_extreme(reduction, x.dtype):
-        x = jnp.where(x == 0, np.zeros((), x.dtype), x)  # zeros of both signs are a tie
         keys, worst = _ordered(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
+        keys = jnp.where(keys == -1, np.zeros((), keys.dtype), keys)  # -0.0, a tie with 0.0
     else:
         keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
     step = -1 if reduction.wins == "largest" else 1

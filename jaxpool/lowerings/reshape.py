@@ -194,13 +194,16 @@ def _has_passes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> bool:
 def _in_passes(
     x: Array, axes: tuple[int, ...], combine: Callable[[Sequence[Array]], Array]
 ) -> Array:
-    """Reduce one axis after the other, the contiguous one last: till then its rows are whole."""
+    """Reduce the cells of one axis after the other.
+
+    The contiguous axis comes last; till then its windows and their cells are whole rows.
+    """
     *others, last = axes
-    row = x.shape[-2:]
-    whole = x.reshape(*x.shape[:-2], math.prod(row)) if last == x.ndim - 1 else x
+    row, in_rows = x.shape[-2:], last == x.ndim - 1
+    x = x.reshape(*x.shape[:-2], math.prod(row)) if in_rows else x
     for axis in others:
-        (whole,) = computed_once(_pass(whole, axis, combine))
-    x = whole.reshape(*whole.shape[:-1], *row) if last == x.ndim - 1 else whole
+        (x,) = computed_once(_pass(x, axis, combine))
+    x = x.reshape(*x.shape[:-1], *row) if in_rows else x
     return lax.squeeze(_pass(x, last, combine), axes)
 
 

@@ -173,8 +173,11 @@ def _select_integers(keys: Array, order: Reduction, geometry: Geometry) -> Pick:
 
 
 def _select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
-    """The last axis goes first: its winners are the first of each row, and the earlier axes then
-    choose among rows, which is the row-major order of ties."""
+    """Winners and their taps, found together.
+
+    The last axis goes first: its winners are the first of each row, and the earlier axes then
+    choose among rows, which is the row-major order of ties.
+    """
     sparse, dtype = valid is not None, tap_dtype(geometry)
     pick, inner = first_pick(x, valid, dtype), 1
     blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))

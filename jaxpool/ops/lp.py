@@ -51,7 +51,8 @@ def lp_pool(
       dx``. Zero where the window is zero, and zero at a cell that is zero, also for ``p <= 1``,
       where the true slope has a jump or is infinite. At infinity as :func:`max_pool` of ``|x|``.
     Edge cases: NaN in a window gives NaN, also beside infinities; an infinity gives infinity,
-      without a meaningful derivative. A window without a cell gives 0 and no gradient.
+      without a meaningful derivative. A window without a cell gives 0 and no gradient. Subnormal
+      cells may count as zero.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
         and bool and if ``p`` is not a number; ValueError if it is not positive.

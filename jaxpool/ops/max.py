@@ -161,7 +161,8 @@ def max_pool_with_argmax(
     Derivatives: values as :func:`max_pool`; indices are integers and carry no tangent (float0).
     Edge cases: the index of NaN is that of the first NaN in the window. A window without a cell
       has index -1; in an unsigned "window" space it is the largest number of the dtype (255 in
-      uint8).
+      uint8). Where XLA takes subnormal numbers for zero, as on CPU, value and index may be those of
+      two cells that are equal so.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if an index
       would not fit ``index_dtype``.
