@@ -524,33 +524,45 @@ def test_long_windows_send_to_their_winners(stride: int, dilation: int) -> None:
     np.testing.assert_array_equal(got[0], np.stack(want, -1))
 
 
-@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCWH"])
-@pytest.mark.parametrize(
-    ("kernel", "strides", "dilation", "padding"),
-    [
-        ((2, 3), (2, 3), 1, ((1, 1), (0, 2))),
-        ((4, 3), (4, 3), 1, ((5, 0), (1, 1))),
-        ((5, 2), (7, 4), 1, ((0, 3), (2, 0))),
-        ((3, 4), (5, 9), 2, ((2, 1), (0, 7))),
-        ((16, 17), (16, 17), 1, ((2, 0), (0, 15))),
-    ],
-)
-def test_windows_apart_send_to_their_winners(
+def settings_of(
     kernel: tuple[int, int],
     strides: tuple[int, int],
     dilation: int,
     padding: tuple[tuple[int, int], tuple[int, int]],
-    data_format: str,
-    rng: np.random.Generator,
+) -> dict[str, Any]:
+    return {
+        "window_shape": kernel,
+        "strides": strides,
+        "dilations": dilation,
+        "padding": padding,
+    }
+
+
+def shape_of(data_format: str, height: int, width: int) -> tuple[int, ...]:
+    sizes = {"N": 2, "H": height, "W": width, "C": 3}
+    return tuple(sizes[letter] for letter in data_format)
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCWH"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        settings_of((2, 3), (2, 3), 1, ((1, 1), (0, 2))),
+        settings_of((4, 3), (4, 3), 1, ((5, 0), (1, 1))),
+        settings_of((5, 2), (7, 4), 1, ((0, 3), (2, 0))),
+        settings_of((3, 4), (5, 9), 2, ((2, 1), (0, 7))),
+        settings_of((16, 17), (16, 17), 1, ((2, 0), (0, 15))),
+    ],
+)
+def test_windows_apart_send_to_their_winners(
+    settings: dict[str, Any], data_format: str, rng: np.random.Generator
 ) -> None:
     """Side by side, with gaps or dilated; a window without a cell sends to none."""
-    sizes = {"N": 2, "H": 30, "W": 19, "C": 3}
-    shape = tuple(sizes[letter] for letter in data_format)
+    shape = shape_of(data_format, 30, 19)
     x = rng.permutation(math.prod(shape)).reshape(shape).astype(np.float32)
-    words = {"strides": strides, "padding": padding, "dilations": dilation}
-    words["data_format"] = data_format
-    _, cells = jaxpool.max_pool_with_argmax(x, kernel, index_space=0, **words)
-    y, back = jax.vjp(lambda x: jaxpool.max_pool(x, kernel, **words), x)
+    pool = functools.partial(jaxpool.max_pool, data_format=data_format, **settings)
+    y, back = jax.vjp(pool, x)
+    _, cells = jaxpool.max_pool_with_argmax(x, data_format=data_format, index_space=0, **settings)
     g, cells = rng.integers(1, 99, y.shape).astype(np.float32), np.asarray(cells)
     want = np.zeros(x.size, np.float32)
     np.add.at(want, cells[cells >= 0], g[cells >= 0])
@@ -563,41 +575,33 @@ def test_windows_apart_send_to_their_winners(
 def test_windows_on_padding_alone_send_nothing(
     op: str, kernel: tuple[int, int], data_format: str
 ) -> None:
-    sizes = {"N": 2, "H": 9, "W": 1, "C": 3}
-    x = np.ones([sizes[letter] for letter in data_format], np.float32)
-    words = {"strides": kernel, "padding": ((0, 0), (kernel[1], 0)), "data_format": data_format}
-    y, back = jax.vjp(lambda x: OPS[op](x, kernel, **words), x)
+    x = np.ones(shape_of(data_format, 9, 1), np.float32)
+    words = settings_of(kernel, kernel, 1, ((0, 0), (kernel[1], 0)))
+    y, back = jax.vjp(lambda x: OPS[op](x, data_format=data_format, **words), x)
     assert y.size
     np.testing.assert_array_equal(back(jnp.ones_like(y))[0], np.zeros_like(x))
 
 
-@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize(
-    ("kernel", "strides", "dilation", "padding"),
+    "settings",
     [
-        ((9, 8), (9, 8), 1, ((3, 1), (10, 0))),
-        ((2, 3), (2, 3), 1, ((1, 1), (0, 0))),
-        ((8, 3), (15, 5), 2, ((2, 0), (1, 3))),
-        ((3, 8), (7, 22), 3, ((0, 0), (4, 6))),
+        settings_of((9, 8), (9, 8), 1, ((3, 1), (10, 0))),
+        settings_of((2, 3), (2, 3), 1, ((1, 1), (0, 0))),
+        settings_of((8, 3), (15, 5), 2, ((2, 0), (1, 3))),
+        settings_of((3, 8), (7, 22), 3, ((0, 0), (4, 6))),
     ],
 )
 def test_windows_end_to_end_send_to_all_their_cells(
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    dilation: int,
-    padding: tuple[tuple[int, int], tuple[int, int]],
-    data_format: str,
-    rng: np.random.Generator,
+    settings: dict[str, Any], data_format: str, rng: np.random.Generator
 ) -> None:
     """Each window starts where the one before it ends; dilated ones leave cells out."""
-    words = {"strides": strides, "padding": padding, "dilations": dilation}
-    pool = functools.partial(
-        jaxpool.sum_pool, window_shape=kernel, data_format=data_format, **words
-    )
-    x = np.zeros((2, 30, 19, 3) if data_format == "channels_last" else (2, 3, 30, 19), np.float32)
+    x = np.zeros(shape_of(data_format, 30, 19), np.float32)
+    pool = functools.partial(jaxpool.sum_pool, data_format=data_format, **settings)
     y, back = jax.vjp(pool, x)
     g = rng.integers(1, 99, y.shape).astype(np.float32)
     want, first = np.zeros_like(x), x.shape.index(30)
+    kernel, strides, dilation, padding = settings.values()
     outputs = itertools.product(*map(range, y.shape[first : first + 2]))
     for out, taps in itertools.product(outputs, itertools.product(*map(range, kernel))):
         at = [
