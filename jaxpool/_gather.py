@@ -26,13 +26,7 @@ from jax import Array, lax
 from ._fence import computed_once
 from ._linear import with_transpose
 from ._reductions import accumulator
-from ._send import (
-    MOST_TAPS_AT_ONCE,
-    finished,
-    to_winners,
-    to_winners_apart,
-    to_winners_at_once,
-)
+from ._send import MOST_TAPS_AT_ONCE, to_winners, to_winners_apart, to_winners_at_once
 from ._window import Geometry
 from .lowerings._cut import cut, pad, padding_of
 
@@ -48,9 +42,9 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
 
     def backward(g: Array) -> Array:
         if are_apart(geometry):
-            return to_winners_apart(*finished(g, taps, geometry), geometry)
+            return to_winners_apart(g, taps, geometry)
         if _fits_at_once(geometry):
-            return to_winners_at_once(*finished(g, taps, geometry), geometry)
+            return to_winners_at_once(g, taps, geometry)
         (stored,) = computed_once(taps)
         received = to_winners(g, stored, geometry)
         # or XLA:CPU would round one number after the other where parts are joined

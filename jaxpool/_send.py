@@ -96,7 +96,7 @@ def _over_cells(x: Array, axis: Axis, position: int) -> Array:
     return pad(x, position, -phases.first, high, np.zeros((), x.dtype))
 
 
-def finished(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array]:
+def _finished(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array]:
     """Return both as they are, but finished: XLA:CPU would do anew for every cell what makes them.
 
     Cotangents of a few taps in channels last are not, where storing them costs more than it saves.
@@ -112,6 +112,10 @@ def finished(g: Array, taps: Array, geometry: Geometry) -> tuple[Array, Array]:
 
 def to_winners_at_once(g: Array, taps: Array, geometry: Geometry) -> Array:
     """Return what each cell receives from the windows it won; every phase is a broadcast axis."""
+    return _at_once(*_finished(g, taps, geometry), geometry)
+
+
+def _at_once(g: Array, taps: Array, geometry: Geometry) -> Array:
     places = sorted(zip(geometry.positions, range(len(geometry.axes)), strict=True))
     split = [position + g.ndim + n + 1 for n, (position, _) in enumerate(places)]
     shape = list(jnp.expand_dims(g, split).shape)
@@ -139,11 +143,12 @@ def to_winners_apart(g: Array, taps: Array, geometry: Geometry) -> Array:
     over its columns, with what is left of the tap where that lies in the column. Then follow whole
     rows, where all axes at once would make loops as short as a window.
     """
-    axes, positions = list(geometry.axes), list(geometry.positions)
-    if geometry.taps <= MOST_TAPS_AT_ONCE or len(axes) == 1 or positions[-1] != -1:
-        return to_winners_at_once(g, taps, geometry)
-    g, taps = computed_once(*_columns(g, taps, axes[-1]))
-    return to_winners_at_once(g, taps, Geometry(tuple(axes[:-1]), tuple(positions[:-1])))
+    g, taps = _finished(g, taps, geometry)
+    (*axes, last), (*positions, contiguous) = geometry.axes, geometry.positions
+    if geometry.taps <= MOST_TAPS_AT_ONCE or not axes or contiguous != -1:
+        return _at_once(g, taps, geometry)
+    g, taps = computed_once(*_columns(g, taps, last))
+    return _at_once(g, taps, Geometry(tuple(axes), tuple(positions)))
 
 
 def _columns(g: Array, taps: Array, axis: Axis) -> tuple[Array, Array]:

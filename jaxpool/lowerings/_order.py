@@ -25,6 +25,11 @@ def is_float_extreme(reduction: Reduction, dtype: np.dtype) -> bool:
     return reduction.wins is not None and jnp.issubdtype(dtype, jnp.floating) and wide_enough
 
 
+def is_narrow_extreme(reduction: Reduction, dtype: np.dtype) -> bool:
+    """:func:`is_float_extreme` of 16-bit floats, which XLA:CPU would widen and round every time."""
+    return dtype.itemsize == 2 and is_float_extreme(reduction, dtype)
+
+
 def reduce_cells(reduction: Reduction, cells: Sequence[Array]) -> Array:
     """Combine arrays of cells in a balanced tree."""
     if len(cells) == 1 or not is_float_extreme(reduction, cells[0].dtype):

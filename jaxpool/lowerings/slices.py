@@ -33,14 +33,15 @@ from ._cut import (
     tap_dtype,
     tree,
 )
-from ._order import in_integers, is_float_extreme, pick_in_order, reduce_cells
+from ._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells
 
 MAX_KERNEL = 6
 MAX_JOINT_TAPS = 9
 
 _FEW_TAPS = 4
 """Taps up to which the winners of 16-bit floats are looked for in float32, above that in integers;
-also up to which values by themselves are quicker than those that come with the taps."""
+also up to which values by themselves are quicker than those that come with the taps, and up to
+which a result may be taken anew by what reads it."""
 
 PlacedAxis = tuple[Axis, int]
 Piece = tuple[int, Any]
@@ -57,7 +58,7 @@ def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | No
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
-    if is_float_extreme(reduction, x.dtype) and x.dtype.itemsize == 2:
+    if is_narrow_extreme(reduction, x.dtype):
         return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
     groups = _groups(geometry)
     for axes in groups:
@@ -155,7 +156,7 @@ def _blank(cells: Any, segment: Segment, axes: list[PlacedAxis], blank: Any) -> 
 def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
     """Return the winner of every window and the number of its tap, row-major in the window."""
     few = geometry.taps <= _FEW_TAPS
-    narrow = x.dtype.itemsize == 2 and is_float_extreme(reduction, x.dtype)
+    narrow = is_narrow_extreme(reduction, x.dtype)
     if narrow and not few:
         pick = functools.partial(_select_integers, geometry=geometry)
         return pick_in_order(pick, x, valid, reduction)

@@ -22,7 +22,7 @@ from .._fence import computed_once
 from .._linear import with_transpose
 from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
 from ..lowerings._cut import Pick, column, numbers, tree
-from ..lowerings._order import in_integers, is_float_extreme, reduce_cells
+from ..lowerings._order import in_integers, is_narrow_extreme, reduce_cells
 
 LONGEST_UNROLLED = 32
 
@@ -180,7 +180,7 @@ def largest(
     x: Array, positions: Sequence[int], runs: Sequence[Runs], reduction: Reduction = MAX
 ) -> Array:
     """Return the largest cell of every window."""
-    if x.dtype.itemsize == 2 and is_float_extreme(reduction, x.dtype):
+    if is_narrow_extreme(reduction, x.dtype):
         return in_integers(lambda keys, order: largest(keys, positions, runs, order), x, reduction)
     return _in_turn(functools.partial(_fold, reduction=reduction), x, positions, runs)
 

@@ -18,7 +18,7 @@ from .. import _gather
 from .._gather import are_apart
 from .._linear import with_transpose
 from .._reductions import accumulator
-from .._send import MOST_TAPS_AT_ONCE, finished, to_winners_apart, to_winners_at_once
+from .._send import MOST_TAPS_AT_ONCE, to_winners_apart, to_winners_at_once
 from .._window import Geometry
 from ..lowerings._cut import cut, pad, padding_of
 
@@ -55,9 +55,9 @@ def send(g: Array, taps: Array, geometry: Geometry) -> Array:
     For windows that are apart or have up to ``MOST_DIRECT_TAPS``; needs no scatter.
     """
     if are_apart(geometry):
-        return to_winners_apart(*finished(g, taps, geometry), geometry)
+        return to_winners_apart(g, taps, geometry)
     if geometry.taps <= MOST_TAPS_AT_ONCE:
-        return to_winners_at_once(*finished(g, taps, geometry), geometry)
+        return to_winners_at_once(g, taps, geometry)
     shape = list(g.shape)
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
         shape[position] = axis.size
