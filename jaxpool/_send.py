@@ -18,7 +18,7 @@ is the winner of each smaller window it lies in. So its taps must be those of a 
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -82,11 +82,11 @@ def _heard(axis: Axis) -> int:
     return max(1, min((axis.out - 1) * axis.stride + axis.span - axis.pad_low, axis.size))
 
 
-def _crop(x: Array, axis: Axis, position: int) -> Array:
-    """The cells of the axis out of whole groups of phases, and zeros where no window reads."""
+def _crop(x: Array, axis: Axis, position: int, silence: float = 0) -> Array:
+    """The cells of an axis out of whole groups of phases; ``silence`` where no window reads."""
     heard = _heard(axis)
     x = cut(x, position, axis.pad_low % axis.stride, heard, 1)
-    return pad(x, position, 0, axis.size - heard, np.zeros((), x.dtype))
+    return pad(x, position, 0, axis.size - heard, np.asarray(silence, x.dtype))
 
 
 def _over_cells(x: Array, axis: Axis, position: int) -> Array:
@@ -209,6 +209,57 @@ def _hits(g: Array, taps: Array, chosen: dict, geometry: Geometry, shape: list[i
     return jnp.broadcast_to(jnp.where(hit, g, jnp.zeros((), g.dtype)), shape)
 
 
+# --- one axis -------------------------------------------------------------------------------------
+
+
+Heard = list[tuple[int, tuple[Array, ...]]]
+"""What some cells hear: for each window that holds them the tap they lie at, and what it sends."""
+
+
+def over_cells(
+    sent: tuple[Array, ...],
+    silence: tuple[float, ...],
+    axis: Axis,
+    position: int,
+    combine: Callable[[Heard], tuple[Array, ...]],
+) -> tuple[Array, ...]:
+    """Return for the cells of an axis what they hear from its windows, combined.
+
+    Args:
+      sent: what each window sends to its cells.
+      silence: what a cell that hears no window has instead.
+      axis, position: the axis.
+      combine: combines what some cells hear.
+    """
+    phases = _phases(axis)
+    groups = []
+    for phase in range(axis.stride):
+        taps = {shift: tap for shift, by in phases.taps.items() if (tap := by[phase]) is not None}
+        parts = []
+        for first, last, shifts in _runs(axis, phases, list(taps)):
+            starts = [(taps[shift], first - shift) for shift in shifts]
+            heard = [
+                (tap, tuple(cut(array, position, start, last - first, 1) for array in sent))
+                for tap, start in starts
+            ]
+            parts.append(combine(heard) if heard else _full(sent, silence, position, last - first))
+        groups.append([_join(arrays, position) for arrays in zip(*parts, strict=True)])
+    whole = (_interleave(arrays, position) for arrays in zip(*groups, strict=True))
+    return tuple(
+        _crop(array, axis, position, value) for array, value in zip(whole, silence, strict=True)
+    )
+
+
+def _full(
+    arrays: tuple[Array, ...], values: tuple[float, ...], position: int, length: int
+) -> tuple[Array, ...]:
+    """Arrays like these of one value each, and of that length on the axis."""
+    shape = list(arrays[0].shape)
+    shape[position] = length
+    pairs = zip(arrays, values, strict=True)
+    return tuple(jnp.full(shape, value, array.dtype) for array, value in pairs)
+
+
 # --- one axis after the other ---------------------------------------------------------------------
 
 
@@ -243,29 +294,12 @@ def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
 def _along_axis(
     g: Array, codes: Array, axis: Axis, position: int, unit: int
 ) -> tuple[Array, Array]:
-    phases = _phases(axis)
-    sent = []
-    for phase in range(axis.stride):
-        taps = {shift: tap for shift, by in phases.taps.items() if (tap := by[phase]) is not None}
-        parts = []
-        for first, last, shifts in _runs(axis, phases, list(taps)):
-            terms = []
-            for shift in shifts:
-                low = taps[shift] * unit
-                sent_g = cut(g, position, first - shift, last - first, 1)
-                sent_codes = cut(codes, position, first - shift, last - first, 1)
-                terms.append(_take(sent_g, sent_codes, low, low + unit, low))
-            parts.append(tree(_add, terms) if terms else _nothing(g, codes, position, last - first))
-        sent.append([_join(arrays, position) for arrays in zip(*parts, strict=True)])
-    whole = (_interleave(arrays, position) for arrays in zip(*sent, strict=True))
-    g, codes = (_crop(array, axis, position) for array in whole)
+    def added(heard: Heard) -> tuple[Array, ...]:
+        numbered = [(tap * unit, g, codes) for tap, (g, codes) in heard]
+        return tree(_add, [_take(g, codes, n, n + unit, n) for n, g, codes in numbered])
+
+    g, codes = over_cells((g, codes), (0, 0), axis, position, added)
     return g, codes
-
-
-def _nothing(g: Array, codes: Array, position: int, length: int) -> tuple[Array, Array]:
-    shape = list(g.shape)
-    shape[position] = length
-    return jnp.zeros(shape, g.dtype), jnp.zeros(shape, codes.dtype)
 
 
 def _join(arrays: Sequence[Array], position: int) -> Array:
@@ -283,7 +317,7 @@ def _interleave(phases: Sequence[Array], position: int) -> Array:
 def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> tuple[Array, Array]:
     """Along a long axis, on the grid of all window starts, through ever smaller windows."""
     none = np.zeros((), codes.dtype)
-    g, codes = (_stretch(array, axis, position) for array in (g, codes))
+    g, codes = (stretch(array, axis, position) for array in (g, codes))
     for window, shifts in levels(axis.kernel, RADIX):
         inner = window - shifts[-1]
         room = shifts[-1] * axis.dilation
@@ -304,10 +338,11 @@ def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> 
     return g, pad(codes, position, -axis.pad_low, high, none)
 
 
-def _stretch(x: Array, axis: Axis, position: int) -> Array:
+def stretch(x: Array, axis: Axis, position: int, silence: float = 0) -> Array:
+    """Return ``x`` on the grid of all window starts, with ``silence`` where no window starts."""
     config = [(0, 0, 0)] * x.ndim
     config[position] = (0, 0, axis.stride - 1)
-    return lax.pad(x, np.zeros((), x.dtype), config)
+    return lax.pad(x, np.asarray(silence, x.dtype), config)
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -337,18 +372,10 @@ def _is_tiled(axis: Axis) -> bool:
 
 
 def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
-    phases = _phases(axis)
-    sent = []
-    for phase in range(axis.stride):
-        heard = [shift for shift, taps in phases.taps.items() if taps[phase] is not None]
-        parts = []
-        for first, last, shifts in _runs(axis, phases, heard):
-            terms = [cut(g, position, first - shift, last - first, 1) for shift in shifts]
-            parts.append(
-                tree(lax.add, terms) if terms else _nothing(g, g, position, last - first)[0]
-            )
-        sent.append(_join(parts, position))
-    return _crop(_interleave(sent, position), axis, position)
+    def total(heard: Heard) -> tuple[Array, ...]:
+        return (tree(lax.add, [sent for _, (sent,) in heard]),)
+
+    return over_cells((g,), (0,), axis, position, total)[0]
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
@@ -359,8 +386,12 @@ def _repeat(g: Array, axis: Axis, position: int) -> Array:
 
 
 def _sum_by_doubling(g: Array, axis: Axis, position: int) -> Array:
-    """A cell hears the windows that start at most a window before it: a window sum, mirrored."""
+    geometry = Geometry((mirrored(axis),), (position,))
+    return doubling.run(stretch(g, axis, position), geometry, SUM)
+
+
+def mirrored(axis: Axis) -> Axis:
+    """The windows of window starts that cells hear: those at most a window before them."""
     size = (axis.out - 1) * axis.stride + 1
     low = axis.span - 1 - axis.pad_low
-    mirrored = Axis(size, axis.kernel, 1, axis.dilation, low, 0, 0, axis.size)
-    return doubling.run(_stretch(g, axis, position), Geometry((mirrored,), (position,)), SUM)
+    return Axis(size, axis.kernel, 1, axis.dilation, low, 0, 0, axis.size)

@@ -154,6 +154,47 @@ def test_the_gradient_of_the_logarithm_is_the_softmax(rng: np.random.Generator) 
     np.testing.assert_allclose(means, (softmax * x).reshape(3, 4).sum(-1), rtol=1e-5)
 
 
+def softmax_slopes(x: np.ndarray) -> np.ndarray:
+    weights = np.exp(x - x.max())
+    return weights / weights.sum()
+
+
+def soft_slopes(x: np.ndarray) -> np.ndarray:
+    weights = softmax_slopes(x)
+    return weights * (1 + x - (weights * x).sum())
+
+
+@masked_cases
+@pytest.mark.parametrize("lowering", ["auto", "doubling"])
+@pytest.mark.parametrize(
+    ("op", "slopes"), [("logsumexp_pool", softmax_slopes), ("soft_pool", soft_slopes)]
+)
+def test_gradients_are_those_of_the_definitions(
+    op: str,
+    slopes: Callable[[np.ndarray], np.ndarray],
+    lowering: str,
+    case: str,
+    masked: bool,
+    rng: np.random.Generator,
+) -> None:
+    """Over numbers that differ so much that the cells of a window have scales of their own."""
+    x, where = data(case, masked, rng)
+    x *= 12
+    windows: list[list[int]] = []
+    numbers = np.arange(x.size, dtype=np.float64).reshape(x.shape)
+    over_windows(lambda cells: windows.append(cells) or 0, numbers, where, **CASES[case][1])
+
+    pool = functools.partial(OPS[op], **settings_of(case), where=where, lowering=lowering)
+    y, back = jax.vjp(pool, jnp.asarray(x))
+    g = rng.standard_normal(y.shape).astype(np.float32)
+    want = np.zeros(x.size)
+    for sent, window in zip(g.ravel(), windows, strict=True):
+        if window:
+            cells = np.array(window, int)
+            want[cells] += sent * slopes(x.ravel()[cells].astype(np.float64))
+    np.testing.assert_allclose(back(jnp.asarray(g))[0].ravel(), want, rtol=2e-5, atol=2e-5)
+
+
 @over_ops
 @pytest.mark.parametrize("offset", [-1e30, -1e9, -5000.0, 88.0, 3e4, 1e37])
 def test_large_numbers_neither_overflow_nor_vanish(op: str, offset: float) -> None:

@@ -30,6 +30,8 @@ from jax import Array, lax
 
 from .._errors import message, shown
 from .._fence import computed_once
+from .._linear import with_transpose
+from .._send import Heard, mirrored, over_cells, stretch
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, pad, padding_of, tree
 from ._common import Settings
@@ -39,6 +41,9 @@ Terms = tuple[Array, ...]
 """The level, and factors that share it."""
 
 LONGEST_UNROLLED = 16
+
+_NOTHING = (-np.inf, 0)
+"""The level and the factor of no term."""
 
 _LARGEST_EXPONENT = 2**20
 """Of a norm: multiples of it by the exponents of floats are whole numbers of float32."""
@@ -226,20 +231,68 @@ def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
     )
 
 
+# With ``L`` the levels of cells and ``T`` those of windows, the factor of a window is the sum of
+# ``f[i] * 2^(L[i] - T[o])`` over its cells: linear in ``f``. So a cell receives the sum of
+# ``g[o] * 2^(L[i] - T[o])`` over the windows that hold it: terms of level ``-T``, joined, and
+# raised by ``L``. No ``T`` is below an ``L`` of its window, so no power exceeds one here either.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def join_windows(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return the sum of every window."""
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        unroll = lowering != "doubling" and axis.kernel <= LONGEST_UNROLLED
-        along = _unrolled if unroll else _doubled
+        along = _unrolled if _is_unrolled(axis, lowering) else _doubled
         parts = along(_padded(parts, axis, position), axis, position)
     return parts
 
 
+@join_windows.defjvp
+def _join_windows_jvp(geometry: Geometry, lowering: str, primals, tangents):
+    sums = computed_once(*join_windows(*primals, geometry, lowering))
+    level, top = (lax.stop_gradient(parts[0]) for parts in (primals[0], sums))
+
+    def forward(factor: Array) -> Array:
+        return join_windows((level, factor), geometry, lowering)[1]
+
+    def transpose(g: Array) -> Array:
+        raised, sent = _send_to_cells((-top, g), geometry, lowering)
+        return sent * _ratio(level, -raised)
+
+    moved = (with_transpose(forward, transpose, t, top.shape) for t in tangents[0][1:])
+    return sums, (jnp.zeros_like(top), *moved)
+
+
+def _send_to_cells(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
+    """Return for each cell the sum over the windows that hold it."""
+    for axis, position in reversed(list(zip(geometry.axes, geometry.positions, strict=True))):
+        send = _send_unrolled if _is_unrolled(axis, lowering) else _send_doubled
+        # Each cell of the next axis would do anew what this one does.
+        parts = send(computed_once(*parts), axis, position)
+    return parts
+
+
+def _is_unrolled(axis: Axis, lowering: str) -> bool:
+    return lowering != "doubling" and axis.kernel <= LONGEST_UNROLLED
+
+
+def _send_unrolled(parts: Terms, axis: Axis, position: int) -> Terms:
+    def joined(heard: Heard) -> Terms:
+        return join([sent for _, sent in heard])
+
+    return over_cells(parts, _NOTHING, axis, position, joined)
+
+
+def _send_doubled(parts: Terms, axis: Axis, position: int) -> Terms:
+    windows = mirrored(axis)
+    parts = tuple(stretch(a, axis, position, v) for a, v in zip(parts, _NOTHING, strict=True))
+    return _doubled(_padded(parts, windows, position), windows, position)
+
+
 def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
-    values = (-np.inf, *(0 for _ in parts[1:]))
+    nothing = (-np.inf, *(0 for _ in parts[1:]))
     return tuple(
         pad(part, position, *padding_of(axis), np.asarray(value, part.dtype))
-        for part, value in zip(parts, values, strict=True)
+        for part, value in zip(parts, nothing, strict=True)
     )
 
 

@@ -45,7 +45,8 @@ def logsumexp_pool(
       Narrow floats are computed in float32 and rounded once. Exponentials are taken relative to the
       largest of the window, so they do not overflow.
     Derivatives: in ``x``, the softmax of the window, and in ``temperature``; forward and reverse,
-      any order. Reverse mode keeps one weight per tap of each pooled axis.
+      any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however many
+      taps there are.
     Edge cases: NaN in a window gives NaN. A window without a cell, or of -inf alone, gives -inf and
       no gradient; a cell of -inf in another window has gradient 0. With inf the result is inf, and
       the cells of inf share the gradient. Values of an array ``temperature`` are not checked.
@@ -97,7 +98,8 @@ def soft_pool(
       Narrow floats are computed in float32 and rounded once. Exponentials are taken relative to the
       largest of the window, so they do not overflow.
     Derivatives: ``dy = sum of w * (1 + x - y) * dx`` with ``w`` the softmax; forward and reverse,
-      any order. Reverse mode keeps one weight per tap of each pooled axis.
+      any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however many
+      taps there are.
     Edge cases: NaN in a window gives NaN, and inf gives inf, without a meaningful derivative. A
       cell of -inf has weight and gradient 0; a window of -inf alone gives -inf. A window without a
       cell gives 0 and no gradient.
