@@ -64,23 +64,26 @@ def _read(t: Array, taps: Array, plan: Plan) -> Array:
     return _gather.read(t, taps, plan.geometry)
 
 
-def window_sum(x: Array, plan: Plan) -> Array:
-    """Return the sum of every window; differentiable."""
+def window_sum(x: Array, plan: Plan, costly: bool = False) -> Array:
+    """Return the sum of every window; differentiable.
+
+    ``costly`` says that cotangents cost more to make than to store.
+    """
     rule = _sum if jnp.issubdtype(x.dtype, jnp.inexact) else _sum.fun
-    return rule(x, plan)
+    return rule(x, plan, costly)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _sum(x: Array, plan: Plan) -> Array:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _sum(x: Array, plan: Plan, costly: bool) -> Array:
     return _plan.run(plan, x)
 
 
 @_sum.defjvp
-def _sum_jvp(plan: Plan, primals, tangents):
+def _sum_jvp(plan: Plan, costly: bool, primals, tangents):
     tangent = with_transpose(
         functools.partial(_plan.run, plan),
-        functools.partial(_send.to_all, geometry=plan.geometry),
+        functools.partial(_send.to_all, geometry=plan.geometry, costly=costly),
         tangents[0],
         plan.geometry.full_shape(tangents[0].shape),
     )
-    return _sum(*primals, plan), tangent
+    return _sum(*primals, plan, costly), tangent

@@ -348,13 +348,14 @@ def stretch(x: Array, axis: Axis, position: int, silence: float = 0) -> Array:
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def to_all(g: Array, geometry: Geometry) -> Array:
+def to_all(g: Array, geometry: Geometry, costly: bool = False) -> Array:
     """Return what each cell receives when every window sends to all its cells.
 
-    The contiguous axis goes first, while there is little of it: what follows are whole rows.
+    The contiguous axis goes first, while there is little of it: what follows are whole rows. What
+    is ``costly`` to make is finished before it is sent.
     """
     in_rows, placed = -1 in geometry.positions, zip(geometry.axes, geometry.positions, strict=True)
-    if in_rows:  # with slices of slices, each tap would do anew what it comes from
+    if costly or in_rows:  # each tap would do anew what it comes from, in rows slices of slices too
         (g,) = computed_once(g)
     for axis, position in sorted(placed, key=lambda at: at[1] != -1):
         long = axis.kernel > MOST_TAPS_UNROLLED

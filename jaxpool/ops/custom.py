@@ -104,10 +104,11 @@ def _reduce(
 ) -> Array:
     x = x if reduction.prepare is None else reduction.prepare(x)
     plan = _plan_for(settings, reduction, x)
+    window_sum = functools.partial(_derivatives.window_sum, costly=reduction.finish is not None)
     if reduction.beats is not None:
         combined = _derivatives.extreme(x, valid, plan)
     else:
-        run = _derivatives.window_sum if reduction.combine is lax.add else _run
+        run = window_sum if reduction.combine is lax.add else _run
         combined = run(filled(x, valid, reduction), plan)
     if reduction.finish is None:
         return combined

@@ -157,7 +157,8 @@ def _signed_lp(settings: Settings, x: Array, where: Any) -> Array:
     geometry = settings.geometry(x.shape)
     wide = x.astype(accumulator(x.dtype))
     powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
-    total = _derivatives.window_sum(powers, settings.plan(x.shape, wide.dtype, SUM))
+    plan = settings.plan(x.shape, wide.dtype, SUM)
+    total = _derivatives.window_sum(powers, plan, costly=True)
     mean = divide(total, counts(settings, geometry, None, include_pad=False))
     zero = mean == 0
     base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
@@ -184,7 +185,9 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
         wide,
         settings.own[0],
         geometry.positions,
-        total=lambda a: _derivatives.window_sum(a, settings.plan(a.shape, a.dtype, SUM)),
+        total=lambda a: _derivatives.window_sum(
+            a, settings.plan(a.shape, a.dtype, SUM), costly=True
+        ),
         largest=lambda a: _derivatives.extreme(a, None, settings.plan(a.shape, a.dtype, MAX)),
         joined=joined,
     )

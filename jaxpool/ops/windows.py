@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from .. import _derivatives
 from .._errors import message
+from .._fence import computed_once
 from .._reductions import MAX, MIN, SUM, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, integer
 from ..lowerings._cut import cells_per_window, cut, empty, pad, padding_of, tap_dtype
@@ -371,7 +372,7 @@ def _at_rank(x: Array, valid: Array | None, settings: Settings, which: Which) ->
 @_at_rank.defjvp
 def _at_rank_jvp(settings: Settings, which: Which, primals, tangents):
     (x, valid), (t, _) = primals, tangents
-    y = _at_rank(x, valid, settings, which)
+    (y,) = computed_once(_at_rank(x, valid, settings, which))  # every tap is compared with it
     geometry = settings.geometry(x.shape)
     return y, _taps.read(t, _first_equal(x, valid, y, geometry), geometry)
 
