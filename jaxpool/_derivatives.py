@@ -67,7 +67,7 @@ def _read(t: Array, taps: Array, plan: Plan) -> Array:
 def window_sum(x: Array, plan: Plan, costly: bool = False) -> Array:
     """Return the sum of every window; differentiable.
 
-    ``costly`` says that cotangents cost more to make than to store.
+    Cotangents that are ``costly`` to make are stored before they are sent.
     """
     rule = _sum if jnp.issubdtype(x.dtype, jnp.inexact) else _sum.fun
     return rule(x, plan, costly)

@@ -15,6 +15,7 @@ comes from windows that chose the same cell of one row, so it may be added there
 rest of its tap number. A long axis is taken in levels in the same way, since the winner of a window
 is the winner of each smaller window it lies in. So its taps must be those of a selection.
 :func:`to_all` sends every cotangent to every cell of its window: the transpose of a sum.
+:func:`over_cells` does what those that go axis by axis share, for any way to combine.
 """
 
 import itertools
@@ -89,7 +90,7 @@ def _crop(x: Array, axis: Axis, position: int, silence: float = 0) -> Array:
     return pad(x, position, 0, axis.size - heard, np.asarray(silence, x.dtype))
 
 
-def _over_cells(x: Array, axis: Axis, position: int) -> Array:
+def _windows_over(x: Array, axis: Axis, position: int) -> Array:
     """The windows apart that begin groups of phases with cells; zeros where there is none."""
     phases = _phases(axis)
     high = phases.last - axis.out
@@ -158,7 +159,7 @@ def _columns(g: Array, taps: Array, axis: Axis) -> tuple[Array, Array]:
     """
 
     def spread(a: Array) -> Array:
-        return jnp.repeat(_over_cells(a, axis, -1), axis.stride, -1)
+        return jnp.repeat(_windows_over(a, axis, -1), axis.stride, -1)
 
     wide, sent = taps.astype(jnp.int32), spread(g)
     place = numbers(sent.shape[-1], -1, g.ndim, jnp.int32) % axis.stride
@@ -212,52 +213,75 @@ def _hits(g: Array, taps: Array, chosen: dict, geometry: Geometry, shape: list[i
 # --- one axis -------------------------------------------------------------------------------------
 
 
-Heard = list[tuple[int, tuple[Array, ...]]]
-"""What some cells hear: for each window that holds them the tap they lie at, and what it sends."""
+Message = tuple[Array, ...]
+"""What windows send to their cells."""
 
 
 def over_cells(
-    sent: tuple[Array, ...],
+    sent: Message,
     silence: tuple[float, ...],
     axis: Axis,
     position: int,
-    combine: Callable[[Heard], tuple[Array, ...]],
-) -> tuple[Array, ...]:
+    combine: Callable[[list[tuple[int, Message]]], Message],
+) -> Message:
     """Return for the cells of an axis what they hear from its windows, combined.
 
     Args:
-      sent: what each window sends to its cells.
+      sent: what each window sends.
       silence: what a cell that hears no window has instead.
       axis, position: the axis.
-      combine: combines what some cells hear.
+      combine: from the messages that some cells hear, one or more, each with the tap that the cells
+        are to its windows, to one message.
     """
     phases = _phases(axis)
+    reached = sorted({tap * axis.dilation % axis.stride for tap in range(axis.kernel)})
     groups = []
-    for phase in range(axis.stride):
+    for phase in reached:
         taps = {shift: tap for shift, by in phases.taps.items() if (tap := by[phase]) is not None}
         parts = []
         for first, last, shifts in _runs(axis, phases, list(taps)):
-            starts = [(taps[shift], first - shift) for shift in shifts]
             heard = [
-                (tap, tuple(cut(array, position, start, last - first, 1) for array in sent))
-                for tap, start in starts
+                (taps[shift], tuple(cut(a, position, first - shift, last - first, 1) for a in sent))
+                for shift in shifts
             ]
-            parts.append(combine(heard) if heard else _full(sent, silence, position, last - first))
+            parts.append(
+                combine(heard) if heard else _silent(sent, silence, position, last - first)
+            )
         groups.append([_join(arrays, position) for arrays in zip(*parts, strict=True)])
-    whole = (_interleave(arrays, position) for arrays in zip(*groups, strict=True))
-    return tuple(
-        _crop(array, axis, position, value) for array, value in zip(whole, silence, strict=True)
-    )
+    received = []
+    for arrays, value in zip(zip(*groups, strict=True), silence, strict=True):
+        whole = _interleave(arrays, reached, axis.stride, position, value)
+        received.append(_crop(whole, axis, position, value))
+    return tuple(received)
 
 
-def _full(
-    arrays: tuple[Array, ...], values: tuple[float, ...], position: int, length: int
-) -> tuple[Array, ...]:
-    """Arrays like these of one value each, and of that length on the axis."""
-    shape = list(arrays[0].shape)
+def _silent(sent: Message, silence: tuple[float, ...], position: int, length: int) -> Message:
+    shape = list(sent[0].shape)
     shape[position] = length
-    pairs = zip(arrays, values, strict=True)
-    return tuple(jnp.full(shape, value, array.dtype) for array, value in pairs)
+    return tuple(jnp.full(shape, v, a.dtype) for a, v in zip(sent, silence, strict=True))
+
+
+def _join(arrays: Sequence[Array], position: int) -> Array:
+    return arrays[0] if len(arrays) == 1 else lax.concatenate(arrays, arrays[0].ndim + position)
+
+
+def _interleave(
+    arrays: Sequence[Array], phases: Sequence[int], stride: int, position: int, silence: float
+) -> Array:
+    """Arrays of one phase each, the first of which is 0, with ``silence`` in the phases between."""
+    if stride == 1:
+        return arrays[0]
+    along = arrays[0].ndim + position + 1
+    pieces = []
+    for array, phase, following in zip(arrays, phases, [*phases[1:], stride], strict=True):
+        column = jnp.expand_dims(array, along)
+        pieces.append(column)
+        if following > phase + 1:
+            gap = [*column.shape[:along], following - phase - 1, *column.shape[along + 1 :]]
+            pieces.append(jnp.full(gap, silence, array.dtype))
+    shape = list(arrays[0].shape)
+    shape[position] *= stride
+    return lax.concatenate(pieces, along).reshape(shape)
 
 
 # --- one axis after the other ---------------------------------------------------------------------
@@ -294,24 +318,12 @@ def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
 def _along_axis(
     g: Array, codes: Array, axis: Axis, position: int, unit: int
 ) -> tuple[Array, Array]:
-    def added(heard: Heard) -> tuple[Array, ...]:
+    def added(heard: list[tuple[int, Message]]) -> Message:
         numbered = [(tap * unit, g, codes) for tap, (g, codes) in heard]
         return tree(_add, [_take(g, codes, n, n + unit, n) for n, g, codes in numbered])
 
     g, codes = over_cells((g, codes), (0, 0), axis, position, added)
     return g, codes
-
-
-def _join(arrays: Sequence[Array], position: int) -> Array:
-    return arrays[0] if len(arrays) == 1 else lax.concatenate(arrays, arrays[0].ndim + position)
-
-
-def _interleave(phases: Sequence[Array], position: int) -> Array:
-    if len(phases) == 1:
-        return phases[0]
-    shape = list(phases[0].shape)
-    shape[position] *= len(phases)
-    return jnp.stack(phases, phases[0].ndim + position + 1).reshape(shape)
 
 
 def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> tuple[Array, Array]:
@@ -351,11 +363,11 @@ def stretch(x: Array, axis: Axis, position: int, silence: float = 0) -> Array:
 def to_all(g: Array, geometry: Geometry, costly: bool = False) -> Array:
     """Return what each cell receives when every window sends to all its cells.
 
-    The contiguous axis goes first, while there is little of it: what follows are whole rows. What
-    is ``costly`` to make is finished before it is sent.
+    The contiguous axis goes first, while there is little of it: what follows are whole rows.
+    Cotangents that are ``costly`` to make are stored before they are sent.
     """
     in_rows, placed = -1 in geometry.positions, zip(geometry.axes, geometry.positions, strict=True)
-    if costly or in_rows:  # each tap would do anew what it comes from, in rows slices of slices too
+    if costly or in_rows:  # in rows each tap would do anew what it comes from
         (g,) = computed_once(g)
     for axis, position in sorted(placed, key=lambda at: at[1] != -1):
         long = axis.kernel > MOST_TAPS_UNROLLED
@@ -373,7 +385,7 @@ def _is_tiled(axis: Axis) -> bool:
 
 
 def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
-    def total(heard: Heard) -> tuple[Array, ...]:
+    def total(heard: list[tuple[int, Message]]) -> Message:
         return (tree(lax.add, [sent for _, (sent,) in heard]),)
 
     return over_cells((g,), (0,), axis, position, total)[0]
@@ -382,7 +394,7 @@ def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
     """A cell hears the one window that it lies in, of windows side by side."""
     (g,) = computed_once(g)  # it may come from a sum, which each cell would take again
-    g = _over_cells(g, axis, position)
+    g = _windows_over(g, axis, position)
     return _crop(jnp.repeat(g, axis.stride, position), axis, position)
 
 

@@ -68,7 +68,7 @@ FAULTS = [
     Fault("_indices.py", "fits = last + (limits.min == 0)", "fits = last"),
     Fault("_indices.py", "jnp.where(taps == mark", "jnp.where(taps != mark"),
     Fault("_send.py", "first - shift, last - first", "first - shift - 1, last - first"),
-    Fault("_send.py", "(taps[shift], first - shift)", "(taps[shift], first)"),
+    Fault("_send.py", "position, first - shift, last", "position, first, last"),
     Fault("_send.py", "low * unit, high * unit", "low * unit, inner * unit"),
     Fault("_send.py", "axis.span - 1 - axis.pad_low", "axis.span - axis.pad_low"),
     Fault("_send.py", "size = (axis.out - 1) * axis.stride + 1", "size = axis.out * axis.stride"),
@@ -87,8 +87,10 @@ FAULTS = [
     Fault("ops/_runs.py", "jnp.where(codes == nowhere(codes), -1, _place", "jnp.add(0, _place"),
     Fault("ops/_runs.py", "np.where(nth < counts, own_taps, none)", "own_taps"),
     Fault("ops/_runs.py", "(codes != nowhere(codes)) & ", ""),
-    Fault("ops/_scaled.py", "_ratio(level, -raised)", "_ratio(level, raised)"),
-    Fault("ops/_scaled.py", "stretch(a, axis, position, v)", "stretch(a, axis, position)"),
+    Fault("ops/_scaled.py", "_ratio(levels, -level)", "_ratio(levels, level)"),
+    Fault(
+        "ops/_scaled.py", "stretch(part, axis, position, value)", "stretch(part, axis, position)"
+    ),
     Fault("ops/_sums.py", "none = divisor == 0", "none = divisor == 1"),
     Fault("ops/average.py", "x.astype(accumulator(x.dtype))", "x"),
     Fault("ops/_flat.py", "start + k < axis.size", "start + k <= axis.size"),

@@ -31,7 +31,7 @@ from jax import Array, lax
 from .._errors import message, shown
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._send import Heard, mirrored, over_cells, stretch
+from .._send import Message, mirrored, over_cells, stretch
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, pad, padding_of, tree
 from ._common import Settings
@@ -41,9 +41,6 @@ Terms = tuple[Array, ...]
 """The level, and factors that share it."""
 
 LONGEST_UNROLLED = 16
-
-_NOTHING = (-np.inf, 0)
-"""The level and the factor of no term."""
 
 _LARGEST_EXPONENT = 2**20
 """Of a norm: multiples of it by the exponents of floats are whole numbers of float32."""
@@ -231,69 +228,78 @@ def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
     )
 
 
-# With ``L`` the levels of cells and ``T`` those of windows, the factor of a window is the sum of
-# ``f[i] * 2^(L[i] - T[o])`` over its cells: linear in ``f``. So a cell receives the sum of
-# ``g[o] * 2^(L[i] - T[o])`` over the windows that hold it: terms of level ``-T``, joined, and
-# raised by ``L``. No ``T`` is below an ``L`` of its window, so no power exceeds one here either.
-
-
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def join_windows(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return the sum of every window."""
     for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        along = _unrolled if _is_unrolled(axis, lowering) else _doubled
-        parts = along(_padded(parts, axis, position), axis, position)
+        parts = _join_along(parts, axis, position, lowering)
     return parts
+
+
+# With ``L`` the levels of cells and ``T`` those of windows, the factor of a window is the sum of
+# ``f[i] * 2^(L[i] - T[o])`` over its cells: linear in ``f``. So a cell receives the sum of
+# ``g[o] * 2^(L[i] - T[o])`` over the windows that hold it: terms of level ``-T``, whose sum stands
+# at the lowest ``T``. That is not below ``L[i]``, so here, too, no power exceeds one.
 
 
 @join_windows.defjvp
 def _join_windows_jvp(geometry: Geometry, lowering: str, primals, tangents):
-    sums = computed_once(*join_windows(*primals, geometry, lowering))
-    level, top = (lax.stop_gradient(parts[0]) for parts in (primals[0], sums))
+    top, *factors = computed_once(*join_windows(*primals, geometry, lowering))
+    levels, tops = lax.stop_gradient(primals[0][0]), lax.stop_gradient(top)
 
-    def forward(factor: Array) -> Array:
-        return join_windows((level, factor), geometry, lowering)[1]
+    def forward(f: Array) -> Array:
+        return jnp.stack(join_windows((levels, *f), geometry, lowering)[1:])
 
     def transpose(g: Array) -> Array:
-        raised, sent = _send_to_cells((-top, g), geometry, lowering)
-        return sent * _ratio(level, -raised)
+        level, *sums = _send_to_cells((-tops, *g), geometry, lowering)
+        return jnp.stack(sums) * _ratio(levels, -level)
 
-    moved = (with_transpose(forward, transpose, t, top.shape) for t in tangents[0][1:])
-    return sums, (jnp.zeros_like(top), *moved)
+    t = jnp.stack(tangents[0][1:])
+    moved = with_transpose(forward, transpose, t, (len(t), *top.shape))
+    return (top, *factors), (jnp.zeros_like(top), *moved)
 
 
 def _send_to_cells(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return for each cell the sum over the windows that hold it."""
     for axis, position in reversed(list(zip(geometry.axes, geometry.positions, strict=True))):
-        send = _send_unrolled if _is_unrolled(axis, lowering) else _send_doubled
         # Each cell of the next axis would do anew what this one does.
-        parts = send(computed_once(*parts), axis, position)
+        parts = _send_along(computed_once(*parts), axis, position, lowering)
     return parts
+
+
+def _send_along(parts: Terms, axis: Axis, position: int, lowering: str) -> Terms:
+    """Along an axis a cell hears a window of windows, of which strides leave out some."""
+
+    def joined(heard: list[tuple[int, Message]]) -> Terms:
+        return join([sent for _, sent in heard])
+
+    nothing = _nothing(parts)
+    if axis.stride > 1 and _is_unrolled(axis, lowering):
+        return over_cells(parts, nothing, axis, position, joined)
+    pairs = zip(parts, nothing, strict=True)
+    starts = tuple(stretch(part, axis, position, value) for part, value in pairs)
+    return _join_along(starts, mirrored(axis), position, lowering)
+
+
+def _join_along(parts: Terms, axis: Axis, position: int, lowering: str) -> Terms:
+    along = _unrolled if _is_unrolled(axis, lowering) else _doubled
+    return along(_padded(parts, axis, position), axis, position)
 
 
 def _is_unrolled(axis: Axis, lowering: str) -> bool:
     return lowering != "doubling" and axis.kernel <= LONGEST_UNROLLED
 
 
-def _send_unrolled(parts: Terms, axis: Axis, position: int) -> Terms:
-    def joined(heard: Heard) -> Terms:
-        return join([sent for _, sent in heard])
-
-    return over_cells(parts, _NOTHING, axis, position, joined)
-
-
-def _send_doubled(parts: Terms, axis: Axis, position: int) -> Terms:
-    windows = mirrored(axis)
-    parts = tuple(stretch(a, axis, position, v) for a, v in zip(parts, _NOTHING, strict=True))
-    return _doubled(_padded(parts, windows, position), windows, position)
-
-
 def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
-    nothing = (-np.inf, *(0 for _ in parts[1:]))
     return tuple(
         pad(part, position, *padding_of(axis), np.asarray(value, part.dtype))
-        for part, value in zip(parts, nothing, strict=True)
+        for part, value in zip(parts, _nothing(parts), strict=True)
     )
+
+
+def _nothing(parts: Terms) -> tuple[float, ...]:
+    """The level and the factors of no term."""
+    return -np.inf, *(0 for _ in parts[1:])
 
 
 def _at(parts: Terms, axis: Axis, position: int, tap: int) -> Terms:

@@ -104,6 +104,7 @@ def _reduce(
 ) -> Array:
     x = x if reduction.prepare is None else reduction.prepare(x)
     plan = _plan_for(settings, reduction, x)
+    # What the derivative of a finish costs is not known, and each tap would take it again.
     window_sum = functools.partial(_derivatives.window_sum, costly=reduction.finish is not None)
     if reduction.beats is not None:
         combined = _derivatives.extreme(x, valid, plan)
