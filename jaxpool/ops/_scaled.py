@@ -252,7 +252,8 @@ def _join_windows_jvp(geometry: Geometry, lowering: str, primals, tangents):
 
     def transpose(g: Array) -> Array:
         level, *sums = _send_to_cells((-tops, *g), geometry, lowering)
-        return jnp.stack(sums) * _ratio(levels, -level)
+        raised = _ratio(levels, -level)
+        return jnp.stack([total * raised for total in sums])
 
     t = jnp.stack(tangents[0][1:])
     moved = with_transpose(forward, transpose, t, (len(t), *top.shape))
