@@ -79,12 +79,14 @@ def _compare(job, results: dict) -> None:
     import numpy as np
 
     want = np.asarray(results["jaxpool"], np.float64)
-    # Sums of sixteenths are exact in float32; bfloat16 rounds results, and gradients as they add.
-    loose = 0.05 if job.dtype == "bfloat16" else 1e-5
+    # Sums of sixteenths are exact in float32. bfloat16 rounds results, and others also round each
+    # gradient that they add to others, of whatever sign.
+    narrow = job.dtype == "bfloat16"
+    largest = np.abs(want).max() if narrow and job.task == "backward" else 1
+    loose = 0.05 if narrow else 1e-5
     for name, got in results.items():
-        np.testing.assert_allclose(
-            np.asarray(got, np.float64), want, rtol=loose, atol=loose, err_msg=f"{name}: {job}"
-        )
+        got = np.asarray(got, np.float64)
+        np.testing.assert_allclose(got, want, loose, loose * largest, err_msg=f"{name}: {job}")
 
 
 def _line(row: dict) -> str:
