@@ -161,14 +161,16 @@ def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
     maxima = {case.name for case in NAMED_CASES if case.op != "avg_pool"}
     gains = [
         times["reduce_window"] / times["jaxpool"]
-        for (case, _, _, task), times in ours.items()
-        if task == "backward" and case in maxima and "reduce_window" in times
+        for (case, _, dtype, task), times in ours.items()
+        if (dtype, task) == ("float32", "backward")
+        and case in maxima
+        and "reduce_window" in times
     ]
     shares = {
         dtype: [
             times["jaxpool"] / ours[case, layout, "float32", "forward"]["jaxpool"]
-            for (case, layout, narrow, _), times in ours.items()
-            if narrow == dtype
+            for (case, layout, narrow, task), times in ours.items()
+            if (narrow, task) == (dtype, "forward")
         ]
         for dtype in ("bfloat16", "int8")
     }
@@ -207,3 +209,14 @@ def test_the_speed_of_layers_is_that_of_the_results():
         "averages": "of averages",
     }.items():
         assert f"{words} {min(ratios[kind]):.1f} to {max(ratios[kind]):.1f} times" in text
+
+
+def test_the_count_of_other_ops_that_are_faster_is_that_of_the_results():
+    rows = results("ops.json")
+    ratios = [row["milliseconds"]["torch"] / row["milliseconds"]["jaxpool"] for row in rows]
+    faster = sum(ratio > 1 for ratio in ratios)
+    text = " ".join(README.split())
+    assert f"{faster} of the {len(rows)} rows are faster" in text
+    norms = [r for r, row in zip(ratios, rows, strict=True) if row["case"].startswith("lp")]
+    assert f"`lp_pool` up to {max(norms):.1f} times" in text
+    assert f"{1 / min(ratios):.2f} times as long" in text
