@@ -162,9 +162,7 @@ def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
     gains = [
         times["reduce_window"] / times["jaxpool"]
         for (case, _, dtype, task), times in ours.items()
-        if (dtype, task) == ("float32", "backward")
-        and case in maxima
-        and "reduce_window" in times
+        if (dtype, task) == ("float32", "backward") and case in maxima and "reduce_window" in times
     ]
     shares = {
         dtype: [
