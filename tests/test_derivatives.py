@@ -613,3 +613,13 @@ def test_windows_end_to_end_send_to_all_their_cells(
             want[(*before, *at)] += g[(*before, *out)]
     assert want.any() and not want.all()
     np.testing.assert_array_equal(back(g)[0], want)
+
+
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool", "logsumexp_pool", "soft_pool", "lp_pool"])
+def test_programs_of_gradients_do_not_grow_with_the_stride(op: str) -> None:
+    def lines(stride: int) -> int:
+        pool = functools.partial(getattr(jaxpool, op), window_shape=(2,), strides=stride)
+        gradient = jax.jit(jax.grad(lambda x: pool(x).sum()))
+        return len(gradient.lower(jnp.zeros((1, 4000, 1))).as_text().splitlines())
+
+    assert lines(1000) <= lines(10) + 5
