@@ -49,19 +49,19 @@ class Phases(NamedTuple):
 
     Attributes:
       first, last: the range of ``q`` that covers the cells of the axis.
-      taps: for each shift, the tap that falls into each phase, or None.
+      taps: for each phase that a tap falls into, the tap of each shift.
     """
 
     first: int
     last: int
-    taps: dict[int, list[int | None]]
+    taps: dict[int, dict[int, int]]
 
 
 def _phases(axis: Axis) -> Phases:
-    taps: dict[int, list[int | None]] = {}
+    taps: dict[int, dict[int, int]] = {}
     for tap in range(axis.kernel):
         shift, phase = divmod(tap * axis.dilation, axis.stride)
-        taps.setdefault(shift, [None] * axis.stride)[phase] = tap
+        taps.setdefault(phase, {})[shift] = tap
     last = cdiv(axis.pad_low + _heard(axis), axis.stride)
     return Phases(axis.pad_low // axis.stride, last, taps)
 
@@ -181,7 +181,8 @@ def _all_axes(
     (dimension, index), rest = order[0], order[1:]
     axis, parts = geometry.axes[index], []
     phases = _phases(axis)
-    for first, last, shifts in _runs(axis, phases, list(phases.taps)):
+    every = sorted({shift for taps in phases.taps.values() for shift in taps})
+    for first, last, shifts in _runs(axis, phases, every):
         cuts = [
             (
                 cut(g, dimension - 1, first - shift, last - first, 1),
@@ -216,13 +217,16 @@ def _hits(g: Array, taps: Array, chosen: dict, geometry: Geometry, shape: list[i
 Message = tuple[Array, ...]
 """What windows send to their cells."""
 
+Heard = list[tuple[int, Message]]
+"""The messages that some cells hear, one or more, each with the tap that the cells are to it."""
+
 
 def over_cells(
     sent: Message,
     silence: tuple[float, ...],
     axis: Axis,
     position: int,
-    combine: Callable[[list[tuple[int, Message]]], Message],
+    combine: Callable[[Heard], Message],
 ) -> Message:
     """Return for the cells of an axis what they hear from its windows, combined.
 
@@ -230,15 +234,12 @@ def over_cells(
       sent: what each window sends.
       silence: what a cell that hears no window has instead.
       axis, position: the axis.
-      combine: from the messages that some cells hear, one or more, each with the tap that the cells
-        are to its windows, to one message.
+      combine: makes what some cells hear one message.
     """
     phases = _phases(axis)
-    reached = sorted({tap * axis.dilation % axis.stride for tap in range(axis.kernel)})
-    groups = []
+    reached, groups = sorted(phases.taps), []
     for phase in reached:
-        taps = {shift: tap for shift, by in phases.taps.items() if (tap := by[phase]) is not None}
-        parts = []
+        taps, parts = phases.taps[phase], []
         for first, last, shifts in _runs(axis, phases, list(taps)):
             heard = [
                 (taps[shift], tuple(cut(a, position, first - shift, last - first, 1) for a in sent))
@@ -318,7 +319,7 @@ def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
 def _along_axis(
     g: Array, codes: Array, axis: Axis, position: int, unit: int
 ) -> tuple[Array, Array]:
-    def added(heard: list[tuple[int, Message]]) -> Message:
+    def added(heard: Heard) -> Message:
         numbered = [(tap * unit, g, codes) for tap, (g, codes) in heard]
         return tree(_add, [_take(g, codes, n, n + unit, n) for n, g, codes in numbered])
 
@@ -385,7 +386,7 @@ def _is_tiled(axis: Axis) -> bool:
 
 
 def _sum_along_axis(g: Array, axis: Axis, position: int) -> Array:
-    def total(heard: list[tuple[int, Message]]) -> Message:
+    def total(heard: Heard) -> Message:
         return (tree(lax.add, [sent for _, (sent,) in heard]),)
 
     return over_cells((g,), (0,), axis, position, total)[0]

@@ -31,7 +31,7 @@ from jax import Array, lax
 from .._errors import message, shown
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._send import Message, mirrored, over_cells, stretch
+from .._send import Heard, mirrored, over_cells, stretch
 from .._window import Axis, Geometry
 from ..lowerings._cut import cut, pad, padding_of, tree
 from ._common import Settings
@@ -271,7 +271,7 @@ def _send_to_cells(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
 def _send_along(parts: Terms, axis: Axis, position: int, lowering: str) -> Terms:
     """Along an axis a cell hears a window of windows, of which strides leave out some."""
 
-    def joined(heard: list[tuple[int, Message]]) -> Terms:
+    def joined(heard: Heard) -> Terms:
         return join([sent for _, sent in heard])
 
     nothing = _nothing(parts)

@@ -47,8 +47,8 @@ def masked(x: Array, valid: Array | None) -> Array:
     return x if valid is None else jnp.where(valid, x, jnp.zeros((), x.dtype))
 
 
-def window_sum(settings: Settings, x: Array) -> Array:
-    return _derivatives.window_sum(x, settings.plan(x.shape, x.dtype, SUM))
+def window_sum(settings: Settings, x: Array, costly: bool = False) -> Array:
+    return _derivatives.window_sum(x, settings.plan(x.shape, x.dtype, SUM), costly)
 
 
 def counts(settings: Settings, geometry: Geometry, valid: Array | None, include_pad: bool) -> Any:

@@ -104,21 +104,18 @@ def _reduce(
 ) -> Array:
     x = x if reduction.prepare is None else reduction.prepare(x)
     plan = _plan_for(settings, reduction, x)
-    # What the derivative of a finish costs is not known, and each tap would take it again.
-    window_sum = functools.partial(_derivatives.window_sum, costly=reduction.finish is not None)
     if reduction.beats is not None:
         combined = _derivatives.extreme(x, valid, plan)
+    elif reduction.combine is lax.add:
+        # What the derivative of a finish costs is not known, and each tap would take it again.
+        costly = reduction.finish is not None
+        combined = _derivatives.window_sum(filled(x, valid, reduction), plan, costly)
     else:
-        run = window_sum if reduction.combine is lax.add else _run
-        combined = run(filled(x, valid, reduction), plan)
+        combined = _plan.run(plan, filled(x, valid, reduction))
     if reduction.finish is None:
         return combined
     number = combined.dtype if jnp.issubdtype(combined.dtype, jnp.floating) else jnp.int32
     return reduction.finish(combined, jnp.asarray(count, number))
-
-
-def _run(x: Array, plan: Plan) -> Array:
-    return _plan.run(plan, x)
 
 
 def _plan_for(settings: Settings, reduction: Reduction, x: Array) -> Plan:

@@ -9,10 +9,10 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _derivatives
-from .._reductions import MAX, SUM, accumulator
+from .._reductions import MAX, accumulator
 from . import _scaled
 from ._common import Op, Settings, call, check_where
-from ._sums import counts, divide, masked
+from ._sums import counts, divide, masked, window_sum
 
 
 def lp_pool(
@@ -157,8 +157,7 @@ def _signed_lp(settings: Settings, x: Array, where: Any) -> Array:
     geometry = settings.geometry(x.shape)
     wide = x.astype(accumulator(x.dtype))
     powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
-    plan = settings.plan(x.shape, wide.dtype, SUM)
-    total = _derivatives.window_sum(powers, plan, costly=True)
+    total = window_sum(settings, powers, costly=True)
     mean = divide(total, counts(settings, geometry, None, include_pad=False))
     zero = mean == 0
     base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
@@ -185,9 +184,7 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
         wide,
         settings.own[0],
         geometry.positions,
-        total=lambda a: _derivatives.window_sum(
-            a, settings.plan(a.shape, a.dtype, SUM), costly=True
-        ),
+        total=functools.partial(window_sum, settings, costly=True),
         largest=lambda a: _derivatives.extreme(a, None, settings.plan(a.shape, a.dtype, MAX)),
         joined=joined,
     )

@@ -12,14 +12,14 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .. import _derivatives
 from .._errors import message
 from .._fence import computed_once
-from .._reductions import MAX, MIN, SUM, accumulator, identity_array
+from .._reductions import MAX, MIN, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, integer
 from ..lowerings._cut import cells_per_window, cut, empty, pad, padding_of, tap_dtype
 from . import _taps
 from ._common import Op, Settings, call, check_real, check_where
+from ._sums import window_sum
 
 MOST_AT_ONCE = 64
 """Taps up to which every tap is one slice: the compiler then takes reductions of them apart."""
@@ -337,8 +337,7 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
     """Cells of each window; a NumPy array if known before tracing. Of the rank of ``x``."""
     geometry = settings.geometry(x.shape)
     if valid is not None:
-        plan = settings.plan(x.shape, np.int32, SUM)
-        return _derivatives.window_sum(valid.astype(jnp.int32), plan)
+        return window_sum(settings, valid.astype(jnp.int32))
     if not all(isinstance(length, int) for length in geometry.out_shape):
         counts = cells_per_window(geometry, include_pad=False)
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
