@@ -22,7 +22,7 @@ TESTS = {
     "lowerings/_cut.py": COUNTS,
     "ops/_flat.py": ["tests/test_ops_unpool.py"],
     "ops/_runs.py": ["tests/test_ops_adaptive.py"],
-    "ops/_scaled.py": ["tests/test_ops_smooth.py"],
+    "ops/_terms.py": ["tests/test_ops_smooth.py"],
     "ops/_sums.py": COUNTS,
     "ops/average.py": COUNTS,
 }
@@ -87,10 +87,8 @@ FAULTS = [
     Fault("ops/_runs.py", "jnp.where(codes == nowhere(codes), -1, _place", "jnp.add(0, _place"),
     Fault("ops/_runs.py", "np.where(nth < counts, own_taps, none)", "own_taps"),
     Fault("ops/_runs.py", "(codes != nowhere(codes)) & ", ""),
-    Fault("ops/_scaled.py", "_ratio(levels, -level)", "_ratio(levels, level)"),
-    Fault(
-        "ops/_scaled.py", "stretch(part, axis, position, value)", "stretch(part, axis, position)"
-    ),
+    Fault("ops/_terms.py", "_ratio(levels, -level)", "_ratio(levels, level)"),
+    Fault("ops/_terms.py", "stretch(part, axis, position, value)", "stretch(part, axis, position)"),
     Fault("ops/_sums.py", "none = divisor == 0", "none = divisor == 1"),
     Fault("ops/average.py", "x.astype(accumulator(x.dtype))", "x"),
     Fault("ops/_flat.py", "start + k < axis.size", "start + k <= axis.size"),

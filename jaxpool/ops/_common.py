@@ -189,6 +189,19 @@ def check_real(op: str, x: Array) -> None:
         )
 
 
+def check_float(op: str, x: Array) -> None:
+    """Raise unless ``x`` holds floating-point numbers."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(
+            message(
+                op,
+                f"the array has dtype {x.dtype}.",
+                "The result is a real number, which only floating-point dtypes hold.",
+                "Convert it first, for example x.astype(jnp.float32).",
+            )
+        )
+
+
 def check_where(op: str, where: Any, shape: tuple[int, ...]) -> Array | None:
     """Return the mask broadcast to ``shape``, or None."""
     if where is None:

@@ -62,6 +62,12 @@ def counts(settings: Settings, geometry: Geometry, valid: Array | None, include_
     return real + jnp.broadcast_to(padding, real.shape)
 
 
+def count_cells(settings: Settings, geometry: Geometry, valid: Array | None, rank: int) -> Array:
+    """Return the real cells of each window, in an array of ``rank`` axes that broadcasts."""
+    count = jnp.asarray(counts(settings, geometry, valid, include_pad=False))
+    return count.reshape((1,) * (rank - count.ndim) + count.shape)
+
+
 def divide(total: Array, divisor: Any, nothing: float = 0) -> Array:
     """Return total / divisor, and ``nothing`` where nothing counts."""
     empty = np.asarray(nothing, total.dtype)

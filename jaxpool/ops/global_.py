@@ -13,8 +13,10 @@ from .. import _data_format, _exact
 from .._errors import message
 from .._reductions import accumulator
 from .._window import check_known
-from . import _planes, _scaled
-from ._common import Op, check_real, check_where
+from . import _planes, _terms
+from ._common import Op, check_float, check_real, check_where
+from ._norms import norm
+from ._parameters import settle_exponent
 from ._planes import Planes
 from ._static import call
 from ._sums import check_averageable, check_cells, divide, masked
@@ -161,7 +163,7 @@ def _settle(op: str, data_format: Any, keepdims: Any, p: Any = 2) -> Settings:
             )
         )
     data_format = _data_format.check(op, data_format)
-    return Settings(op, data_format, bool(keepdims), _scaled.settle_exponent(op, p))
+    return Settings(op, data_format, bool(keepdims), settle_exponent(op, p))
 
 
 def _pooled_axes(op: str, data_format: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -204,15 +206,15 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _lp(settings: Settings, x: Array, where: Any) -> Array:
-    _scaled.check_float(settings.op, x)
+    check_float(settings.op, x)
     valid, planes = check_where(settings.op, where, x.shape), settings.planes(x.shape)
-    y = _scaled.norm(
+    y = norm(
         masked(x, valid).astype(accumulator(x.dtype)),
         settings.p,
         planes.positions,
         total=lambda a: _planes.total(a, planes),
         largest=lambda a: _planes.largest(a, None, planes),
-        joined=functools.partial(_scaled.join_axes, axes=planes.positions),
+        joined=functools.partial(_terms.join_axes, axes=planes.positions),
     )
     return settings.finish(y.astype(x.dtype), planes)
 

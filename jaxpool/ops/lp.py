@@ -10,9 +10,11 @@ from jax.typing import ArrayLike
 
 from .. import _derivatives
 from .._reductions import MAX, accumulator
-from . import _scaled
-from ._common import Op, Settings, call, check_where
-from ._sums import counts, divide, masked, window_sum
+from . import _terms
+from ._common import Op, Settings, call, check_float, check_where
+from ._norms import norm
+from ._parameters import check_positive, parameter, settle_exponent
+from ._sums import count_cells, counts, divide, masked, window_sum
 
 
 def lp_pool(
@@ -118,7 +120,7 @@ def gem_pool(
       >>> bool(jax.grad(lambda p: jaxpool.gem_pool(x, (2,), 1, p=p).sum())(1.0) > 0)
       True
     """
-    _scaled.check_positive("gem_pool", "p", p)
+    check_positive("gem_pool", "p", p)
     return call(
         _GEM_POOL, x, (where, p), window_shape, strides, padding, dilations, rounding,
         data_format, lowering, eps,
@@ -153,7 +155,7 @@ def _signed_lp_by(op: str) -> Op:
 
 def _signed_lp(settings: Settings, x: Array, where: Any) -> Array:
     (p,) = settings.own
-    _scaled.check_float(settings.op, x)
+    check_float(settings.op, x)
     geometry = settings.geometry(x.shape)
     wide = x.astype(accumulator(x.dtype))
     powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
@@ -167,20 +169,20 @@ def _signed_lp(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _settle_p(op: str, p: Any) -> tuple[float]:
-    return (_scaled.settle_exponent(op, p),)
+    return (settle_exponent(op, p),)
 
 
 def _lp(settings: Settings, x: Array, where: Any) -> Array:
-    _scaled.check_float(settings.op, x)
+    check_float(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     wide = masked(x, valid).astype(accumulator(x.dtype))
     geometry, lowering = settings.geometry(x.shape), settings.lowering
 
-    def joined(terms: _scaled.Terms) -> _scaled.Terms:
-        _scaled.check_lowering(settings.op, lowering, geometry)
-        return _scaled.join_windows(terms, geometry, lowering)
+    def joined(terms: _terms.Terms) -> _terms.Terms:
+        _terms.check_lowering(settings.op, lowering, geometry)
+        return _terms.join_windows(terms, geometry, lowering)
 
-    y = _scaled.norm(
+    y = norm(
         wide,
         settings.own[0],
         geometry.positions,
@@ -192,7 +194,7 @@ def _lp(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _settle_eps(op: str, eps: Any) -> tuple[float]:
-    _scaled.check_positive(op, "eps", eps, static=True)
+    check_positive(op, "eps", eps, static=True)
     return (float(eps),)
 
 
@@ -203,16 +205,16 @@ def _settle_eps(op: str, eps: Any) -> tuple[float]:
 
 def _gem(settings: Settings, x: Array, arrays: Any) -> Array:
     where, p = arrays
-    _scaled.check_float(settings.op, x)
+    check_float(settings.op, x)
     geometry = settings.geometry(x.shape)
-    _scaled.check_lowering(settings.op, settings.lowering, geometry)
+    _terms.check_lowering(settings.op, settings.lowering, geometry)
     valid = check_where(settings.op, where, x.shape)
-    count = _scaled.count_cells(settings, geometry, valid, x.ndim)
+    count = count_cells(settings, geometry, valid, x.ndim)
     wide = x.astype(accumulator(x.dtype))
-    p = _scaled.parameter(settings.op, "p", p, wide, geometry.positions)
+    p = parameter(settings.op, "p", p, wide, geometry.positions)
     z = p * lax.log(_raised(wide, valid, settings.own[0]))
-    terms = _scaled.exponentials(z, valid, 1, weighted=False)
-    level, factor = _scaled.join_windows(terms, geometry, settings.lowering)
+    terms = _terms.exponentials(z, valid, 1, weighted=False)
+    level, factor = _terms.join_windows(terms, geometry, settings.lowering)
     return _mean(level, factor, count, p).astype(x.dtype)
 
 
@@ -227,7 +229,7 @@ def _mean(level: Array, factor: Array, count: Array, p: Array) -> Array:
     one, zero = np.ones((), factor.dtype), np.zeros((), factor.dtype)
     level = jnp.where(nothing, zero, level)
     mean = jnp.where(nothing, one, factor) / jnp.maximum(count, 1).astype(factor.dtype)
-    return jnp.where(nothing, zero, lax.exp(_scaled.log_of(level, mean) / p))
+    return jnp.where(nothing, zero, lax.exp(_terms.log_of(level, mean) / p))
 
 
 _LP_POOL = Op("lp_pool", _lp, _settle_p)

@@ -34,7 +34,7 @@ from .._plan import plan_for
 from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
 from .._window import Geometry, Window, check_known, entries_of, is_sequence, per_axis, settle
 from ..lowerings._cut import empty, tap_dtype
-from ._common import Op, Settings, as_array, call, check_real, check_where
+from ._common import Op, Settings, as_array, call, check_float, check_real, check_where
 from ._sums import window_sum
 from ._taps import read, walk
 
@@ -451,7 +451,7 @@ def _side_by_side(x: Array, starts: list[Array], geometry: Geometry) -> Array:
 def _stochastic(settings: Settings, x: Array, arrays: Any) -> Array:
     where, key = arrays
     (deterministic,) = settings.own
-    _check_floats(settings.op, x)
+    check_float(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
     weights = jnp.where(x <= 0, jnp.zeros((), x.dtype), x).astype(accumulator(x.dtype))
     if valid is not None:
@@ -461,19 +461,6 @@ def _stochastic(settings: Settings, x: Array, arrays: Any) -> Array:
     geometry = settings.geometry(x.shape)
     u = jax.random.uniform(key, geometry.full_shape(x.shape), weights.dtype)
     return read(x, _choose(lax.stop_gradient(weights), u, geometry), geometry)
-
-
-def _check_floats(op: str, x: Array) -> None:
-    check_real(op, x)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise TypeError(
-            message(
-                op,
-                f"the array has dtype {x.dtype}.",
-                "Probabilities are proportional to activations, which are floats.",
-                "Convert it first, for example x.astype(jnp.float32).",
-            )
-        )
 
 
 def _expectation(settings: Settings, weights: Array) -> Array:

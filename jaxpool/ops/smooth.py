@@ -8,9 +8,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._reductions import accumulator
-from . import _scaled
-from ._common import Op, Settings, call, check_where
-from ._scaled import Terms
+from . import _terms
+from ._common import Op, Settings, call, check_float, check_where
+from ._parameters import check_positive, parameter
+from ._sums import count_cells
+from ._terms import Terms
 
 
 def logsumexp_pool(
@@ -62,7 +64,7 @@ def logsumexp_pool(
       >>> jax.grad(lambda x: jaxpool.logsumexp_pool(x, (2,), 2).sum())(x)[:, 0]
       Array([0.5, 0.5, 0. ], dtype=float32)
     """
-    _scaled.check_positive("logsumexp_pool", "temperature", temperature)
+    check_positive("logsumexp_pool", "temperature", temperature)
     return call(
         _LOGSUMEXP_POOL, x, (where, temperature), window_shape, strides, padding, dilations,
         rounding, data_format, lowering,
@@ -121,31 +123,31 @@ def soft_pool(
 def _joined(settings: Settings, x: Array, where: Any, temperature: Any, weighted: bool) -> Terms:
     """The exponentials of every window, joined."""
     geometry = settings.geometry(x.shape)
-    _scaled.check_lowering(settings.op, settings.lowering, geometry)
+    _terms.check_lowering(settings.op, settings.lowering, geometry)
     valid = check_where(settings.op, where, x.shape)
-    terms = _scaled.exponentials(x, valid, temperature, weighted)
-    return _scaled.join_windows(terms, geometry, settings.lowering)
+    terms = _terms.exponentials(x, valid, temperature, weighted)
+    return _terms.join_windows(terms, geometry, settings.lowering)
 
 
 def _logsumexp(settings: Settings, x: Array, arrays: Any) -> Array:
     where, temperature = arrays
-    _scaled.check_float(settings.op, x)
+    check_float(settings.op, x)
     wide = x.astype(accumulator(x.dtype))
     positions = settings.geometry(x.shape).positions
-    temperature = _scaled.parameter(settings.op, "temperature", temperature, wide, positions)
+    temperature = parameter(settings.op, "temperature", temperature, wide, positions)
     level, factor = _joined(settings, wide, where, temperature, weighted=False)
     nothing, one = factor == 0, np.ones((), wide.dtype)
-    log_sum = _scaled.log_of(jnp.where(nothing, one, level), jnp.where(nothing, one, factor))
+    log_sum = _terms.log_of(jnp.where(nothing, one, level), jnp.where(nothing, one, factor))
     y = jnp.where(nothing, np.asarray(-np.inf, wide.dtype), temperature * log_sum)
     return y.astype(x.dtype)
 
 
 def _soft(settings: Settings, x: Array, where: Any) -> Array:
-    _scaled.check_float(settings.op, x)
+    check_float(settings.op, x)
     wide = x.astype(accumulator(x.dtype))
     _, weights, weighted = _joined(settings, wide, where, 1, weighted=True)
     valid = check_where(settings.op, where, x.shape)
-    cells = _scaled.count_cells(settings, settings.geometry(x.shape), valid, x.ndim)
+    cells = count_cells(settings, settings.geometry(x.shape), valid, x.ndim)
     nothing, one = weights == 0, np.ones((), wide.dtype)
     blank = jnp.where(cells > 0, np.asarray(-np.inf, wide.dtype), np.zeros((), wide.dtype))
     y = jnp.where(nothing, blank, weighted / jnp.where(nothing, one, weights))

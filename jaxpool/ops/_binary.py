@@ -1,0 +1,56 @@
+"""Floats as factors and powers of two, which are exact and cost nothing beside an ``exp``.
+
+Source: Cody and Waite 1980, "Software manual for the elementary functions", for the reduction of
+exponents.
+"""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+
+def two_to(n: Array) -> Array:
+    """``2 ** n`` for whole ``n`` of at most ``finfo.maxexp``, exactly.
+
+    Zero where it would be subnormal or less; infinity for ``n = finfo.maxexp``.
+    """
+    info = np.finfo(n.dtype)
+    bias = info.maxexp - 1
+    integers = np.dtype(f"int{info.bits}")
+    biased = lax.max(n, np.asarray(-bias, n.dtype)).astype(integers) + np.asarray(bias, integers)
+    return lax.bitcast_convert_type(biased << np.asarray(info.nmant, integers), n.dtype)
+
+
+def in_two(number: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A number in two parts; products of the first with whole numbers of some bits are exact."""
+    scale = 2.0 ** (np.finfo(dtype).nmant // 2 - math.frexp(number)[1])
+    high = math.floor(number * scale) / scale
+    return np.asarray(high, dtype), np.asarray(number - high, dtype)
+
+
+def log2_of_power(x: Array, p: float) -> tuple[Array, Array]:
+    """A whole and a small part: with ``x = m * 2^e``, ``log2(x^p) = e * p + p * log2(m)``."""
+    m, e = _mantissa_and_exponent(x)
+    high, low = in_two(p, x.dtype)
+    exponent = e * high
+    level = lax.floor(exponent)
+    return level, exponent - level + e * low + np.asarray(p, x.dtype) * jnp.log2(m)
+
+
+def _mantissa_and_exponent(x: Array) -> tuple[Array, Array]:
+    """``frexp`` of positive normal numbers; of others, some numbers."""
+    info = np.finfo(x.dtype)
+    integers, half = np.dtype(f"int{info.bits}"), info.maxexp - 2
+    bits = lax.bitcast_convert_type(x, integers)
+    fraction = bits & np.asarray((1 << info.nmant) - 1, integers)
+    m = lax.bitcast_convert_type(fraction | np.asarray(half << info.nmant, integers), x.dtype)
+    e = (bits >> np.asarray(info.nmant, integers)) - np.asarray(half, integers)
+    return m, e.astype(x.dtype)
+
+
+def is_nothing(x: Array) -> Array:
+    """Whether numbers that are not negative are zero or subnormal."""
+    return x < np.finfo(x.dtype).tiny

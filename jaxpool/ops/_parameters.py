@@ -1,0 +1,95 @@
+"""Real numbers that an op takes beside its array: exponents, temperatures."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._errors import message, shown
+
+_LARGEST_EXPONENT = 2**20
+"""Of a norm: multiples of it by the exponents of floats are whole numbers of float32."""
+
+
+def check_positive(op: str, name: str, value: Any, static: bool = False) -> None:
+    """Raise unless ``value`` is a positive finite number.
+
+    It may be an array, whose values are unknown, unless it is ``static``.
+    """
+    if not static and isinstance(value, (np.ndarray, jax.Array)):
+        return
+    _check_number(op, name, value)
+    if not 0 < value < math.inf:
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` = {value!r} is out of range.",
+                "It must be positive and finite.",
+                "Give for example 1.0.",
+            )
+        )
+
+
+def _check_number(op: str, name: str, value: Any) -> None:
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or isinstance(value, bool):
+        raise TypeError(
+            message(
+                op,
+                f"`{name}` = {value!r} is not a real number.",
+                f"Its type is {type(value).__name__}.",
+                "Give a Python or NumPy number, such as 2 or 3.5.",
+            )
+        )
+
+
+def settle_exponent(op: str, p: Any) -> float:
+    """Return the exponent of a norm, positive or infinite, or raise."""
+    _check_number(op, "p", p)
+    if not (0 < p <= _LARGEST_EXPONENT or p == math.inf):
+        raise ValueError(
+            message(
+                op,
+                f"`p` = {shown(p)} is out of range.",
+                f"A norm needs a positive exponent of at most {_LARGEST_EXPONENT}; infinity gives "
+                "the largest absolute value.",
+                "Give for example 2, or math.inf.",
+            )
+        )
+    return int(p) if float(p).is_integer() else float(p)
+
+
+def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Array:
+    """Return a number or array as an array of the rank and dtype of ``x``, or raise.
+
+    It must broadcast to ``x`` and have length 1 on the pooled axes, ``positions``.
+    """
+    value = jnp.asarray(value)
+    if not jnp.issubdtype(value.dtype, jnp.floating) and not jnp.issubdtype(
+        value.dtype, jnp.integer
+    ):
+        raise TypeError(
+            message(
+                op,
+                f"`{name}` has dtype {value.dtype}.",
+                "It is a real number, or an array of them.",
+                "Give a float, or an array of floats.",
+            )
+        )
+    shape = (1,) * (x.ndim - value.ndim) + value.shape
+    allowed = [(1,) if a - x.ndim in positions else (1, n) for a, n in enumerate(x.shape)]
+    fits = len(shape) == x.ndim and all(n in a for n, a in zip(shape, allowed, strict=True))
+    if not fits:
+        raise ValueError(
+            message(
+                op,
+                f"`{name}` of shape {value.shape} does not fit the array.",
+                f"The array has shape {x.shape}; a window has one value, so pooled axes "
+                f"{tuple(a % x.ndim for a in positions)} need length 1.",
+                "Give a number, or for example one value per channel.",
+            )
+        )
+    return value.astype(x.dtype).reshape(shape)
