@@ -36,7 +36,12 @@ def check_space(op: str, space: Any) -> IndexSpace:
     return space if isinstance(space, str) else integer(op, "index_space", space, -(2**31))
 
 
-def _counted_axes(op: str, space: int, rank: int) -> tuple[int, ...]:
+def counted_axes(
+    op: str, space: IndexSpace, positions: tuple[int, ...], rank: int
+) -> tuple[int, ...]:
+    """Return the axes, negative, that a flat index counts in an array of ``rank`` axes."""
+    if isinstance(space, str):
+        return positions
     if not -rank <= space < rank:
         raise ValueError(
             message(
@@ -128,8 +133,6 @@ def convert(
     space: IndexSpace,
     dtype: np.dtype | None,
     masked: bool,
-    empty_cell: int | None = None,
-    column_major: bool = False,
 ) -> Array:
     """Return ``taps``, tap numbers in row-major order, as indices of an array of ``shape``.
 
@@ -139,71 +142,64 @@ def convert(
       shape: of the array that is indexed.
       geometry: the windows.
       masked: whether windows may be empty beyond those that ``geometry`` leaves so.
-      empty_cell: the place on each pooled axis, in the space "window" the tap, that stands for the
-        mark of an empty window; None leaves the mark.
-      column_major: the first pooled axis varies fastest.
     """
-    resolved = dtype or np.dtype(taps.dtype if space == "window" else np.int32)
-    _check_width(op, resolved)
     if space == "window":
-        if empty_cell is not None:
-            taps = jnp.where(taps == empty(taps.dtype), np.asarray(empty_cell, taps.dtype), taps)
-        _check_fit(op, space, resolved, geometry.taps - 1, marks=True)
-        return _cast_taps(taps, resolved)
-    axes = geometry.positions if isinstance(space, str) else _counted_axes(op, space, len(shape))
-    if space == "spatial":
-        axes = tuple(sorted(axes))
-    if column_major:
-        axes = _pooled_reversed(axes, geometry.positions)
-    marks = (masked or geometry.has_empty_window) and empty_cell != 0
-    _check_fit(op, space, resolved, math.prod(shape[axis] for axis in axes) - 1, marks)
-    wide = jnp.int64 if resolved.itemsize == 8 else jnp.int32
-    if resolved == np.uint32:
-        wide = jnp.uint32
-    return _flat(taps, shape, geometry, axes, wide, empty_cell).astype(resolved)
+        return _tap_numbers(op, taps, geometry, dtype)
+    axes = counted_axes(op, space, geometry.positions, len(shape))
+    found = taps != empty(taps.dtype) if masked or geometry.has_empty_window else None
+    return flat(op, space, places(taps, geometry), found, shape, axes, dtype)
 
 
-def _pooled_reversed(axes: tuple[int, ...], pooled: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes, those that are pooled last and in reverse order."""
-    return (*(a for a in axes if a not in pooled), *(a for a in axes[::-1] if a in pooled))
-
-
-def _cast_taps(taps: Array, dtype: np.dtype) -> Array:
-    if taps.dtype == dtype:
+def _tap_numbers(op: str, taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
+    resolved = dtype or np.dtype(taps.dtype)
+    _check_width(op, resolved)
+    _check_fit(op, "window", resolved, geometry.taps - 1, marks=True)
+    if taps.dtype == resolved:
         return taps
-    mark = np.asarray(-1).astype(taps.dtype)
-    return jnp.where(taps == mark, np.asarray(-1).astype(dtype), taps.astype(dtype))
+    return jnp.where(taps == empty(taps.dtype), empty(resolved), taps.astype(resolved))
 
 
-def _flat(
-    taps: Array,
-    shape: tuple[int, ...],
-    geometry: Geometry,
-    axes: tuple[int, ...],
-    wide: Any,
-    empty_cell: int | None,
-) -> Array:
-    """Index over ``axes``, the last one fastest; -1 where a window is empty, or ``empty_cell``."""
-    found = taps != empty(taps.dtype)
-    coordinates = _coordinates(taps.astype(wide), geometry, wide)
-    index = jnp.zeros_like(taps, wide)
-    for axis in axes:
-        coordinate = coordinates.get(axis)
-        if coordinate is None:
-            coordinate = numbers(shape[axis], axis, len(shape), wide)
-        elif empty_cell is not None:
-            coordinate = jnp.where(found, coordinate, np.asarray(empty_cell).astype(wide))
-        index = index * shape[axis] + coordinate
-    if empty_cell is not None:
-        return index
-    return jnp.where(found, index, np.asarray(-1).astype(wide))
-
-
-def _coordinates(taps: Array, geometry: Geometry, wide: Any) -> dict[int, Array]:
-    """The position on each pooled axis of the tap of each window."""
+def places(taps: Array, geometry: Geometry) -> dict[int, Array]:
+    """Return where the tap of each window lies on each pooled axis."""
     found: dict[int, Array] = {}
+    taps = taps.astype(jnp.int32)
     for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
-        start = numbers(axis.out, position, taps.ndim, wide) * axis.stride - axis.pad_low
+        start = numbers(axis.out, position, taps.ndim, jnp.int32) * axis.stride - axis.pad_low
         found[position] = start + taps % axis.kernel * axis.dilation
         taps = taps // axis.kernel
     return found
+
+
+def flat(
+    op: str,
+    space: IndexSpace,
+    places: dict[int, Array],
+    found: Array | None,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    dtype: np.dtype | None,
+) -> Array:
+    """Return places as flat indices, -1 where nothing was ``found``.
+
+    Args:
+      op, space, dtype: as the caller wrote them.
+      places: on pooled axes; on the others an entry lies at its own place.
+      found: where a window has a cell, or None if every place is to be named.
+      shape: of the array that is indexed.
+      axes: those that the index counts, the last one fastest.
+    """
+    resolved = dtype or np.dtype(np.int32)
+    _check_width(op, resolved)
+    last = math.prod(shape[axis] for axis in axes) - 1
+    _check_fit(op, space, resolved, last, marks=found is not None)
+    wide = resolved if resolved.itemsize >= 4 else np.dtype(np.int32)
+    index: Any = 0
+    for axis in axes:
+        place = places.get(axis)
+        if place is None:
+            place = numbers(shape[axis], axis, len(shape), jnp.int32)
+        index = index * shape[axis] + place.astype(wide)
+    index = jnp.broadcast_to(index, next(iter(places.values())).shape)
+    if found is not None:
+        index = jnp.where(found, index, empty(wide))
+    return index.astype(resolved)

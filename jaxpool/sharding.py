@@ -21,10 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from . import _indices
 from ._data_format import pooled_axes
 from ._errors import message, shown
-from ._window import Axis, Geometry
-from .lowerings._cut import cut, numbers
+from ._window import Axis, Geometry, Window
+from .lowerings._cut import cut, empty, numbers
 from .ops._common import Settings, window_of
 from .ops.average import avg_pool, sum_pool
 from .ops.max import max_pool, max_pool_with_argmax, min_pool
@@ -69,7 +70,7 @@ def pool_shards(
     Derivatives: as of ``op``; the way back sends the halo's share home, two exchanges an axis.
     Raises:
       ValueError: the windows of an axis do not fall evenly onto the shards, or need cells from
-        beyond the neighbours.
+        beyond the neighbours; ``axis_names`` holds no axis of the mesh; ``index_space`` is an int.
       TypeError: ``op`` is none of those.
     Example:
       >>> mesh = jax.make_mesh((1,), ("space",))
@@ -90,6 +91,8 @@ def pool_shards(
                 "Pass the function itself, for example jaxpool.max_pool.",
             )
         )
+    index_space = settings.get("index_space", "spatial")
+    _check_space(index_space)
     words = (window_shape, strides, padding, dilations, rounding, data_format)
     window, layout = window_of(_OP, *words)
     names = _names(axis_names, len(window.kernel))
@@ -99,14 +102,29 @@ def pool_shards(
         (0, 0) if name else (axis.pad_low, axis.pad_high)
         for axis, name in zip(whole.axes, names, strict=True)
     ]
+    here = Window(window.kernel, window.strides, local, window.dilations, rounding, op=_OP)
     run = functools.partial(
-        op, x, window.kernel, window.strides, local, dilations=window.dilations,
+        op, x, here.kernel, here.strides, local, dilations=here.dilations,
         rounding=rounding, data_format=layout, where=where,
     )  # fmt: skip
-    if op is not max_pool_with_argmax or settings.get("index_space") == "window":
+    if op is not max_pool_with_argmax or index_space == "window":
         return run(**settings)
-    values, indices = run(**settings)
-    return values, _globally(indices, x.shape, whole, names)
+    dtype = _indices.check_dtype(_OP, settings.pop("index_dtype", None))
+    values, taps = run(**{**settings, "index_space": "window"})
+    geometry = Settings(_OP, here, layout).geometry(x.shape)
+    return values, _spatial(taps, geometry, whole, names, dtype)
+
+
+def _check_space(space: Any) -> None:
+    if not isinstance(_indices.check_space(_OP, space), str):
+        raise ValueError(
+            message(
+                _OP,
+                f"`index_space` = {space} counts batch or channel axes.",
+                "How these lie on the devices is not known inside shard_map.",
+                'Give "spatial" or "window".',
+            )
+        )
 
 
 def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
@@ -121,7 +139,23 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
                 "Name the mesh axis of each pooled axis, None where there is none.",
             )
         )
+    for name in filter(None, names):
+        _check_spread(name)
     return names + (None,) * (count - len(names))
+
+
+def _check_spread(name: str) -> None:
+    try:
+        lax.axis_size(name)
+    except NameError:
+        raise ValueError(
+            message(
+                _OP,
+                f"`axis_names` holds {shown(name)}, which is no mesh axis here.",
+                "Axes have names inside jax.shard_map, those of its mesh.",
+                "Call it inside jax.shard_map, and name an axis that the array is spread over.",
+            )
+        ) from None
 
 
 def _whole_geometry(
@@ -221,15 +255,21 @@ def _exchange(x: Array, axis: Axis, position: int, name: str) -> Array:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, x.ndim + position)
 
 
-def _globally(
-    indices: Array, shape: tuple[int, ...], whole: Geometry, names: tuple[str | None, ...]
+def _spatial(
+    taps: Array,
+    geometry: Geometry,
+    whole: Geometry,
+    names: tuple[str | None, ...],
+    dtype: np.dtype | None,
 ) -> Array:
-    """Indices over the shard with its halos as indices over the whole array."""
-    rest, unit, index = indices, 1, jnp.zeros_like(indices)
-    axes = list(zip(whole.axes, whole.positions, names, strict=True))
-    for axis, position, name in sorted(axes, key=lambda entry: -entry[1]):
-        place = rest % shape[position]
+    """Taps of the windows of the shard with its halos as indices over the whole array."""
+    places = _indices.places(taps, geometry)
+    for axis, position, name in zip(whole.axes, whole.positions, names, strict=True):
         if name:
-            place = place + _first_cell(axis, name).astype(place.dtype)
-        rest, index, unit = rest // shape[position], index + place * unit, unit * axis.size
-    return jnp.where(indices == -1, indices, index)
+            places[position] = places[position] + _first_cell(axis, name)
+    shape = [1] * taps.ndim
+    for axis, position in zip(whole.axes, whole.positions, strict=True):
+        shape[position] = axis.size
+    found = taps != empty(taps.dtype)
+    axes = whole.positions
+    return _indices.flat(_OP, "spatial", places, found, tuple(shape), axes, dtype)

@@ -26,6 +26,8 @@ OPS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "max": (jaxpool.max_pool, {}),
     "min": (jaxpool.min_pool, {}),
     "argmax": (jaxpool.max_pool_with_argmax, {}),
+    "argmax in int16": (jaxpool.max_pool_with_argmax, {"index_dtype": "int16"}),
+    "argmax as taps": (jaxpool.max_pool_with_argmax, {"index_space": "window"}),
     "avg": (jaxpool.avg_pool, {}),
     "avg of real cells": (jaxpool.avg_pool, {"count_include_pad": False}),
     "sum": (jaxpool.sum_pool, {}),
@@ -116,6 +118,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     for name in ("avg", "avg of real cells", "argmax"):
         yield f"mask, {name}", lambda n=name: mask(*OPS[n])
     yield "uneven", uneven
+    yield "refused", refused
     for name, op in ANY_OPS.items():
         yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
 
@@ -186,6 +189,27 @@ def uneven() -> None:
         )
         try:
             jax.eval_shape(jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec), data())
+        except ValueError as error:
+            assert expected in str(error), error
+        else:
+            raise AssertionError(f"{words} is no error")
+
+
+def refused() -> None:
+    """Indices that would be of the shard alone, or would not fit, and axes that are not there."""
+    spec = P(None, "space")
+    for words, expected in (
+        ({"index_space": 1}, "`index_space` = 1 counts batch or channel axes"),
+        ({"index_dtype": "uint8"}, "indices in space 'spatial' do not fit uint8"),
+        ({"axis_names": "time"}, "`axis_names` holds 'time', which is no mesh axis"),
+    ):
+        words = {"axis_names": "space", **words}
+        shard = lambda x, w=words: pool_shards(  # noqa: E731
+            jaxpool.max_pool_with_argmax, x, (2, 2), 2, **w
+        )
+        run = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
+        try:
+            jax.eval_shape(run, data())
         except ValueError as error:
             assert expected in str(error), error
         else:

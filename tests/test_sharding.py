@@ -16,7 +16,8 @@ from jaxpool.sharding import pool_shards
 FOLDER = Path(__file__).parent
 
 
-OPS = ("max", "min", "argmax", "avg", "avg of real cells", "sum")
+INDICES = ("argmax", "argmax in int16", "argmax as taps")
+OPS = ("max", "min", *INDICES, "avg", "avg of real cells", "sum")
 WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 side by side", "gaps")
 CHECKS = {
     # two exchanges forward, four backward
@@ -34,6 +35,8 @@ CHECKS = {
     *(f"mask, {op}" for op in ("avg", "avg of real cells", "argmax")),
     # windows that do not fall evenly are errors
     "uneven",
+    # so are indices of which a shard knows too little
+    "refused",
     # shardings that are part of types
     *(
         f"explicit axes, {op}"

@@ -82,7 +82,7 @@ def target(
     """
     blocks = None
     if all(isinstance(shape[axis], int) for axis in axes):
-        counted = tuple(sorted(position for position in positions if position in axes))
+        counted = tuple(position for position in positions if position in axes)
         blocks = _blocks_of(counted, shape, sources)
     found = Target(shape, axes, blocks)
     _check_size(op, found.size)

@@ -269,10 +269,10 @@ def _reached(codes: Array, position: int, runs: Runs, tap: int, shift: int) -> A
     return _tap(codes, position, runs, tap) | own
 
 
-def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> list[Array]:
+def places(codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> dict[int, Array]:
     """Return where each window's winner lies on each of the axes."""
     axes = zip(positions, runs, _shifts(runs), strict=True)
-    return [_place(codes, position, run, shift) for position, run, shift in axes]
+    return {position: _place(codes, position, run, shift) for position, run, shift in axes}
 
 
 def _place(codes: Array, position: int, runs: Runs, shift: int) -> Array:
@@ -299,7 +299,7 @@ def read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs])
 
 
 def _read(t: Array, codes: Array, positions: Sequence[int], runs: Sequence[Runs]) -> Array:
-    on_axis = dict(zip(positions, places(codes, positions, runs), strict=True))
+    on_axis = places(codes, positions, runs)
     for axis in range(-t.ndim, 0):
         if axis not in on_axis:
             on_axis[axis] = numbers(t.shape[axis], axis, t.ndim, jnp.int32)

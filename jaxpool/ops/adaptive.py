@@ -31,7 +31,7 @@ from .._reductions import (
     identity_array,
 )
 from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
-from ..lowerings._cut import Pick, column, numbers
+from ..lowerings._cut import Pick, column
 from . import _planes, _runs
 from ._common import Op, check_real, check_where
 from ._runs import Runs
@@ -516,24 +516,10 @@ def _index(
 ) -> Array:
     """Codes as flat indices of an array of ``shape``; -1 where a window has no cell."""
     space, dtype = settings.index
-    dtype = np.dtype(dtype or np.int32)
-    axes = sorted(partition.positions)
-    if not isinstance(space, str):
-        axes = _indices._counted_axes(settings.op, space, len(shape))
-    _indices._check_width(settings.op, dtype)
-    last = math.prod(shape[axis] for axis in axes) - 1
-    _indices._check_fit(settings.op, space, dtype, last, marks=masked)
-    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
+    axes = _indices.counted_axes(settings.op, space, partition.positions, len(shape))
     places = _runs.places(codes, partition.positions, partition.runs)
-    on_axis = dict(zip(partition.positions, places, strict=True))
-    index = jnp.zeros(codes.shape, wide)
-    for axis in axes:
-        place = on_axis.get(axis)
-        if place is None:
-            place = numbers(shape[axis], axis, len(shape), wide)
-        index = index * shape[axis] + place.astype(wide)
-    found = codes != _runs.nowhere(codes)
-    return jnp.where(found, index, np.asarray(-1).astype(wide)).astype(dtype)
+    found = codes != _runs.nowhere(codes) if masked else None
+    return _indices.flat(settings.op, space, places, found, shape, axes, dtype)
 
 
 _ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", _average, _settle)

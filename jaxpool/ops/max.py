@@ -229,9 +229,10 @@ def max_with_argmax_by(
       op, rule, x, window_shape, strides, padding, dilations, rounding, data_format: as in
         :func:`max_by`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.
-      empty_cell: the place on each pooled axis that the index of an empty window names; None
-        leaves the mark. In the space "window" 0 names tap 0.
-      column_major: the first pooled axis varies fastest in the index, as in ONNX's storage_order 1.
+      empty_cell: the place on each pooled axis that a flat index of an empty window names; None
+        leaves the mark.
+      column_major: the first pooled axis varies fastest in a flat index (ONNX's
+        storage_order 1).
     """
     return call(
         _max_with_argmax_by(op), x, None, window_shape, strides, padding, dilations, rounding,
@@ -257,15 +258,26 @@ def _by_rule(settings: Settings, x: Array, where: Any) -> Array:
 
 
 def _by_rule_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, Array]:
-    rule, space, dtype, empty_cell, column_major = settings.own
-    plan = _plan_by_rule(settings, x)
+    rule, plan = settings.own[0], _plan_by_rule(settings, x)
     pick = _derivatives.extreme_with_taps(_prepared(rule, x), None, plan)
     values, taps = _finished(rule, plan, x, *pick)
-    indices = _indices.convert(
-        settings.op, taps, x.shape, plan.geometry, space, dtype, rule == "from_lowest",
-        empty_cell, column_major,
-    )  # fmt: skip
-    return values, indices
+    return values, _index_by_rule(settings, taps, x.shape, plan.geometry)
+
+
+def _index_by_rule(
+    settings: Settings, taps: Array, shape: tuple[int, ...], geometry: Geometry
+) -> Array:
+    rule, space, dtype, empty_cell, column_major = settings.own
+    if empty_cell is None:
+        masked = rule == "from_lowest"
+        return _indices.convert(settings.op, taps, shape, geometry, space, dtype, masked)
+    places, found = _indices.places(taps, geometry), taps != empty(taps.dtype)
+    places = {axis: jnp.where(found, place, empty_cell) for axis, place in places.items()}
+    axes = _indices.counted_axes(settings.op, space, geometry.positions, len(shape))
+    if column_major:
+        pooled = tuple(axis for axis in axes if axis in places)
+        axes = (*(axis for axis in axes if axis not in places), *pooled[::-1])
+    return _indices.flat(settings.op, space, places, None, shape, axes, dtype)
 
 
 def _plan_by_rule(settings: Settings, x: Array) -> Plan:

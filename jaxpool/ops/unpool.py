@@ -261,7 +261,7 @@ def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array,
         limit, marks = geometry.taps, True
         unpool = functools.partial(_by_taps, shape=shape, geometry=geometry)
     else:
-        axes = _flat_axes(space, geometry, len(shape))
+        axes = _indices.counted_axes(_NAME, space, geometry.positions, len(shape))
         _check_counted(space, axes, shape, y.shape)
         target = _flat.target(_NAME, shape, axes, y.shape, geometry.positions)
         limit, marks = target.size, _is_signed(indices)
@@ -272,13 +272,6 @@ def _unpool(settings: Settings, y: Array, indices: Array) -> tuple[Array, Array,
     if marks:
         stray = stray & (indices != empty(indices.dtype))
     return unpool(y, indices), stray.any(), indices.ravel()[jnp.argmax(stray)]
-
-
-def _flat_axes(space: Any, geometry: Geometry, rank: int) -> tuple[int, ...]:
-    """The axes that a flat index counts, in array order, as negative positions."""
-    if isinstance(space, str):
-        return tuple(sorted(geometry.positions))
-    return _indices._counted_axes(_NAME, space, rank)
 
 
 def _check_counted(
@@ -308,7 +301,7 @@ def _by_taps(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometr
     """``indices`` are numbers of taps of the windows over the result, others name none."""
     taps = jnp.where(_flat.inside(indices, geometry.taps), indices.astype(jnp.int32), -1)
     if not are_apart(geometry) and geometry.taps > MOST_DIRECT_TAPS:
-        positions = tuple(sorted(geometry.positions))
+        positions = geometry.positions
         target = _flat.target(_NAME, shape, positions, y.shape, positions)
         return _flat.write(y, _cells(taps, geometry), target)
     taps = _without_beaten(taps.astype(tap_dtype(geometry)), geometry)
