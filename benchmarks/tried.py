@@ -27,10 +27,10 @@ from measuring import interleaved, keep_memory, milliseconds, parser, versions, 
 
 import jaxpool
 from jaxpool import _send
+from jaxpool._cut import cut, levels, pad, tree
 from jaxpool._fence import computed_once
 from jaxpool._reductions import MAX
 from jaxpool.lowerings import reduce_window, slices
-from jaxpool.lowerings._cut import cut, levels, pad, tree
 from jaxpool.lowerings._order import in_integers, reduce_cells
 from jaxpool.testing import NAMED_CASES, NamedCase
 

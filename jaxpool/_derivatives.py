@@ -20,9 +20,9 @@ from jax import Array
 
 from . import _gather, _plan, _send
 from ._linear import with_transpose
+from ._pick import Pick
 from ._plan import Plan
 from ._reductions import filled
-from .lowerings._cut import Pick
 
 
 def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:

@@ -200,7 +200,7 @@ def _lines(found: Explanation) -> Iterator[str]:
         f"dilations {window.dilations}, rounding {window.rounding}"
     )
     yield _row("output", f"{found.output_shape}, from {found.dtype} {found.input_shape}")
-    for axis, position in zip(found.geometry.axes, found.geometry.positions, strict=True):
+    for axis, position in found.geometry.placed:
         yield from axis_lines(axis, rank + position)
     if found.op == "avg_pool":
         runs = (axis.count_runs(found.count_include_pad) for axis in found.geometry.axes)

@@ -23,12 +23,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._cut import cells_at, pad, pad_all
 from ._fence import computed_once
 from ._linear import with_transpose
+from ._pick import empty
 from ._reductions import accumulator
 from ._send import MOST_TAPS_AT_ONCE, to_winners, to_winners_apart, to_winners_at_once
 from ._window import Geometry
-from .lowerings._cut import cut, pad, padding_of
 
 MOST_DIRECT_TAPS = 32
 
@@ -67,19 +68,12 @@ def _fits_at_once(geometry: Geometry) -> bool:
 
 
 def _by_taps(t: Array, taps: Array, geometry: Geometry) -> Array:
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        t = pad(t, position, *padding_of(axis), np.zeros((), t.dtype))
+    t = pad_all(t, geometry, np.zeros((), t.dtype))
     total = jnp.zeros(taps.shape, t.dtype)
     for number, tap in enumerate(itertools.product(*map(range, geometry.kernel))):
         hit = taps == np.asarray(number, taps.dtype)
-        total = total + jnp.where(hit, _cell(t, tap, geometry), jnp.zeros((), t.dtype))
+        total = total + jnp.where(hit, cells_at(t, tap, geometry), jnp.zeros((), t.dtype))
     return total
-
-
-def _cell(t: Array, tap: tuple[int, ...], geometry: Geometry) -> Array:
-    for axis, position, k in zip(geometry.axes, geometry.positions, tap, strict=True):
-        t = cut(t, position, k * axis.dilation, axis.out, axis.stride)
-    return t
 
 
 class Move(NamedTuple):
@@ -94,19 +88,18 @@ class Move(NamedTuple):
 def _by_moves(t: Array, taps: Array, geometry: Geometry) -> Array:
     moves = list(_moves(geometry))
     masks = _masks(taps, geometry, moves)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         t = pad(t, position, axis.pad_low, axis.reach, np.zeros((), t.dtype))
     for move, goes in zip(moves[::-1], masks[::-1], strict=True):
         t = jnp.where(goes, _ahead(t, move), t)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        t = cut(t, position, 0, axis.out, axis.stride)
-    return jnp.where(taps == np.asarray(-1).astype(taps.dtype), jnp.zeros((), t.dtype), t)
+    t = cells_at(t, (0,) * len(geometry.axes), geometry)
+    return jnp.where(taps == empty(taps.dtype), jnp.zeros((), t.dtype), t)
 
 
 def _moves(geometry: Geometry) -> Iterator[Move]:
     """The moves that take a tap number, row-major, to zero: first axis first, largest first."""
     inner = geometry.taps
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         inner //= axis.kernel
         length = 1 << ((axis.kernel - 1).bit_length() - 1) if axis.kernel > 1 else 0
         step = axis.kernel - length
@@ -135,7 +128,7 @@ def _masks(taps: Array, geometry: Geometry, moves: list[Move]) -> list[Array]:
 
 def _on_grid(code: Array, geometry: Geometry) -> Array:
     config = [(0, 0, 0)] * code.ndim
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         config[position] = (0, axis.span - 1, axis.stride - 1)
     return lax.pad(code, np.zeros((), code.dtype), config)
 

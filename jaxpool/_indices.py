@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ._cut import numbers
 from ._errors import message, shown
+from ._pick import empty
 from ._window import Geometry, integer
-from .lowerings._cut import empty, numbers
 
 SPACES = ("window", "spatial")
 IndexSpace = str | int
@@ -163,7 +164,7 @@ def places(taps: Array, geometry: Geometry) -> dict[int, Array]:
     """Return where the tap of each window lies on each pooled axis."""
     found: dict[int, Array] = {}
     taps = taps.astype(jnp.int32)
-    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
+    for axis, position in geometry.placed[::-1]:
         start = numbers(axis.out, position, taps.ndim, jnp.int32) * axis.stride - axis.pad_low
         found[position] = start + taps % axis.kernel * axis.dilation
         taps = taps // axis.kernel

@@ -7,10 +7,10 @@ import numpy as np
 from jax import Array, lax
 
 from ._errors import message, shown
+from ._pick import Pick
 from ._reductions import Reduction
 from ._window import Geometry
 from .lowerings import LOWERINGS
-from .lowerings._cut import Pick
 
 NAMES = ("auto", *LOWERINGS)
 _REFERENCE = "reduce_window"

@@ -26,11 +26,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ._cut import cut, join, levels, numbers, pad, tree
 from ._fence import computed_once
+from ._pick import empty
 from ._reductions import SUM
 from ._window import Axis, Geometry, cdiv
 from .lowerings import doubling
-from .lowerings._cut import cut, empty, levels, numbers, pad, tree
 
 MOST_TAPS_UNROLLED = 7
 
@@ -116,25 +117,33 @@ def to_winners_at_once(g: Array, taps: Array, geometry: Geometry) -> Array:
     return _at_once(*_finished(g, taps, geometry), geometry)
 
 
+class Piece(NamedTuple):
+    """What windows send to a part of the grid of places and phases.
+
+    Attributes:
+      sent: cotangents of the windows, with an axis of length 1 behind each pooled one.
+      taps: their winners, likewise.
+      shifts: for each pooled axis that is cut already, windows from a window to its place.
+    """
+
+    sent: Array
+    taps: Array
+    shifts: tuple[int, ...]
+
+
 def _at_once(g: Array, taps: Array, geometry: Geometry) -> Array:
-    places = sorted(zip(geometry.positions, range(len(geometry.axes)), strict=True))
-    split = [position + g.ndim + n + 1 for n, (position, _) in enumerate(places)]
-    shape = list(jnp.expand_dims(g, split).shape)
-    for dimension, (_, index) in zip(split, places, strict=True):
-        axis = geometry.axes[index]
+    phase_axes = [position + g.ndim + n + 1 for n, position in enumerate(geometry.positions)]
+    whole = Piece(jnp.expand_dims(g, phase_axes), jnp.expand_dims(taps, phase_axes), ())
+    grid, merged = list(whole.sent.shape), list(g.shape)
+    for (axis, position), dimension in zip(geometry.placed, phase_axes, strict=True):
         phases = _phases(axis)
-        shape[dimension - 1 : dimension + 1] = phases.last - phases.first, axis.stride
-    pieces = [(jnp.expand_dims(g, split), jnp.expand_dims(taps, split), {})]
-    order = [(dimension, index) for dimension, (_, index) in zip(split, places, strict=True)]
-    wide = _all_axes(pieces, order, geometry, shape, g.dtype)
-    merged = list(g.shape)
-    for position, index in places:
-        phases = _phases(geometry.axes[index])
-        merged[position] = (phases.last - phases.first) * geometry.axes[index].stride
-    wide = wide.reshape(merged)
-    for position, index in places:
-        wide = _crop(wide, geometry.axes[index], position)
-    return wide
+        places = phases.last - phases.first
+        grid[dimension - 1 : dimension + 1] = places, axis.stride
+        merged[position] = places * axis.stride
+    received = _over_grid([whole], geometry, phase_axes, grid, g.dtype).reshape(merged)
+    for axis, position in geometry.placed:
+        received = _crop(received, axis, position)
+    return received
 
 
 def to_winners_apart(g: Array, taps: Array, geometry: Geometry) -> Array:
@@ -169,46 +178,48 @@ def _columns(g: Array, taps: Array, axis: Axis) -> tuple[Array, Array]:
     return _crop(sent, axis, -1), _crop(left, axis, -1)
 
 
-def _all_axes(
-    pieces: list, order: list, geometry: Geometry, shape: list[int], dtype: np.dtype
+def _over_grid(
+    pieces: list[Piece],
+    geometry: Geometry,
+    phase_axes: list[int],
+    grid: list[int],
+    dtype: np.dtype,
 ) -> Array:
-    """Sum of the pieces (g, taps, shift of each axis), cut at the axes in ``order``."""
+    """Sum of the pieces over a grid, cut at one pooled axis after the other."""
     if not pieces:
-        return jnp.zeros(shape, dtype)
-    if not order:
-        hits = [_hits(g, taps, chosen, geometry, shape) for g, taps, chosen in pieces]
-        return tree(lax.add, hits)
-    (dimension, index), rest = order[0], order[1:]
-    axis, parts = geometry.axes[index], []
+        return jnp.zeros(grid, dtype)
+    done = len(pieces[0].shifts)
+    if done == len(phase_axes):
+        return tree(lax.add, [_hits(piece, geometry, phase_axes, grid) for piece in pieces])
+    axis, dimension, parts = geometry.axes[done], phase_axes[done] - 1, []
     phases = _phases(axis)
     every = sorted({shift for taps in phases.taps.values() for shift in taps})
     for first, last, shifts in _runs(axis, phases, every):
         cuts = [
-            (
-                cut(g, dimension - 1, first - shift, last - first, 1),
-                cut(taps, dimension - 1, first - shift, last - first, 1),
-                {**chosen, dimension: (index, shift)},
+            Piece(
+                cut(piece.sent, dimension, first - shift, last - first, 1),
+                cut(piece.taps, dimension, first - shift, last - first, 1),
+                (*piece.shifts, shift),
             )
-            for g, taps, chosen in pieces
+            for piece in pieces
             for shift in shifts
         ]
-        part = [*shape[: dimension - 1], last - first, *shape[dimension:]]
-        parts.append(_all_axes(cuts, rest, geometry, part, dtype))
-    return parts[0] if len(parts) == 1 else lax.concatenate(parts, dimension - 1)
+        part = [*grid[:dimension], last - first, *grid[dimension + 1 :]]
+        parts.append(_over_grid(cuts, geometry, phase_axes, part, dtype))
+    return join(parts, dimension)
 
 
-def _hits(g: Array, taps: Array, chosen: dict, geometry: Geometry, shape: list[int]) -> Array:
-    """``g`` where the tap of each phase won, else 0."""
-    line = (1,) * g.ndim
+def _hits(piece: Piece, geometry: Geometry, phase_axes: list[int], grid: list[int]) -> Array:
+    """What is sent where the tap of each phase won, else 0."""
+    line = (1,) * piece.sent.ndim
     wanted, exists = jnp.zeros(line, jnp.int32), jnp.ones(line, bool)
-    for dimension, (index, shift) in chosen.items():
-        axis = geometry.axes[index]
+    for axis, dimension, shift in zip(geometry.axes, phase_axes, piece.shifts, strict=True):
         phases = [*line[:dimension], axis.stride, *line[dimension + 1 :]]
         place = shift * axis.stride + lax.broadcasted_iota(jnp.int32, phases, dimension)
         exists = exists & (place % axis.dilation == 0) & (place < axis.kernel * axis.dilation)
         wanted = wanted * axis.kernel + place // axis.dilation
-    hit = exists & (taps.astype(jnp.int32) == wanted)
-    return jnp.broadcast_to(jnp.where(hit, g, jnp.zeros((), g.dtype)), shape)
+    hit = exists & (piece.taps.astype(jnp.int32) == wanted)
+    return jnp.broadcast_to(jnp.where(hit, piece.sent, jnp.zeros((), piece.sent.dtype)), grid)
 
 
 # --- one axis -------------------------------------------------------------------------------------
@@ -248,7 +259,7 @@ def over_cells(
             parts.append(
                 combine(heard) if heard else _silent(sent, silence, position, last - first)
             )
-        groups.append([_join(arrays, position) for arrays in zip(*parts, strict=True)])
+        groups.append([join(arrays, position) for arrays in zip(*parts, strict=True)])
     received = []
     for arrays, value in zip(zip(*groups, strict=True), silence, strict=True):
         whole = _interleave(arrays, reached, axis.stride, position, value)
@@ -260,10 +271,6 @@ def _silent(sent: Message, silence: tuple[float, ...], position: int, length: in
     shape = list(sent[0].shape)
     shape[position] = length
     return tuple(jnp.full(shape, v, a.dtype) for a, v in zip(sent, silence, strict=True))
-
-
-def _join(arrays: Sequence[Array], position: int) -> Array:
-    return arrays[0] if len(arrays) == 1 else lax.concatenate(arrays, arrays[0].ndim + position)
 
 
 def _interleave(
@@ -295,7 +302,7 @@ def to_winners(g: Array, taps: Array, geometry: Geometry) -> Array:
     """
     codes = taps + np.asarray(1, taps.dtype)
     unit = geometry.taps
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         unit //= axis.kernel
         send = _along_axis if axis.kernel <= MOST_TAPS_UNROLLED else _by_levels
         g, codes = send(g, codes, axis, position, unit)
@@ -367,7 +374,7 @@ def to_all(g: Array, geometry: Geometry, costly: bool = False) -> Array:
     The contiguous axis goes first, while there is little of it: what follows are whole rows.
     Cotangents that are ``costly`` to make are stored before they are sent.
     """
-    in_rows, placed = -1 in geometry.positions, zip(geometry.axes, geometry.positions, strict=True)
+    in_rows, placed = -1 in geometry.positions, geometry.placed
     if costly or in_rows:  # in rows each tap would do anew what it comes from
         (g,) = computed_once(g)
     for axis, position in sorted(placed, key=lambda at: at[1] != -1):

@@ -373,8 +373,8 @@ class Geometry:
     hashable; built by :func:`geometry`.
 
     Attributes:
-      axes: one Axis per pooled axis, in array order of the window's entries.
-      positions: the array axis of each pooled axis, counted from the end (negative).
+      axes: one Axis per pooled axis, in the order of the array.
+      positions: the array axis of each, counted from the end (negative), so ascending.
 
     Example:
       >>> shape = geometry((7,), 2, 3, rounding="ceil_torch")
@@ -384,6 +384,11 @@ class Geometry:
 
     axes: tuple[Axis, ...]
     positions: tuple[int, ...]
+
+    @property
+    def placed(self) -> tuple[tuple[Axis, int], ...]:
+        """The axes, each with its position."""
+        return tuple(zip(self.axes, self.positions, strict=True))
 
     @property
     def spatial_shape(self) -> tuple[int, ...]:

@@ -22,10 +22,11 @@ import numpy as np
 from jax import Array, lax
 
 from . import _indices
+from ._cut import cut, join, numbers
 from ._data_format import pooled_axes
 from ._errors import message, shown
+from ._pick import empty
 from ._window import Axis, Geometry, Window
-from .lowerings._cut import cut, empty, numbers
 from .ops._common import Settings, window_of
 from .ops.average import avg_pool, sum_pool
 from .ops.max import max_pool, max_pool_with_argmax, min_pool
@@ -252,7 +253,7 @@ def _exchange(x: Array, axis: Axis, position: int, name: str) -> Array:
     if high > 0:
         back = [(shard + 1, shard) for shard in range(shards - 1)]
         parts.append(lax.ppermute(cut(x, position, 0, high, 1), name, back))
-    return parts[0] if len(parts) == 1 else lax.concatenate(parts, x.ndim + position)
+    return join(parts, position)
 
 
 def _spatial(
@@ -268,7 +269,7 @@ def _spatial(
         if name:
             places[position] = places[position] + _first_cell(axis, name)
     shape = [1] * taps.ndim
-    for axis, position in zip(whole.axes, whole.positions, strict=True):
+    for axis, position in whole.placed:
         shape[position] = axis.size
     found = taps != empty(taps.dtype)
     axes = whole.positions

@@ -20,9 +20,9 @@ ROOT = Path(jaxpool.__file__).parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_errors", "_batching", "_fence", "_mesh"),
     ("_window", "_data_format"),
-    ("_reductions",),
-    ("reductions", "_exact", "_linear"),
-    ("lowerings._cut",),
+    ("_cut", "_reductions"),
+    ("_counts", "reductions", "_exact", "_linear"),
+    ("_pick",),
     ("lowerings._order", "_indices"),
     ("lowerings.*",),
     ("lowerings",),

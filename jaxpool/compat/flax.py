@@ -19,10 +19,10 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import reductions
+from .._counts import cells_per_window
 from .._errors import message, shown
 from .._reductions import Reduction, accumulator, identity_array
 from .._window import Geometry, Window, cdiv, settle
-from ..lowerings._cut import cells_per_window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
 from ..ops.custom import pool as _pool

@@ -30,8 +30,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .._cut import column
 from .._window import Geometry, check_known, geometry
-from ..lowerings._cut import column
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
 

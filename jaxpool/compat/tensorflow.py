@@ -19,9 +19,9 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _gather, _indices
+from .._counts import cells_per_window, first_taps
 from .._errors import message, shown
 from .._window import Geometry, Window, is_sequence, per_axis
-from ..lowerings._cut import cells_per_window, first_taps
 from ..ops import average
 from ..ops._common import Settings
 from ..ops.max import max_pool as _max_pool
@@ -353,7 +353,7 @@ def _over_windows(op: Callable[..., Any], x: Array, settings: Settings, **words:
 
 def _first_cells(x: Array, geometry: Geometry) -> Array:
     """The first real cell of every window; pads are shorter than windows, so each has one."""
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         edge = lax.slice_in_dim(x, 0, 1, axis=position)
         x = lax.concatenate([*[edge] * axis.pad_low, x], x.ndim + position)
         end = (axis.out - 1) * axis.stride + 1

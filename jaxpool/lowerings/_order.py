@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._cut import tree
+from .._pick import Pick, empty
 from .._reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
-from ._cut import Pick, empty, tree
 
 
 def is_float_extreme(reduction: Reduction, dtype: np.dtype) -> bool:

@@ -14,22 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from jax import Array
 
+from .._cut import cut, levels, pad, padding_of, tree
+from .._pick import Pick, better, empty, first_pick, mark_empty, numbered, tap_dtype
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry
-from ._cut import (
-    Pick,
-    better,
-    cut,
-    empty,
-    first_pick,
-    levels,
-    mark_empty,
-    numbered,
-    pad,
-    padding_of,
-    tap_dtype,
-    tree,
-)
 from ._order import has_room, in_integers, is_float_extreme, pick_in_order
 
 SELECT_RADIX = 4
@@ -45,7 +33,7 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     if is_float_extreme(reduction, x.dtype):
         return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
     along = _overlapping if reduction.idempotent else _digits
-    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
+    for axis, position in geometry.placed[::-1]:
         x = pad(x, position, *padding_of(axis), identity_array(reduction, x.dtype))
         x = tree(reduction.combine, along(x, axis, position, reduction))
     return x
@@ -96,7 +84,7 @@ def _select(
 ) -> Pick:
     sparse = may_be_empty and (valid is not None or any(any(padding_of(a)) for a in geometry.axes))
     pick, inner = first_pick(x, valid, tap_dtype(geometry)), 1
-    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
+    for axis, position in geometry.placed[::-1]:
         pick = _select_along(pick, axis, position, inner, reduction, sparse)
         inner *= axis.kernel
     return mark_empty(pick, geometry)

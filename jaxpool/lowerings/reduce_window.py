@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._cut import numbers, padding_of
+from .._pick import Pick, empty, tap_dtype
 from .._reductions import Reduction, identity_array
 from .._window import Geometry
-from ._cut import Pick, empty, numbers, padding_of, tap_dtype
 from ._order import in_integers, is_float_extreme
 
 _NOWHERE = np.int32(-1)
@@ -21,7 +22,7 @@ def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
     """The settings of ``lax.reduce_window`` for an array of ``rank`` axes."""
     dims, strides, dilations = [1] * rank, [1] * rank, [1] * rank
     padding = [(0, 0)] * rank
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         dims[position], strides[position] = axis.kernel, axis.stride
         dilations[position], padding[position] = axis.dilation, padding_of(axis)
     return {
@@ -68,7 +69,7 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
 
 def _places(x: Array, geometry: Geometry) -> Array:
     place = jnp.zeros_like(x, jnp.int32)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         place = place * axis.size + numbers(axis.size, position, x.ndim, jnp.int32)
     return place
 
@@ -88,7 +89,7 @@ def _better_pair(reduction: Reduction):
 
 def _tap_of(places: Array, geometry: Geometry) -> Array:
     found, tap, scale = places != _NOWHERE, jnp.zeros_like(places), 1
-    for axis, position in zip(geometry.axes[::-1], geometry.positions[::-1], strict=True):
+    for axis, position in geometry.placed[::-1]:
         windows = numbers(axis.out, position, places.ndim, jnp.int32)
         start = windows * axis.stride - axis.pad_low
         tap = tap + (places % axis.size - start) // axis.dilation * scale

@@ -17,10 +17,11 @@ import numpy as np
 from jax import Array, lax
 
 from .._batching import any_in_batch
+from .._cut import numbers, pad, padding_of
 from .._fence import computed_once
+from .._pick import Pick, empty, tap_dtype
 from .._reductions import MAX_LAST_NAN, MIN, Reduction, identity_array
 from .._window import Geometry
-from ._cut import Pick, empty, numbers, pad, padding_of, tap_dtype
 from ._order import in_integers, reduce_cells
 
 _MOST_IN_ROWS, _MOST_BETWEEN_ROWS = 16, 128
@@ -69,7 +70,7 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
 def _split(x: Array, geometry: Geometry, fill: np.ndarray) -> tuple[Array, tuple[int, ...]]:
     """Cut every axis in two, windows and their cells; return also the axes of the cells."""
     split: list[tuple[int, ...]] = [(size,) for size in x.shape]
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         x = pad(x, position, axis.pad_low, axis.reach, fill)
         split[position] = (axis.out, axis.kernel)
     cells = x.reshape([size for sizes in split for size in sizes])

@@ -15,24 +15,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
+from .._cut import cut, join, pad, padding_of, tree
 from .._fence import computed_once
+from .._pick import Pick, better, empty, first_pick, mark_empty, numbered, tap_dtype
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry, Segment
-from ._cut import (
-    Pick,
-    better,
-    cut,
-    empty,
-    first_pick,
-    mark_empty,
-    numbered,
-    pad,
-    padding_of,
-    tap_dtype,
-    tree,
-)
 from ._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells
 
 MAX_KERNEL = 6
@@ -76,7 +65,7 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     groups: list[list[PlacedAxis]] = []
     full = MAX_JOINT_TAPS + 1
     taps = full
-    for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
+    for axis, position in geometry.placed[::-1]:
         if taps * axis.kernel > MAX_JOINT_TAPS:
             groups.append([])
             taps = 1
@@ -132,17 +121,13 @@ def _windows(
             for tap in range(segment.low, segment.high)
         ]
         parts.append(_windows(cuts, rest, leaf, blank))
-    return jax.tree.map(lambda *arrays: _join(arrays, position), *parts)
+    return jax.tree.map(lambda *arrays: join(arrays, position), *parts)
 
 
 def _tap(cells: Any, position: int, axis: Axis, segment: Segment, tap: int) -> Any:
     start = axis.start(segment.first) + tap * axis.dilation
     count = segment.last - segment.first
     return jax.tree.map(lambda x: cut(x, position, start, count, axis.stride), cells)
-
-
-def _join(arrays: tuple[Array, ...], position: int) -> Array:
-    return arrays[0] if len(arrays) == 1 else lax.concatenate(arrays, arrays[0].ndim + position)
 
 
 def _blank(cells: Any, segment: Segment, axes: list[PlacedAxis], blank: Any) -> Any:

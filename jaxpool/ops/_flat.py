@@ -28,11 +28,12 @@ from jax import Array, lax
 
 from .. import _indices
 from .._batching import any_in_batch
+from .._cut import numbers
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
+from .._pick import empty, tap_dtype
 from .._window import Axis, Geometry, cdiv
-from ..lowerings._cut import empty, numbers, tap_dtype
 from ._taps import read, send
 
 _INT32_MAX = 2**31 - 1

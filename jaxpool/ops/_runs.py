@@ -18,10 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._cut import column, numbers, tree
 from .._fence import computed_once
 from .._linear import with_transpose
+from .._pick import Pick
 from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
-from ..lowerings._cut import Pick, column, numbers, tree
 from ..lowerings._order import in_integers, is_narrow_extreme, reduce_cells
 
 LONGEST_UNROLLED = 32

@@ -7,10 +7,10 @@ import numpy as np
 from jax import Array
 
 from .. import _derivatives
+from .._counts import cells_per_window
 from .._errors import message
 from .._reductions import SUM
 from .._window import Geometry
-from ..lowerings._cut import cells_per_window
 from ._common import Settings, check_real
 
 _MOST_CELLS = 2**28

@@ -15,12 +15,12 @@ import numpy as np
 from jax import Array, lax
 
 from .. import _gather
+from .._cut import cut, pad_all
 from .._gather import are_apart
 from .._linear import with_transpose
 from .._reductions import accumulator
 from .._send import MOST_TAPS_AT_ONCE, to_winners_apart, to_winners_at_once
 from .._window import Geometry
-from ..lowerings._cut import cut, pad, padding_of
 
 State = TypeVar("State")
 
@@ -59,7 +59,7 @@ def send(g: Array, taps: Array, geometry: Geometry) -> Array:
     if geometry.taps <= MOST_TAPS_AT_ONCE:
         return to_winners_at_once(g, taps, geometry)
     shape = list(g.shape)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         shape[position] = axis.size
     direct = functools.partial(_direct, taps=taps, geometry=geometry)
     return jax.linear_transpose(direct, jax.ShapeDtypeStruct(tuple(shape), g.dtype))(g)[0]
@@ -72,8 +72,7 @@ def walk(
 
     Cells on padding are 0. A loop, unrolled for small windows: the program does not grow with them.
     """
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        x = pad(x, position, *padding_of(axis), np.zeros((), x.dtype))
+    x = pad_all(x, geometry, np.zeros((), x.dtype))
 
     def body(tap: Array, state: State) -> State:
         return step(tap, _cells(x, tap, geometry), state)
@@ -91,7 +90,7 @@ def _cells(padded: Array, tap: Array, geometry: Geometry) -> Array:
         starts[position] = digit * np.asarray(axis.dilation, tap.dtype)
         sizes[position] = (axis.out - 1) * axis.stride + 1
     cells = lax.dynamic_slice(padded, starts, sizes)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         cells = cut(cells, position, 0, axis.out, axis.stride)
     return cells
 

@@ -26,12 +26,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._cut import cut, pad, padding_of, tree
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
 from .._send import Heard, mirrored, over_cells, stretch
 from .._window import Axis, Geometry
-from ..lowerings._cut import cut, pad, padding_of, tree
 from ._binary import in_two, two_to
 
 Terms = tuple[Array, ...]
@@ -141,7 +141,7 @@ def check_lowering(op: str, lowering: str, geometry: Geometry) -> None:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def join_windows(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return the sum of every window."""
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         parts = _join_along(parts, axis, position, lowering)
     return parts
 
@@ -172,7 +172,7 @@ def _join_windows_jvp(geometry: Geometry, lowering: str, primals, tangents):
 
 def _send_to_cells(parts: Terms, geometry: Geometry, lowering: str) -> Terms:
     """Return for each cell the sum over the windows that hold it."""
-    for axis, position in reversed(list(zip(geometry.axes, geometry.positions, strict=True))):
+    for axis, position in geometry.placed[::-1]:
         # Each cell of the next axis would do anew what this one does.
         parts = _send_along(computed_once(*parts), axis, position, lowering)
     return parts

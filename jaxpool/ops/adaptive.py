@@ -18,7 +18,9 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _data_format, _derivatives, _exact, _indices
+from .._cut import column
 from .._errors import message, shown
+from .._pick import Pick
 from .._plan import Plan, plan_for
 from .._reductions import (
     MAX,
@@ -31,7 +33,6 @@ from .._reductions import (
     identity_array,
 )
 from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
-from ..lowerings._cut import Pick, column
 from . import _planes, _runs
 from ._common import Op, check_real, check_where
 from ._runs import Runs

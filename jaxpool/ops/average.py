@@ -16,10 +16,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _exact
+from .._cut import column
 from .._errors import message
 from .._reductions import accumulator
 from .._window import Axis, Geometry, cdiv, check_known, integer, settle
-from ..lowerings._cut import column
 from ._common import Op, Settings, call, check_real, check_where
 from ._sums import check_averageable, check_cells, counts, divide, masked, window_sum
 
@@ -278,7 +278,7 @@ def _average(settings: Settings, x: Array, where: Any) -> Array:
 def _nan_at_no_difference(settings: Settings, geometry: Geometry, y: Array) -> Array:
     check_known(settings.op, geometry.spatial_shape)
     whole = settle(settings.op, settings.window, geometry.spatial_shape, geometry.positions)
-    for axis, position in zip(whole.axes, whole.positions, strict=True):
+    for axis, position in whole.placed:
         none = np.array([_difference(axis, window) == 0 for window in range(axis.out)])
         if none.any():
             y = jnp.where(column(none, position, y.ndim), np.asarray(np.nan, y.dtype), y)

@@ -19,14 +19,16 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _indices
+from .._counts import first_taps, per_window
+from .._cut import cut, join
+from .._pick import empty, tap_dtype
 from .._plan import Plan
 from .._reductions import MAX, MAX_LAST_NAN, MIN, MaxRule, Reduction, identity_array
 from .._window import Axis, Geometry
-from ..lowerings._cut import cut, empty, first_taps, per_window, tap_dtype
 from ._common import Op, Settings, call, check_real, check_where
 
 
@@ -312,7 +314,7 @@ def _finished(
         none = values == identity_array(MAX, np.dtype(values.dtype))
         return jnp.where(none, start, values), jnp.where(none, mark, taps)
     if rule == "from_first_cell":
-        for axis, position in zip(plan.geometry.axes, plan.geometry.positions, strict=True):
+        for axis, position in plan.geometry.placed:
             if axis.has_empty_window:
                 cells = per_window(axis.count_runs(include_pad=False), position, values.ndim)
                 values = jnp.where(cells == 0, start, values)
@@ -324,7 +326,7 @@ def _finished(
 def _seeded(geometry: Geometry, x: Array, values: Array, taps: Array) -> tuple[Array, Array]:
     """Let a NaN in the first real cell of a window win."""
     first = x
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         first = _first_cells(first, axis, position)
     stays, number = first != first, first_taps(geometry, x.ndim).astype(taps.dtype)
     return jnp.where(stays, first, values), jnp.where(stays, number, taps)
@@ -340,7 +342,7 @@ def _first_cells(x: Array, axis: Axis, position: int) -> Array:
             parts.append(cut(x, position, start, count, axis.stride))
         else:
             parts.append(jnp.zeros_like(cut(x, position, 0, 1, 1)).repeat(count, position))
-    return parts[0] if len(parts) == 1 else lax.concatenate(parts, x.ndim + position)
+    return join(parts, position)
 
 
 # --- bodies --------------------------------------------------------------------------------------

@@ -30,10 +30,10 @@ from jax.typing import ArrayLike
 
 from .. import _derivatives, _gather, _indices
 from .._errors import message, shown
+from .._pick import empty, tap_dtype
 from .._plan import plan_for
 from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
 from .._window import Geometry, Window, check_known, entries_of, is_sequence, per_axis, settle
-from ..lowerings._cut import empty, tap_dtype
 from ._common import Op, Settings, as_array, call, check_float, check_real, check_where
 from ._sums import window_sum
 from ._taps import read, walk

@@ -12,11 +12,13 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from .._counts import cells_per_window
+from .._cut import cells_at, cut, pad, pad_all, padding_of
 from .._errors import message
 from .._fence import computed_once
+from .._pick import empty, tap_dtype
 from .._reductions import MAX, MIN, accumulator, identity_array
 from .._window import Axis, Geometry, cdiv, integer
-from ..lowerings._cut import cells_per_window, cut, empty, pad, padding_of, tap_dtype
 from . import _taps
 from ._common import Op, Settings, call, check_real, check_where
 from ._sums import window_sum
@@ -211,20 +213,11 @@ def _fill_of(op: str, fill: float, dtype: np.dtype) -> np.ndarray:
     return np.asarray(int(fill), dtype)
 
 
-def _padded(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
-        x = pad(x, position, *padding_of(axis), fill)
-    return x
-
-
 def _cells(x: Array, geometry: Geometry, fill: np.ndarray) -> Iterator[Array]:
     """The cells of each tap in turn, row-major."""
-    x = _padded(x, geometry, fill)
+    x = pad_all(x, geometry, fill)
     for taps in itertools.product(*map(range, geometry.kernel)):
-        cells = x
-        for axis, position, tap in zip(geometry.axes, geometry.positions, taps, strict=True):
-            cells = cut(cells, position, tap * axis.dilation, axis.out, axis.stride)
-        yield cells
+        yield cells_at(x, taps, geometry)
 
 
 def _stacked(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
@@ -232,7 +225,7 @@ def _stacked(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
     if geometry.taps <= MOST_AT_ONCE:
         return jnp.stack(list(_cells(x, geometry, fill)), -1)
     first = x.ndim
-    for axis, position in list(zip(geometry.axes, geometry.positions, strict=True))[::-1]:
+    for axis, position in geometry.placed[::-1]:
         x = _stacked_axis(x, axis, position + first, first, fill)
     return x.reshape(*x.shape[:first], geometry.taps)
 
@@ -342,7 +335,7 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
         counts = cells_per_window(geometry, include_pad=False)
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)
-    for axis, position in zip(geometry.axes, geometry.positions, strict=True):
+    for axis, position in geometry.placed:
         shape = [1] * x.ndim
         shape[position] = axis.out
         counts = counts * np.reshape(axis.counts(include_pad=False), shape)

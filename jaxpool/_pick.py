@@ -1,0 +1,65 @@
+"""Selections: the best value of a window and the number of the tap that holds it."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._counts import per_window
+from ._reductions import Reduction
+from ._window import Geometry
+
+Pick = tuple[Array, Array]
+"""Values and, for each, the tap it came from; ``empty`` of the taps' dtype where there is none."""
+
+
+def tap_dtype(geometry: Geometry) -> np.dtype:
+    """uint8 while every tap and the mark of an empty window fit, else int32."""
+    return np.dtype(np.uint8 if geometry.taps <= 255 else np.int32)
+
+
+def empty(dtype: np.dtype) -> np.ndarray:
+    """The mark of a window without a real cell: 255 in uint8, -1 in int32."""
+    return np.asarray(-1).astype(dtype)
+
+
+def first_pick(x: Array, valid: Array | None, dtype: np.dtype) -> Pick:
+    """Every cell as a window of one tap; cells that are not ``valid`` are empty."""
+    taps = jnp.zeros(x.shape, dtype)
+    return (x, taps) if valid is None else (x, jnp.where(valid, taps, empty(dtype)))
+
+
+def numbered(pick: Pick, tap: int, sparse: bool) -> Pick:
+    """Return ``pick`` with ``tap`` added to its tap numbers; empty picks stay empty."""
+    values, taps = pick
+    moved = taps + np.asarray(tap, taps.dtype)
+    return values, jnp.where(taps == empty(taps.dtype), taps, moved) if sparse else moved
+
+
+def better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
+    """Return the function that prefers the later of two picks only if it is strictly better.
+
+    Args:
+      sparse: whether picks may be empty; an empty pick never wins, not even over the identity.
+    """
+    assert reduction.beats is not None
+
+    def combine(a: Pick, b: Pick) -> Pick:
+        take = reduction.beats(b[0], a[0])  # pyright: ignore[reportOptionalCall]
+        if sparse:
+            mark = empty(a[1].dtype)
+            take = (b[1] != mark) & (take | (a[1] == mark))
+        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+    return combine
+
+
+def mark_empty(pick: Pick, geometry: Geometry) -> Pick:
+    """Put the mark of an empty window where geometry leaves a window without a real cell."""
+    values, taps = pick
+    for axis, position in geometry.placed:
+        if axis.has_empty_window:
+            cells = per_window(axis.count_runs(include_pad=False), position, taps.ndim)
+            taps = jnp.where(cells == 0, empty(taps.dtype), taps)
+    return values, taps
