@@ -42,8 +42,17 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _integers(text: str) -> int | tuple[int, ...]:
-    numbers = tuple(int(number) for number in text.split(","))
+    numbers = _split(text, ",")
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _split(text: str, separator: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(separator))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not whole numbers, such as {separator.join('33')}"
+        ) from None
 
 
 def _padding(text: str) -> Any:
@@ -51,7 +60,7 @@ def _padding(text: str) -> Any:
     if text.replace("_", "").isalpha():
         return text
     if ":" in text:
-        return tuple(tuple(int(end) for end in pair.split(":")) for pair in text.split(","))
+        return tuple(_split(pair, ":") for pair in text.split(","))
     return _integers(text)
 
 

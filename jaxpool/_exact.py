@@ -6,8 +6,7 @@ word. Carries make the digit sums proper digits of ``|S|``, and schoolbook long 
 divisor ``D``, one digit at a time with a remainder below ``D``, gives quotient and remainder of
 ``|S| / D`` without a wider type.
 
-Rounding. "half_even" is the library's own; "trunc" is PyTorch's, "half_away" TFLite's and "half_up"
-(towards plus infinity) MLI's.
+Rounding. "half_even" is the library's own, "trunc" PyTorch's.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-Rounding = Literal["half_even", "half_away", "half_up", "trunc"]
+Rounding = Literal["half_even", "trunc"]
 
 
 def average(
@@ -47,16 +46,15 @@ def average(
     negative, sums = _magnitude(_carry(sums, bits), bits)
     quotient, rest, over = _divide(sums, size, bits)
     negative = negative ^ (divisor < 0)
-    up = _goes_up(rest, size, quotient & 1 == 1, negative, rounding)
+    up = _goes_up(rest, size, quotient & 1 == 1, rounding)
     return _saturate(quotient, up, over, negative, x.dtype)
 
 
-def _goes_up(rest: Array, size: Array, odd: Array, negative: Array, rounding: Rounding) -> Array:
+def _goes_up(rest: Array, size: Array, odd: Array, rounding: Rounding) -> Array:
     """Whether the absolute value of a quotient, cut to an integer, has to grow by one."""
     if rounding == "trunc":
         return jnp.zeros(rest.shape, bool)
-    ties = {"half_even": odd, "half_away": True, "half_up": ~negative}[rounding]
-    return (rest > size - rest) | ((rest == size - rest) & ties)
+    return (rest > size - rest) | ((rest == size - rest) & odd)
 
 
 def _by_float(
@@ -68,7 +66,7 @@ def _by_float(
     rest = magnitude - quotient * size
     beyond = rest < 0  # the float was rounded up to an integer
     quotient, rest = quotient - beyond.astype(total.dtype), jnp.where(beyond, rest + size, rest)
-    up = _goes_up(rest, size, quotient & 1 == 1, negative, rounding)
+    up = _goes_up(rest, size, quotient & 1 == 1, rounding)
     quotient = quotient + up.astype(quotient.dtype)
     limits = jnp.iinfo(dtype)
     signed = jnp.where(negative, -quotient, quotient)

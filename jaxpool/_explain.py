@@ -18,7 +18,7 @@ import numpy as np
 from ._errors import message, shown
 from ._picture import draw
 from ._plan import Plan, check_name
-from ._reductions import MAX, MIN, SUM, Reduction
+from ._reductions import MAX, MIN, SUM, Reduction, sum_dtype
 from ._window import Axis, Geometry, Window, entries_of, is_sequence, per_axis, settle
 from .lowerings.reduce_window import configuration
 from .ops._common import Settings, window_of
@@ -72,9 +72,11 @@ class Explanation:
 
     @property
     def bytes(self) -> int:
-        """Bytes that must be read and written once: the array and the result."""
-        cells = math.prod(self.input_shape) + math.prod(self.output_shape)
-        return cells * self.dtype.itemsize
+        """Bytes that must be read and written once: the array and the result, with its indices."""
+        written = sum_dtype(self.dtype) if self.op == "sum_pool" else self.dtype
+        each = written.itemsize + (4 if self.op == "max_pool_with_argmax" else 0)
+        cells, windows = math.prod(self.input_shape), math.prod(self.output_shape)
+        return cells * self.dtype.itemsize + windows * each
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -124,7 +126,7 @@ def explain(
       Explanation, which prints as text and draws itself.
     Raises:
       TypeError: a setting is not an integer. ValueError: it is out of range or does not fit, or
-      ``op`` is none of these.
+      ``op`` is none of these. NotImplementedError: the named lowering declines.
     Example:
       >>> print(str(explain((1, 7, 1), (3,), 2, 1)).splitlines()[1])
         output       (1, 4, 1), from float32 (1, 7, 1)
@@ -167,7 +169,7 @@ def _dtype(dtype: Any) -> np.dtype:
             message(
                 "explain",
                 f"`dtype` = {shown(dtype)} is not a dtype.",
-                "It says what the array holds; the choice of a lowering depends on it.",
+                "It says what the array holds, and so how many bytes there are.",
                 "Give for example jnp.bfloat16.",
             )
         ) from None
@@ -327,6 +329,7 @@ def receptive_field(spatial_shape: int | Sequence[int], layers: Sequence[Window]
     Returns:
       ReceptiveField, in cells of the first layer's input.
     Raises:
+      TypeError: ``layers`` is not a list of windows, or a length is not an integer.
       ValueError: a window does not fit what the layers before it leave.
     References: Araujo, Norris and Sim 2019, doi:10.23915/distill.00021.
     Example:

@@ -75,8 +75,9 @@ def plan_for(
                 )
             )
         accepting = [lowering]
-    first, other = accepting[0], accepting[0] if lowering != "auto" else _REFERENCE
-    return Plan(geometry, reduction, first, other, refusals)
+    cpu = accepting[0]
+    other = _REFERENCE if lowering == "auto" else cpu
+    return Plan(geometry, reduction, cpu, other, refusals)
 
 
 def run(plan: Plan, x: Array) -> Array:

@@ -301,7 +301,10 @@ class Axis:
         return self.start(self.out - 1) + self.span - self.size
 
     def compact(self) -> "Axis":
-        """The same windows with no distance longer than the padded axis, where it has no effect."""
+        """The same windows with no distance longer than the padded axis, where it has no effect.
+
+        Programs would grow with a stride that skips an axis, or count past the integers of XLA.
+        """
         padded = self.size + self.pad_low + self.pad_high
         dilation = min(self.dilation, padded) if self.kernel > 1 else 1
         return replace(self, stride=min(self.stride, padded), dilation=dilation)

@@ -33,8 +33,10 @@ def test_demo_from_the_wheel_learns_to_read_digits(tmp_path: Path):
         ([], "the following arguments are required: command"),
         (["dmo"], r"invalid choice: 'dmo' \(choose from '?demo"),
         (["demo", "--fast"], "unrecognized arguments: --fast"),
+        (["explain", "--window", "3x3"], "--window: '3x3' is not whole numbers, such as 3,3"),
+        (["explain", "--padding", "1:a"], "--padding: '1:a' is not whole numbers, such as 3:3"),
     ],
-    ids=["no command", "unknown command", "unknown option"],
+    ids=["no command", "unknown command", "unknown option", "no numbers", "no pairs"],
 )
 def test_misuse_prints_the_usage_and_fails(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]

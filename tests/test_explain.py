@@ -56,6 +56,13 @@ def test_named_cases_are_explained(case):
     assert str(found).count("\n") >= 8
 
 
+def test_bytes_are_those_of_the_results():
+    """Sums of int8 are int32, and indices are int32 beside their values."""
+    for op, of_result in (("max_pool", 1), ("sum_pool", 4), ("max_pool_with_argmax", 5)):
+        found = explain((8, 8, 1), (2, 2), 2, op=op, dtype="int8")
+        assert found.bytes == 64 + of_result * 16
+
+
 def test_an_array_brings_its_shape_and_dtype():
     of_array = explain(jnp.zeros((5, 1), jnp.int8), (2,), 1)
     assert of_array == explain((5, 1), (2,), 1, dtype=np.int8)

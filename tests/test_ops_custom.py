@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import assert_same, check_derivatives, permutation
+from jax import lax
 
 import jaxpool
 from jaxpool import Reduction, pool, reductions
@@ -232,12 +233,38 @@ def test_narrow_floats_are_combined_in_float32() -> None:
     ones = jnp.ones((32, 32), jnp.bfloat16)
     own = Reduction("sum", jnp.add, 0)
     assert pool(ones, own, 32, 1, data_format="HW").item() == 1024
-    narrow = Reduction("narrow sum", jnp.add, 0, accumulator=lambda dtype: dtype)
+    narrow = Reduction("narrow sum", lambda a, b: a + b, 0, accumulator=lambda dtype: dtype)
     assert pool(ones, narrow, 32, 1, data_format="HW").item() == 1024  # in pairs: exact as well
     small = jnp.full((400,), 1.01, jnp.bfloat16)
     got = pool(small, reductions.PRODUCT, 400, 1, data_format="W")
     want = np.prod(np.full(400, small[0], np.float64)).astype(jnp.bfloat16)
     assert_same(got, want[None], "one rounding at the end")
+
+
+@pytest.mark.parametrize("lowering", ["auto", "reduce_window", "reshape"])
+def test_the_sum_of_jax_numpy_is_the_sum(lowering: str, rng: np.random.Generator) -> None:
+    """It has the rule of sums, so it is differentiated under every lowering and as fast."""
+    own = Reduction("own sum", jnp.add, 0, prepare=jnp.square)
+    x = rng.standard_normal((2, 6, 4, 3)).astype(np.float32)
+
+    def energy(x: Any, reduction: Reduction) -> Any:
+        y = jaxpool.pool(x, reduction, (3, 2), (3, 2), lowering=lowering)
+        return (y * y).sum()
+
+    slopes = [
+        jax.make_jaxpr(jax.grad(energy), static_argnums=1)(x, r)
+        for r in (own, Reduction("own sum", lax.add, 0, prepare=jnp.square))
+    ]
+    assert str(slopes[0]) == str(slopes[1])
+    y = (x * x).reshape(2, 2, 3, 2, 2, 3).sum((2, 4))
+    wide = y.repeat(3, 1).repeat(2, 2)
+    np.testing.assert_allclose(jax.grad(energy)(x, own), 4 * wide * x, rtol=1e-5)
+
+
+def test_booleans_are_added_as_before() -> None:
+    either = Reduction("or", jnp.add, False)
+    x = jnp.array([[True], [False], [False]])
+    assert jaxpool.pool(x, either, (2,), 1)[:, 0].tolist() == [True, False]
 
 
 def test_integers_of_your_own(rng: np.random.Generator) -> None:
@@ -291,7 +318,7 @@ def test_derivatives_lower_for_every_platform(name: str) -> None:
         traced = jax.jit(g).trace(jax.ShapeDtypeStruct((1, 8, 7, 1), jnp.float32))
         text = traced.lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
         assert "stablehlo" in text
-        if reduction.combine is not jax.lax.add:
+        if reduction.combine not in (jnp.add, lax.add):
             assert "reduce_window" not in text
 
 

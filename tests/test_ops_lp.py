@@ -334,6 +334,7 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("gem_pool", {"p": jnp.ones((1, 30, 1, 1))}, ValueError, "does not fit"),
     ("gem_pool", {"p": jnp.ones((1, 2, 1, 1, 1))}, ValueError, "does not fit"),
     ("gem_pool", {"p": jnp.ones(3) > 0}, TypeError, "`p` has dtype bool"),
+    ("gem_pool", {"p": np.array(["a"])}, TypeError, r"`p` is array\(\['a'\]"),
     ("gem_pool", {"eps": 0}, ValueError, "`eps` = 0 is out of range"),
     ("gem_pool", {"eps": True}, TypeError, "`eps` = True is not a real number"),
     ("gem_pool", {"x": X.astype(int)}, TypeError, "dtype int"),

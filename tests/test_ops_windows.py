@@ -370,6 +370,8 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("windows", {"fill": np.inf, "x": X.astype(np.int8)}, ValueError, "inf is not a value of int8"),
     ("windows", {"fill": np.nan, "x": X.astype(np.int8)}, ValueError, "nan is not a value of int8"),
     ("windows", {"fill": 2, "x": X > 0}, ValueError, "2 is not a value of bool"),
+    ("windows", {"fill": 1e6, "x": X.astype(np.float16)}, ValueError, "not a value of float16"),
+    ("windows", {"fill": 10**400}, ValueError, "is not a value of float32"),
     ("windows", {"x": X.astype(complex)}, TypeError, "dtype complex"),
     ("windows", {"where": X}, TypeError, "`where` has dtype float32"),
     ("windows", {"window_shape": 2}, TypeError, "does not say how many axes"),

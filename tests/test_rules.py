@@ -5,7 +5,6 @@ every way to compute a rule is compared with a loop over windows, and with its d
 """
 
 import itertools
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -152,7 +151,7 @@ def test_every_lowering_finds_the_last_nan(name: str, dtype: str, rng: np.random
 @pytest.mark.parametrize(
     "marked", [("spatial", 0, False), (0, 0, False), (-1, 0, False), (0, -1, False), (0, -1, True)]
 )
-def test_the_index_of_an_empty_window(marked: tuple[str | int, int, bool]) -> None:
+def test_the_index_of_an_empty_window(marked: tuple[Any, int, bool]) -> None:
     """OpenVINO names the first cell of the plane, ONNX Runtime the one before it on every axis."""
     space, cell, column_major = marked
     x = np.zeros((2, 3, 5, 4), np.float32)
@@ -167,12 +166,6 @@ def test_the_index_of_an_empty_window(marked: tuple[str | int, int, bool]) -> No
     assert_same(indices[..., :1], empty.astype(np.int32)[..., :1], marked)
     in_data = max_with_argmax_by("test", "from_first_cell", x, (2, 1), 1, 0, column_major=True)[1]
     assert in_data[0, 0].tolist() == [[r + 5 * c for c in range(4)] for r in range(4)]
-
-
-def test_an_empty_window_as_a_tap() -> None:
-    x = jnp.full((1, 3), -jnp.inf)
-    words = "test", "from_lowest", x, (2,), 1, 1
-    assert max_with_argmax_by(*words, index_space="window")[1].tolist() == [[255] * 4]
 
 
 def test_start_values_by_dtype() -> None:
@@ -223,19 +216,11 @@ def rounded(number: Fraction, rounding: str) -> int:
     half = number - floor - Fraction(1, 2)
     if rounding == "trunc":
         return int(number)
-    if half:
-        return floor + (half > 0)
-    choices = {"half_even": floor + floor % 2, "half_up": floor + 1}
-    return choices.get(rounding, floor + (number > 0))
+    return floor + (half > 0 if half else floor % 2)
 
 
-def integer_cases() -> Iterator[tuple[str, str]]:
-    yield from itertools.product(("half_away", "half_up", "trunc"), ("int8", "uint8", "int32"))
-    yield "half_even", "int8"
-    yield "trunc", "int64"
-
-
-@pytest.mark.parametrize(("rounding", "dtype"), list(integer_cases()))
+@pytest.mark.parametrize("rounding", ["half_even", "trunc"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_integer_averages_by_rounding(rounding: Any, dtype: str, rng: np.random.Generator) -> None:
     info = np.iinfo(dtype)
     small = rng.integers(-9 if info.min else 0, 10, (40, 4))
@@ -258,8 +243,6 @@ def test_the_test_knows_the_roundings() -> None:
     halves = [Fraction(n, 2) for n in (-5, -3, 3, 5)]
     expected = {
         "half_even": [-2, -2, 2, 2],
-        "half_away": [-3, -2, 2, 3],
-        "half_up": [-2, -1, 2, 3],
         "trunc": [-2, -1, 1, 2],
     }
     assert set(expected) == set(_exact.Rounding.__args__)

@@ -28,13 +28,16 @@ class Op:
 
     Attributes:
       name: name of the public function, for messages.
-      body: ``body(settings, x, where)``, the traced part.
+      body: ``body(settings, x, arrays)``, the traced part.
       settle: checks the op's own settings and returns them as a hashable tuple.
+      arrays: names of the arrays beside ``x``. One is given to ``body`` as it is, several as a
+        tuple; any may be None.
     """
 
     name: str
     body: Callable[..., Any]
     settle: Callable[..., tuple[Any, ...]] = lambda op: ()
+    arrays: tuple[str, ...] = ("where",)
 
 
 @dataclass(frozen=True)
@@ -99,15 +102,15 @@ def _spread(op: str, window_shape: Any, data_format: str) -> tuple[Any, ...]:
     return (window_shape,) * _data_format.spatial_count(data_format)
 
 
-def call(op: Op, x: Any, where: Any, *words: Any) -> Any:
+def call(op: Op, x: Any, arrays: Any, *words: Any) -> Any:
     """Run ``op`` on arrays; ``words`` are its settings as written, its own ones last.
 
     In order: window_shape, strides, padding, dilations, rounding, data_format, lowering.
     """
-    return run(op, _settings, x, where, words)
+    return run(op, _settings, x, arrays, words)
 
 
-def run(op: Op, settle: Callable[..., Any], x: Any, where: Any, words: tuple[Any, ...]) -> Any:
+def run(op: Op, settle: Callable[..., Any], x: Any, arrays: Any, words: tuple[Any, ...]) -> Any:
     """Run ``op`` with the settings ``settle(op, *words)``, which are hashable."""
     # 1, 1.0 and True are equal as keys of a cache, but not as settings.
     kinds = tuple([_kinds(word) for word in words if type(word) is tuple])
@@ -119,7 +122,7 @@ def run(op: Op, settle: Callable[..., Any], x: Any, where: Any, words: tuple[Any
         compiled = _jitted(op, settle(op, *words))
     if not isinstance(x, jax.Array):
         x = as_array(op.name, "the array", x)
-    return compiled(x, _as_arrays(op, where))
+    return compiled(x, _as_arrays(op, arrays))
 
 
 def _kinds(word: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -141,13 +144,18 @@ def as_array(op: str, name: str, value: Any, make: Callable[[Any], Array] = jnp.
         ) from None
 
 
-def _as_arrays(op: Op, where: Any) -> Any:
-    """The mask as an array; a tuple holds it with further arrays of the op."""
-    if where is None or isinstance(where, jax.Array):
-        return where
-    if type(where) is tuple:
-        return tuple(_as_arrays(op, entry) for entry in where)
-    return as_array(op.name, "`where`", where)
+def _as_arrays(op: Op, given: Any) -> Any:
+    """What is given beside ``x``, as ``op.arrays`` names it, as arrays."""
+    if given is None or isinstance(given, jax.Array):
+        return given
+    if len(op.arrays) == 1:
+        return as_array(op.name, f"`{op.arrays[0]}`", given)
+    return tuple(
+        value
+        if value is None or isinstance(value, jax.Array)
+        else as_array(op.name, f"`{name}`", value)
+        for name, value in zip(op.arrays, given, strict=True)
+    )
 
 
 def _kind(value: Any) -> str:

@@ -195,9 +195,12 @@ def quantised_average_by(
     )  # fmt: skip
 
 
+_SCALES = ("x_scale", "x_zero_point", "y_scale", "y_zero_point")
+
+
 @functools.lru_cache(maxsize=256)
 def _quantised_average_by(op: str) -> Op:
-    return Op(op, _quantised_average, lambda op, rule: (rule,))
+    return Op(op, _quantised_average, lambda op, rule: (rule,), _SCALES)
 
 
 def _quantised_average(settings: Settings, x: Array, scales: Any) -> Array:

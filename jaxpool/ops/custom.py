@@ -63,7 +63,7 @@ def pool(
     Derivatives: forward and reverse, to the order to which ``prepare``, ``combine`` and ``finish``
       have them, on every backend. MAX, MIN and every reduction with ``beats`` as :func:`max_pool`.
       With ``lowering="reduce_window"`` or "reshape" only reductions with ``beats`` and those whose
-      combine is ``lax.add`` have derivatives.
+      combine is ``jnp.add`` or ``lax.add`` have derivatives.
     Edge cases: a window without a cell gives ``finish`` of the identity and a count of 0. NaN and
       infinities go where ``combine`` takes them.
     Raises:
@@ -94,9 +94,28 @@ def _pool(settings: Settings, x: Array, where: Any) -> Array:
     wide = _accumulator(settings.op, reduction, x.dtype)
     _check_laws(settings.op, reduction, wide)
     result = reduction.result(x.dtype) if reduction.result else x.dtype
+    if wide != np.bool_:
+        reduction = _in_lax(reduction)
     geometry = settings.geometry(x.shape)
     count = counts(settings, geometry, valid, include_pad=False)
     return _reduce(settings, reduction, x.astype(wide), valid, count).astype(result)
+
+
+_TWINS = (
+    (jnp.add, lax.add),
+    (jnp.multiply, lax.mul),
+    (jnp.maximum, lax.max),
+    (jnp.minimum, lax.min),
+)
+
+
+@functools.lru_cache(maxsize=1024)
+def _in_lax(reduction: Reduction) -> Reduction:
+    """The reduction with a combine that lowerings and derivatives know; of numbers, the same."""
+    for twin, known in _TWINS:
+        if reduction.combine is twin:
+            return replace(reduction, combine=known)
+    return reduction
 
 
 def _reduce(

@@ -233,4 +233,4 @@ def _mean(level: Array, factor: Array, count: Array, p: Array) -> Array:
 
 
 _LP_POOL = Op("lp_pool", _lp, _settle_p)
-_GEM_POOL = Op("gem_pool", _gem, _settle_eps)
+_GEM_POOL = Op("gem_pool", _gem, _settle_eps, ("where", "p"))

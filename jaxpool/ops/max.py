@@ -4,18 +4,18 @@ Systems disagree on what a maximum starts from and on NaN. The words of ``MaxRul
 
 * "first_nan", the library's own: from nothing; NaN in a window gives NaN, the first one wins;
 * "last_nan" (PyTorch): the same values, but the last NaN wins index and gradient;
-* "from_lowest" (OpenVINO, oneDNN, TensorFlow): from the lowest finite number, of float16 from
-  -inf. Only a greater cell wins, so NaN is ignored, and where nothing is greater the window counts
-  as empty and gives the start;
-* "from_first_cell" (ONNX Runtime, the indices of TensorFlow): from the first real cell, where a NaN
-  stays; later ones are ignored. An empty window gives the lowest finite number, of float16 -inf.
+* "from_lowest" (OpenVINO): from the lowest finite number, of float16 from -inf. Only a greater cell
+  wins, so NaN is ignored, and where nothing is greater the window counts as empty and gives the
+  start;
+* "from_first_cell" (ONNX Runtime): from the first real cell, where a NaN stays; later ones are
+  ignored. An empty window gives the lowest finite number, of float16 -inf.
 
 The last two run on an array without NaN: where no cell is greater than -inf, "from_lowest" has an
 empty window, and "from_first_cell" has its answer, the first cell.
 """
 
 import functools
-from typing import Any
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -220,7 +220,7 @@ def max_with_argmax_by(
     rounding: str = "floor",
     data_format: str = "channels_first",
     *,
-    index_space: str | int = "spatial",
+    index_space: Literal["spatial"] | int = "spatial",
     index_dtype: Any = None,
     empty_cell: int | None = None,
     column_major: bool = False,
@@ -231,10 +231,9 @@ def max_with_argmax_by(
       op, rule, x, window_shape, strides, padding, dilations, rounding, data_format: as in
         :func:`max_by`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.
-      empty_cell: the place on each pooled axis that a flat index of an empty window names; None
+      empty_cell: the place on each pooled axis that the index of an empty window names; None
         leaves the mark.
-      column_major: the first pooled axis varies fastest in a flat index (ONNX's
-        storage_order 1).
+      column_major: the first pooled axis varies fastest in the index, as in ONNX's storage_order 1.
     """
     return call(
         _max_with_argmax_by(op), x, None, window_shape, strides, padding, dilations, rounding,
@@ -270,16 +269,16 @@ def _index_by_rule(
     settings: Settings, taps: Array, shape: tuple[int, ...], geometry: Geometry
 ) -> Array:
     rule, space, dtype, empty_cell, column_major = settings.own
-    if empty_cell is None:
-        masked = rule == "from_lowest"
-        return _indices.convert(settings.op, taps, shape, geometry, space, dtype, masked)
     places, found = _indices.places(taps, geometry), taps != empty(taps.dtype)
-    places = {axis: jnp.where(found, place, empty_cell) for axis, place in places.items()}
+    if empty_cell is not None:
+        places = {axis: jnp.where(found, place, empty_cell) for axis, place in places.items()}
+    may_be_empty = rule == "from_lowest" or geometry.has_empty_window
+    marked = found if may_be_empty and empty_cell is None else None
     axes = _indices.counted_axes(settings.op, space, geometry.positions, len(shape))
     if column_major:
         pooled = tuple(axis for axis in axes if axis in places)
         axes = (*(axis for axis in axes if axis not in places), *pooled[::-1])
-    return _indices.flat(settings.op, space, places, None, shape, axes, dtype)
+    return _indices.flat(settings.op, space, places, marked, shape, axes, dtype)
 
 
 def _plan_by_rule(settings: Settings, x: Array) -> Plan:

@@ -308,7 +308,7 @@ def fractional_max_by(
 def _fractional_max_by(op: str, rule: MaxRule) -> Op:
     reduction = MAX_LAST_NAN if rule == "last_nan" else MAX
     body = functools.partial(_fractional_with_argmax, reduction=reduction)
-    return Op(op, body, _settle_sizes)
+    return Op(op, body, _settle_sizes, _DRAWN)
 
 
 def _fractional(
@@ -490,8 +490,9 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     return walk(weights, geometry, step, start)[0]
 
 
-_FRACTIONAL = Op("fractional_max_pool", _fractional_max, _settle_sizes)
+_DRAWN = ("where", "key", "samples")
+_FRACTIONAL = Op("fractional_max_pool", _fractional_max, _settle_sizes, _DRAWN)
 _FRACTIONAL_WITH_ARGMAX = Op(
-    "fractional_max_pool_with_argmax", _fractional_with_argmax, _settle_sizes
+    "fractional_max_pool_with_argmax", _fractional_with_argmax, _settle_sizes, _DRAWN
 )
-_STOCHASTIC = Op("stochastic_pool", _stochastic, _settle_deterministic)
+_STOCHASTIC = Op("stochastic_pool", _stochastic, _settle_deterministic, ("where", "key"))

@@ -154,5 +154,5 @@ def _soft(settings: Settings, x: Array, where: Any) -> Array:
     return y.astype(x.dtype)
 
 
-_LOGSUMEXP_POOL = Op("logsumexp_pool", _logsumexp)
+_LOGSUMEXP_POOL = Op("logsumexp_pool", _logsumexp, arrays=("where", "temperature"))
 _SOFT_POOL = Op("soft_pool", _soft)

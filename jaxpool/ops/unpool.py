@@ -385,4 +385,4 @@ def _check_windows(geometry: Geometry, shape: tuple[int, ...], given: tuple[int,
         )
 
 
-_MAX_UNPOOL = Op(_NAME, _unpool, _settle)
+_MAX_UNPOOL = Op(_NAME, _unpool, _settle, ("indices",))

@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from .._counts import cells_per_window
 from .._cut import cells_at, cut, pad, pad_all, padding_of
-from .._errors import message
+from .._errors import message, shown
 from .._fence import computed_once
 from .._pick import empty, tap_dtype
 from .._reductions import MAX, MIN, accumulator, identity_array
@@ -199,18 +199,29 @@ def _settle_fill(op: str, fill: Any) -> tuple[Any]:
 def _fill_of(op: str, fill: float, dtype: np.dtype) -> np.ndarray:
     """The fill in the dtype of the array, or raise if it is not one of its values."""
     if jnp.issubdtype(dtype, jnp.floating):
-        return np.asarray(fill, dtype)
-    low, high = (0, 1) if dtype == np.bool_ else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
-    if not low <= fill <= high or fill != int(fill):
+        limits = jnp.finfo(dtype)
+        most = limits.max.item()
+        fits, numbers = not most < abs(fill) < math.inf, "finite numbers"
+    else:
+        limits = _Limits(0, 1) if dtype == np.bool_ else jnp.iinfo(dtype)
+        fits, numbers = limits.min <= fill <= limits.max and fill == int(fill), "whole numbers"
+    if not fits:
         raise ValueError(
             message(
                 op,
-                f"`fill` = {fill!r} is not a value of {dtype.name}.",
-                f"The array holds whole numbers from {low} to {high}.",
+                f"`fill` = {shown(fill)} is not a value of {dtype.name}.",
+                f"The array holds {numbers} from {limits.min} to {limits.max}.",
                 "Give one of them, or convert the array first.",
             )
         )
-    return np.asarray(int(fill), dtype)
+    return np.asarray(fill, dtype)
+
+
+class _Limits(NamedTuple):
+    """Those of booleans, as ``jnp.iinfo`` has them of integers."""
+
+    min: int
+    max: int
 
 
 def _cells(x: Array, geometry: Geometry, fill: np.ndarray) -> Iterator[Array]:
