@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+
+from ._mesh import varying
 
 
 def with_transpose(
@@ -26,6 +29,8 @@ def with_transpose(
       t: the argument.
       out_shape: shape of the result; as many axes as ``t``.
     """
+    if varying(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
+        return forward(t)
     box = tuple(map(_room, t.shape, out_shape))
     zero = np.zeros((), t.dtype)
 
@@ -45,6 +50,22 @@ def with_transpose(
         lambda _, both: put(transpose(take(both, 1, out_shape)), 0),
     )
     return take(jnp.asarray(solved), 1, out_shape)
+
+
+def _varies_as_a_whole(
+    forward: Callable[[Array], Array],
+    transpose: Callable[[Array], Array],
+    t: Array,
+    out_shape: tuple[int, ...],
+) -> bool:
+    """Whether all that the maps close over varies over the mesh as ``t`` does.
+
+    Constants do not. Inside ``jax.shard_map`` JAX (0.10.2 and 0.12) gives them the wrong types in a
+    linear solve; without one it finds a transpose by itself.
+    """
+    y = jax.ShapeDtypeStruct(out_shape, t.dtype)
+    consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
+    return all(varying(const) == varying(t) for const in consts)
 
 
 def _room(a: int, b: int) -> int:

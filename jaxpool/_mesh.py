@@ -1,8 +1,12 @@
-"""Arrays whose sharding is part of their type: on a mesh with explicit axes (``jax.make_mesh``).
+"""Arrays whose place on a mesh is part of their type.
 
-There JAX wants every operation to say how its result is sharded. Inside an op the compiler decides,
-as it does for meshes with automatic axes, and only the results say it: an axis of a result is
-sharded as that axis of the array, where their lengths allow it.
+On a mesh with explicit axes (``jax.make_mesh``) JAX wants every operation to say how its result is
+sharded. Inside an op the compiler decides, as it does for meshes with automatic axes, and only the
+results say it: an axis of a result is sharded as that axis of the array, where their lengths allow
+it.
+
+Inside ``jax.shard_map`` a type says over which axes of the mesh an array varies. An op takes its
+arrays as varying over the same axes.
 """
 
 import math
@@ -10,18 +14,20 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax import Array
+from jax import Array, lax
 
 
-def with_explicit_axes(body: Callable[..., Any], x: Array, *arrays: Any) -> Any:
-    """Return ``body(x, *arrays)``, of results sharded like ``x`` if its type says how."""
+def with_types(body: Callable[..., Any], *arrays: Any) -> Any:
+    """Return ``body(*arrays)``, of results sharded like the first array if its type says how."""
+    arrays = varying_alike(arrays)
+    x = arrays[0]
     sharding = getattr(jax.typeof(x), "sharding", None)
     if sharding is None or jax.sharding.AxisType.Explicit not in sharding.mesh.axis_types:
-        return body(x, *arrays)
-    plain = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), (x, *arrays))
+        return body(*arrays)
+    plain = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), arrays)
     results = jax.eval_shape(body, *plain)
     out = jax.tree.map(lambda y: _sharding_of(y.shape, x.shape, sharding), results)
-    return jax.sharding.auto_axes(body, out_sharding=out)(x, *arrays)
+    return jax.sharding.auto_axes(body, out_sharding=out)(*arrays)
 
 
 def _sharding_of(shape: tuple[int, ...], given: tuple[int, ...], sharding: Any) -> Any:
@@ -35,3 +41,19 @@ def _sharding_of(shape: tuple[int, ...], given: tuple[int, ...], sharding: Any) 
         spec.append(names if names and size % shards == 0 else None)
     spec += [None] * (len(shape) - len(spec))
     return jax.NamedSharding(sharding.mesh, jax.P(*spec))
+
+
+def varying_alike(arrays: Any) -> Any:
+    """Return the arrays, all as varying over the axes over which any of them varies."""
+    every = frozenset().union(*map(varying, jax.tree.leaves(arrays)))
+    return jax.tree.map(lambda a: _varying_over(a, every - varying(a)), arrays)
+
+
+def _varying_over(a: Array, axes: frozenset[str]) -> Array:
+    return lax.pcast(a, tuple(sorted(axes)), to="varying") if axes else a
+
+
+def varying(a: Any) -> frozenset[str]:
+    """Return the axes of the mesh over which an array varies, inside ``jax.shard_map``."""
+    kind = getattr(jax.typeof(a), "mat", None)  # older: jax.typeof(a).vma
+    return getattr(kind, "varying", frozenset())

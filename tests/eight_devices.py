@@ -57,6 +57,19 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 
 
+THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
+PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
+MANUAL: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "adaptive max": lambda x: jaxpool.adaptive_max_pool(x, (5, 3)),
+    "adaptive max, masked": lambda x: jaxpool.adaptive_max_pool(x, (4, 7), where=THERE),
+    "adaptive avg": lambda x: jaxpool.adaptive_avg_pool(x, (5, 3), where=THERE),
+    "max, masked": lambda x: jaxpool.max_pool(x, (3, 3), 2, 1, where=THERE),
+    "unpool": lambda x: jaxpool.max_unpool(x[:, :2, :2], PLACES, (9, 4)),
+    "rank": lambda x: jaxpool.rank_pool(x, 1, (12, 4), 1, (5, 0)),
+}
+"""Ops on one example, with arrays that are the same on every device."""
+
+
 def data(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     rng = np.random.default_rng(0)
     x = rng.permutation(np.prod(shape)).reshape(shape).astype(np.float32) - 4000
@@ -121,6 +134,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "refused", refused
     for name, op in ANY_OPS.items():
         yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
+    for name, op in MANUAL.items():
+        yield f"manual axes, {name}", lambda o=op: manual(o)
 
 
 def halo(op: Callable, words: dict[str, Any]) -> None:
@@ -148,6 +163,19 @@ def explicit_axes(op: Callable) -> None:
         assert jax.typeof(value).sharding.spec[0] == "batch", jax.typeof(value)
         for got, wanted in zip((value, jax.jit(gradient)(sharded)), want, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
+
+
+def manual(op: Callable) -> None:
+    """Inside shard_map, beside arrays that are not spread, as on the whole array."""
+    x = np.random.default_rng(0).permutation(8 * 9 * 4 * 3).reshape(8, 9, 4, 3) / 100
+    x = x.astype(np.float32)
+    energy = lambda x: (op(x) ** 2).sum()  # noqa: E731
+    tangent = lambda f: lambda x: jax.jvp(f, (x,), (jax.numpy.cos(x),))[1]  # noqa: E731
+    spec = P(("batch", "space"))
+    for f in (op, tangent(op), jax.grad(energy), tangent(jax.grad(energy))):
+        got = jax.jit(jax.shard_map(f, mesh=MESH, in_specs=spec, out_specs=spec))(x)
+        want = np.concatenate([jax.jit(f)(example[None]) for example in x])
+        np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-5)
 
 
 def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) -> None:

@@ -52,6 +52,18 @@ CHECKS = {
             "batch",
         )
     ),
+    # inside shard_map, beside constants and arrays that are not spread
+    *(
+        f"manual axes, {op}"
+        for op in (
+            "adaptive max",
+            "adaptive max, masked",
+            "adaptive avg",
+            "max, masked",
+            "unpool",
+            "rank",
+        )
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from jax import Array
 
 from .. import _data_format
 from .._errors import message, shown
-from .._mesh import with_explicit_axes
+from .._mesh import with_types
 from .._plan import Plan, check_name, plan_for
 from .._reductions import Reduction
 from .._window import Geometry, Window, is_sequence, settle
@@ -173,7 +173,7 @@ def _compiled(
 @functools.lru_cache(maxsize=1024)
 def _jitted(op: Op, settings: Any) -> Callable[..., Any]:
     body = functools.partial(op.body, settings)
-    return jax.jit(functools.partial(with_explicit_axes, body))
+    return jax.jit(functools.partial(with_types, body))
 
 
 def _settings(op: Op, *words: Any) -> Settings:

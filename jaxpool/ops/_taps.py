@@ -18,6 +18,7 @@ from .. import _gather
 from .._cut import cut, pad_all
 from .._gather import are_apart
 from .._linear import with_transpose
+from .._mesh import varying_alike
 from .._reductions import accumulator
 from .._send import MOST_TAPS_AT_ONCE, to_winners_apart, to_winners_at_once
 from .._window import Geometry
@@ -78,6 +79,7 @@ def walk(
         return step(tap, _cells(x, tap, geometry), state)
 
     few = geometry.taps <= MOST_DIRECT_TAPS
+    x, state = varying_alike((x, state))
     return lax.fori_loop(0, geometry.taps, body, state, unroll=few)
 
 
