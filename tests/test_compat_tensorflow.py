@@ -195,9 +195,30 @@ def test_a_fused_activation_clamps() -> None:
     assert got.ravel().tolist() == [-5, -4, 2, 6]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_functions_of_one_rank(count: int, rng: np.random.Generator) -> None:
+    x = permutation((2, *(5, 6, 4)[:count], 3), np.float32, rng)
+    for name in ("max_pool", "avg_pool"):
+        op = getattr(tf, f"{name}{count}d")
+        want = getattr(tf, name)(x, 2, (3, 2, 1)[:count], "SAME")
+        assert_same(op(x, 2, (3, 2, 1)[:count], "SAME"), want, op.__name__)
+        with pytest.raises(ValueError, match=f"^{name}{count}d: `input` of shape .* is not in"):
+            op(x[None], 2, 1, "SAME")
+        with pytest.raises(ValueError, match=f"^{name}{count}d: `ksize` = 9 does not fit"):
+            op(x, 9, 1, "VALID")
+
+
+def test_same_in_three_axes_as_recorded() -> None:
+    """Windows begin with the first cell also where the stride exceeds them (TensorFlow 2.21.0)."""
+    x = np.arange(8, dtype=np.float32).reshape(1, 8, 1, 1, 1)
+    assert tf.max_pool(x, [2, 1, 1], [4, 1, 1], "SAME").ravel().tolist() == [1, 5]
+    assert tf.avg_pool(x, [2, 1, 1], [4, 1, 1], "SAME").ravel().tolist() == [0.5, 4.5]
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 X = np.zeros((1, 4, 5, 2), np.float32)
+unchecked: Any = tf
 
 
 @pytest.mark.parametrize(
@@ -216,6 +237,8 @@ X = np.zeros((1, 4, 5, 2), np.float32)
         ({"padding": [(0, 0), (-1, 0), (0, 0), (0, 0)]}, "`padding` holds -1"),
         ({"data_format": "NWC"}, "is not in `data_format` 'NWC'"),
         ({"input": X[0, 0]}, "is not in `data_format` None"),
+        ({"padding": [0, 1, 1, 0]}, "`padding` = .* is neither a word nor one pair per axis"),
+        ({"padding": np.zeros((4, 3), int)}, "`padding` = .* is neither a word nor one pair per"),
     ],
 )
 def test_what_max_pool_refuses(change: dict[str, Any], match: str) -> None:
@@ -237,6 +260,40 @@ def test_what_argmax_refuses(change: dict[str, Any]) -> None:
 def test_an_index_that_does_not_fit_is_refused_by_its_name() -> None:
     with pytest.raises(ValueError, match="Give a wider `output_dtype`"):
         tf.max_pool_with_argmax(np.zeros((1, 20, 20, 1)), 2, 2, "VALID", output_dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: unchecked.max_pool(None, 2, 2, "SAME"), TypeError, "^max_pool: `input` is None"),
+        (lambda: unchecked.avg_pool("x", 2, 2, "SAME"), TypeError, "^avg_pool: `input` is 'x'"),
+        (
+            lambda: unchecked.avg_pool(X, 2, 2, np.zeros((4, 2), int)),
+            ValueError,
+            "^avg_pool: `padding` = .* is not a padding",
+        ),
+        (
+            lambda: unchecked.max_pool_with_argmax(X, 2, 2, "SAME", include_batch_in_index="no"),
+            TypeError,
+            "`include_batch_in_index` = 'no' is not a bool",
+        ),
+        (
+            lambda: unchecked.max_pool_with_argmax(X, 2, 2, "SAME", output_dtype="float32"),
+            TypeError,
+            "`output_dtype` = 'float32' is not an integer dtype",
+        ),
+        (lambda: fused(5, -5), ValueError, "`activation_min` = 5 and `activation_max` = -5 are no"),
+        (lambda: fused(0, 300), ValueError, "`activation_min` = 0 and `activation_max` = 300 are"),
+        (lambda: fused(-0.5, 1), TypeError, "`activation_min` holds -0.5"),
+    ],
+)
+def test_other_refusals(call: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call()
+
+
+def fused(low: Any, high: Any) -> Any:
+    return unchecked.tflite_average_pool_2d(X.astype(np.int8), 2, 2, 1, 1, "VALID", low, high)
 
 
 def test_averages_are_of_floats() -> None:

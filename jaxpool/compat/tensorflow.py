@@ -1,12 +1,21 @@
 """``tf.nn``'s pooling functions, and the quantised averages of TensorFlow Lite.
 
-Rules of TensorFlow 2.21.0 on CPU. Averages never count padding. ``max_pool`` starts from the lowest
-finite float, so that it turns -inf into that, and passes over NaN. ``max_pool_with_argmax`` starts
-from the first cell of each window: a NaN there stays, any other NaN is passed over. TensorFlow's
-gradient of both functions goes to the cell that this second rule finds, and so does the one here.
+Rules of TensorFlow 2.21.0 on CPU, with oneDNN, its default. Averages never count padding.
+``max_pool`` starts from the lowest finite float, so that it turns -inf into that, and passes over
+NaN. ``max_pool_with_argmax`` starts from the first cell of each window: a NaN there stays, any
+other NaN is passed over. TensorFlow's gradient of both functions goes to the cell that this second
+rule finds, and so does the one here.
 
-What differs: float16 averages are added in float32, where TensorFlow overflows; a window that does
-not fit is an error also where TensorFlow returns an empty result.
+What differs:
+
+* float16 averages are added in float32, where TensorFlow overflows;
+* a window that does not fit is an error also where TensorFlow returns an empty result;
+* the gradient of a maximum of rank 5 goes to one cell, as that of the other ranks; TensorFlow sends
+  it to every cell that equals the maximum.
+
+``tf.nn.fractional_max_pool``, ``fractional_avg_pool`` and ``pool`` are not here:
+:func:`jaxpool.fractional_max_pool` has PyTorch's rule, and ``pool`` is ``max_pool`` or ``avg_pool``
+by a word.
 """
 
 import functools
@@ -21,11 +30,12 @@ from jax.typing import ArrayLike
 from .. import _gather, _indices
 from .._counts import cells_per_window, first_taps
 from .._errors import message, shown
-from .._window import Geometry, Window, is_sequence, per_axis
+from .._window import Geometry, Window, integer, is_sequence, per_axis
 from ..ops import average
 from ..ops._common import Settings
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import max_pool_with_argmax as _max_pool_with_argmax
+from . import _checks
 from ._words import in_words, remembered
 
 _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
@@ -61,9 +71,39 @@ def max_pool(
       >>> tf.max_pool(x, 4, 1, "VALID").item()
       2.0
     """
-    x = jnp.asarray(input)
-    settings = _settings("max_pool", x.shape, ksize, strides, padding, data_format)
-    with in_words("max_pool", window_shape="ksize"):
+    return _max_pool_of("max_pool", input, ksize, strides, padding, data_format)
+
+
+def max_pool1d(
+    input: ArrayLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC",
+    name: str | None = None,
+) -> Array:  # fmt: skip
+    """Maximum over windows of an array of rank 3, as ``tf.nn.max_pool1d``; see :func:`max_pool`."""
+    return _max_pool_of("max_pool1d", input, ksize, strides, padding, data_format)
+
+
+def max_pool2d(
+    input: ArrayLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC",
+    name: str | None = None,
+) -> Array:  # fmt: skip
+    """Maximum over windows of an array of rank 4, as ``tf.nn.max_pool2d``; see :func:`max_pool`."""
+    return _max_pool_of("max_pool2d", input, ksize, strides, padding, data_format)
+
+
+def max_pool3d(
+    input: ArrayLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC",
+    name: str | None = None,
+) -> Array:  # fmt: skip
+    """Maximum over windows of an array of rank 5, as ``tf.nn.max_pool3d``; see :func:`max_pool`."""
+    return _max_pool_of("max_pool3d", input, ksize, strides, padding, data_format)
+
+
+def _max_pool_of(
+    op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any
+) -> Array:
+    x = _checks.array(op, "input", input)
+    settings = _settings(op, x.shape, ksize, strides, padding, data_format)
+    with in_words(op, window_shape="ksize"):
         return _max(x, settings)
 
 
@@ -93,7 +133,8 @@ def max_pool_with_argmax(
     Derivatives: values as :func:`jaxpool.max_pool`, to the cell of the index; indices have none.
     """
     op = "max_pool_with_argmax"
-    x = jnp.asarray(input)
+    x = _checks.array(op, "input", input)
+    by_batch = _checks.flag(op, "include_batch_in_index", include_batch_in_index)
     if data_format != "NHWC" or x.ndim != 4 or x.size == 0 or not isinstance(padding, str):
         raise ValueError(
             message(
@@ -107,9 +148,9 @@ def max_pool_with_argmax(
     settings = _settings(op, x.shape, ksize, strides, padding, data_format)
     if output_dtype is None:
         output_dtype = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32  # pyright: ignore
-    dtype = _indices.check_dtype(op, output_dtype)
     with in_words(op, window_shape="ksize", index_dtype="output_dtype"):
-        return _max_with_indices(x, settings, dtype, 0 if include_batch_in_index else 1)
+        dtype = _indices.check_dtype(op, output_dtype)
+        return _max_with_indices(x, settings, dtype, 0 if by_batch else 1)
 
 
 def avg_pool(
@@ -130,20 +171,48 @@ def avg_pool(
     Returns:
       Array of the dtype of ``input``.
     """
-    x = jnp.asarray(input)
+    return _avg_pool_of("avg_pool", input, ksize, strides, padding, data_format)
+
+
+def avg_pool1d(
+    input: ArrayLike, ksize: Any, strides: Any, padding: str, data_format: str = "NWC",
+    name: str | None = None,
+) -> Array:  # fmt: skip
+    """Average over windows of an array of rank 3, as ``tf.nn.avg_pool1d``; see :func:`avg_pool`."""
+    return _avg_pool_of("avg_pool1d", input, ksize, strides, padding, data_format)
+
+
+def avg_pool2d(
+    input: ArrayLike, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC",
+    name: str | None = None,
+) -> Array:  # fmt: skip
+    """Average over windows of an array of rank 4, as ``tf.nn.avg_pool2d``; see :func:`avg_pool`."""
+    return _avg_pool_of("avg_pool2d", input, ksize, strides, padding, data_format)
+
+
+def avg_pool3d(
+    input: ArrayLike, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC",
+    name: str | None = None,
+) -> Array:  # fmt: skip
+    """Average over windows of an array of rank 5, as ``tf.nn.avg_pool3d``; see :func:`avg_pool`."""
+    return _avg_pool_of("avg_pool3d", input, ksize, strides, padding, data_format)
+
+
+def _avg_pool_of(
+    op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any
+) -> Array:
+    x = _checks.array(op, "input", input)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
             message(
-                "avg_pool",
+                op,
                 f"`input` has dtype {x.dtype}.",
                 "TensorFlow averages floats only.",
                 "Convert it, or use tflite_average_pool_2d for quantised values.",
             )
         )
-    settings = _settings(
-        "avg_pool", x.shape, ksize, strides, _word("avg_pool", padding), data_format
-    )
-    with in_words("avg_pool", window_shape="ksize"):
+    settings = _settings(op, x.shape, ksize, strides, _word(op, padding), data_format)
+    with in_words(op, window_shape="ksize"):
         return _over_windows(average.avg_pool, x, settings, count_include_pad=False)
 
 
@@ -177,7 +246,7 @@ def tflite_average_pool_2d(
       Array([ 3, -3], dtype=int8)
     """
     op = "tflite_average_pool_2d"
-    x = jnp.asarray(input)
+    x = _checks.array(op, "input", input)
     if x.dtype not in (jnp.int8, jnp.uint8, jnp.int16):
         raise TypeError(
             message(
@@ -189,11 +258,24 @@ def tflite_average_pool_2d(
         )
     window = (filter_height, filter_width), (stride_h, stride_w)
     settings = _settings(op, x.shape, *window, _word(op, padding), "NHWC")
-    limits = jnp.iinfo(x.dtype)
-    low = limits.min if activation_min is None else max(activation_min, limits.min)
-    high = limits.max if activation_max is None else min(activation_max, limits.max)
+    low, high = _activation(op, activation_min, activation_max, jnp.iinfo(x.dtype))
     with in_words(op, window_shape="filter"):
-        return _quantised_average(x, settings, int(low), int(high))
+        return _quantised_average(x, settings, low, high)
+
+
+def _activation(op: str, low: Any, high: Any, limits: Any) -> tuple[int, int]:
+    low = limits.min if low is None else integer(op, "activation_min", low, limits.min)
+    high = limits.max if high is None else integer(op, "activation_max", high, limits.min)
+    if not low <= high <= limits.max:
+        raise ValueError(
+            message(
+                op,
+                f"`activation_min` = {low} and `activation_max` = {high} are no range.",
+                f"Values of {limits.dtype} lie between {limits.min} and {limits.max}.",
+                "Give the quantised ends of the activation, or None.",
+            )
+        )
+    return low, high
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -220,7 +302,8 @@ def _settings(
     steps = _spatial(op, "strides", strides, spatial, len(shape))
     if isinstance(padding, str):
         return Settings(op, Window(kernel, steps, _word(op, padding), op=op), layout)
-    if not is_sequence(padding) or len(padding) != len(shape):
+    one_for_each = is_sequence(padding) and len(padding) == len(shape)
+    if not one_for_each or not all(is_sequence(pair) and len(pair) == 2 for pair in padding):
         raise ValueError(
             message(
                 op,
@@ -253,7 +336,7 @@ def _spatial(op: str, name: str, value: Any, spatial: list[int], rank: int) -> t
 
 
 def _word(op: str, padding: Any) -> str:
-    if padding in ("VALID", "SAME"):
+    if isinstance(padding, str) and padding in ("VALID", "SAME"):
         return padding
     raise ValueError(
         message(
