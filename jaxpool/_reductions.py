@@ -131,6 +131,8 @@ MIN = Reduction("min", lax.min, _highest, idempotent=True, beats=_less, wins="sm
 
 def sum_dtype(dtype: DType) -> DType:
     """The dtype of ``jnp.sum``: floats keep theirs, small integers and booleans become wider."""
+    if jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits < 8:
+        dtype = np.dtype(np.int8 if jnp.iinfo(dtype).min else np.uint8)  # jnp.sum takes no int4
     return np.dtype(jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((1,), dtype)).dtype)
 
 
@@ -147,6 +149,11 @@ def sum_accumulator(dtype: DType) -> DType:
 
 
 SUM = Reduction("sum", lax.add, 0, accumulator=sum_accumulator, result=sum_dtype)
+
+
+def absolute(x: Array) -> Array:
+    """Return ``|x|``, with derivative 0 at 0 and at NaN, where ``jnp.abs`` has 1 and NaN."""
+    return x * jnp.where(x == x, lax.sign(x), np.zeros((), x.dtype))
 
 
 def identity_array(reduction: Reduction, dtype: DType) -> np.ndarray:

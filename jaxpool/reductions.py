@@ -20,7 +20,7 @@ from ._reductions import MAX as MAX
 from ._reductions import MIN as MIN
 from ._reductions import SUM as SUM
 from ._reductions import Reduction as Reduction
-from ._reductions import accumulator, sum_accumulator, sum_dtype
+from ._reductions import absolute, accumulator, sum_accumulator, sum_dtype
 
 __all__ = [
     "ALL",
@@ -110,7 +110,7 @@ def _not_a_power(p: Any) -> str:
 @functools.lru_cache(maxsize=256)
 def _lp(p: float) -> Reduction:
     if p == float("inf"):
-        return replace(MAX, name="lp(inf)", identity=0, prepare=_absolute, accumulator=_floats)
+        return replace(MAX, name="lp(inf)", identity=0, prepare=absolute, accumulator=_floats)
     return Reduction(
         f"lp({p:g})",
         lax.add,
@@ -121,16 +121,11 @@ def _lp(p: float) -> Reduction:
     )
 
 
-def _absolute(x: Array) -> Array:
-    """``|x|``, whose derivative at 0 is 0; that of ``jnp.abs`` is 1."""
-    return lax.sign(x) * x
-
-
 def _absolute_power(x: Array, p: float) -> Array:
     """``|x|^p``; for even ``p`` without ``|x|``, whose corner would lose the curvature at 0."""
     if not p.is_integer():
-        return _power(_absolute(x), p)
-    return x ** int(p) if p % 2 == 0 else _absolute(x) ** int(p)
+        return _power(absolute(x), p)
+    return x ** int(p) if p % 2 == 0 else absolute(x) ** int(p)
 
 
 def _power(x: Array, exponent: float) -> Array:

@@ -439,6 +439,16 @@ WRONG = {
         NotImplementedError,
         "GlobalMaxPool has no attribute `p`",
     ),
+    "no kernel": (
+        lambda: front.run_node(onnx.helper.make_node("MaxPool", ["x"], ["y"]), X),
+        TypeError,
+        "MaxPool does not run on what it is given: missing a required argument: 'kernel_shape'",
+    ),
+    "inputs": (
+        lambda: front.run_node(onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"]), X, X),
+        TypeError,
+        "GlobalMaxPool does not run on what it is given: too many positional arguments",
+    ),
 }  # fmt: skip
 
 

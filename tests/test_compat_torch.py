@@ -351,7 +351,34 @@ WRONG = {
     "ratio": (("fractional_max_pool2d", 2), {"output_ratio": 0.5}, ValueError, "`output_ratio` = "),
     "size": (("adaptive_avg_pool2d", (3,)), {}, ValueError, "`output_size` = .* has 1 entries."),
     "array": (("max_pool2d", 2), {"input": "image"}, TypeError, "not an array"),
-}
+    "sample": (
+        ("fractional_max_pool2d", 2, 2), {"_random_samples": np.ones((1, 2, 2), np.float32)},
+        ValueError, "`_random_samples` hold 1.0",
+    ),
+    "no sample": (
+        ("fractional_max_pool2d", 2, 2), {}, ValueError, "neither `key` nor `_random_samples`",
+    ),
+}  # fmt: skip
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(1, 1, 12)
+    powers: list[Any] = [np.float32(2), np.int64(3), np.float64(np.inf)]
+    for p in powers:
+        want = torch.nn.functional.lp_pool1d(torch.from_numpy(x), float(p), 2).numpy()
+        np.testing.assert_allclose(front.lp_pool1d(x, p, 2), want, rtol=1e-6)
+    x, half = x.reshape(1, 1, 4, 3), np.float32(0.5)
+    values = front.fractional_max_pool2d(x, 1, output_ratio=(half, half), key=jax.random.key(0))
+    assert values.shape == (1, 1, 2, 1)
+
+
+def test_the_largest_absolute_value_has_a_derivative_beside_nan() -> None:
+    for case in ([1.0, 2.0, np.nan], [1.0, np.nan, 3.0, -4.0, -5.0, 0.0]):
+        x = np.array([[case]], np.float32)
+        tensor = torch.from_numpy(x).requires_grad_()
+        torch.nn.functional.lp_pool1d(tensor, math.inf, 2).sum().backward()
+        got = jax.grad(lambda x: front.lp_pool1d(x, math.inf, 2).sum())(x)
+        np.testing.assert_array_equal(got, tensor.grad.numpy())
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -360,6 +360,15 @@ def test_sums_of_narrow_integers_are_those_of_jax(dtype: str, rng: np.random.Gen
         assert int(got[0]) == sum(map(int, x))
 
 
+def test_sums_of_four_bits() -> None:
+    """``jnp.sum`` does not take them."""
+    for dtype, cells in (("int4", [7, 7, -8]), ("uint4", [15, 15, 14])):
+        x = jnp.array(cells, dtype)
+        got = jaxpool.sum_pool(x, (2,), 1, data_format="W")
+        assert got.dtype == ("int32" if dtype == "int4" else "uint32")
+        assert got.tolist() == [cells[0] + cells[1], cells[1] + cells[2]]
+
+
 # --- index dtypes ---------------------------------------------------------------------------------
 
 

@@ -392,6 +392,16 @@ def test_special_cells(deterministic: bool) -> None:
     np.testing.assert_array_equal(gradient, [0, 0, 0, 0, 1, 0])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_largest_floats_are_chosen_too(dtype: str) -> None:
+    """A sum beyond the largest float is no infinity among the cells."""
+    x = jnp.array([2e38, 3e38, 3e38, 0, 1, np.inf], dtype)
+    f = lambda x: jaxpool.stochastic_pool(KEY, x, 2, 2, data_format="W")  # noqa: E731
+    assert float(f(x)[0]) in x[:2].tolist() and f(x)[1:].tolist() == [x[2], np.inf]
+    gradient = jax.grad(lambda x: f(x)[:2].sum().astype(jnp.float32))(x)
+    assert gradient[:2].sum() == 1 and gradient[2:].tolist() == [1, 0, 0, 0]
+
+
 @pytest.mark.parametrize(("dtype", "deterministic"), [("bfloat16", False), ("float16", True)])
 def test_narrow_floats_are_added_in_float32(dtype: str, deterministic: bool) -> None:
     x = jnp.ones((32, 32), dtype)

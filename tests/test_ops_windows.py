@@ -359,6 +359,14 @@ def test_fills(fill: Any) -> None:
     np.testing.assert_array_equal(np.asarray(y[:, 0], float)[0, 0], float(fill))
 
 
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_signed_zeros_are_two_fills(first: float) -> None:
+    x = jnp.ones((2, 1))
+    for fill in (first, -first):
+        padded = jaxpool.windows(x, (2,), 2, 1, fill=fill)[0, 0, 0]
+        assert math.copysign(1, padded.item()) == math.copysign(1, fill)
+
+
 X = np.zeros((2, 9, 6, 3), np.float32)
 ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("windows", {"fill": "0"}, TypeError, "`fill` = '0' is not a real number"),

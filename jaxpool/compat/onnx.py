@@ -18,6 +18,8 @@ Where ONNX Runtime and the standard differ, this module follows the standard:
   truncation and runs one window if it does so by less than a stride;
 * ``pads`` together with another ``auto_pad`` are refused, unless all are 0; ONNX Runtime ignores
   them;
+* a maximum is the same with and without indices; without them, ONNX Runtime's MaxPool and
+  GlobalMaxPool let a NaN win or lose by its place among vectors;
 * indices of MaxUnpool count in the shape that its window implies, also where ``output_shape`` is
   larger; ONNX Runtime reads them against ``output_shape`` (``index_shape="output"``).
 
@@ -214,8 +216,8 @@ def max_unpool(
     Returns:
       Array of the dtype of ``x``, zero where no index points. Of equal indices the last wins.
     Derivatives: linear; as :func:`jaxpool.max_unpool`.
-    Edge cases: an index outside the result is an error in an eager call, and dropped inside a
-      transformation.
+    Edge cases: -1 is passed over. Any other index outside the result is an error in an eager call,
+      and dropped inside a transformation.
     Raises:
       TypeError, ValueError: as :func:`max_pool`.
     References: ONNX MaxUnpool-22.
@@ -381,8 +383,20 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
     """
     function, words = operator(node), attributes(node)
     if node.op_type == "MaxPool" and len(node.output) == 1:
-        return (_values_of_max_pool(*inputs, **words),)
-    result = function(*inputs, **words)
+        function = _values_of_max_pool
+    try:
+        call = inspect.signature(function).bind(*inputs, **words)
+    except TypeError as error:
+        raise TypeError(
+            message(
+                "run_node",
+                f"{node.op_type} does not run on what it is given: {error}.",
+                f"There are {len(inputs)} arrays, and the node has the attributes "
+                f"{', '.join(words) or 'none'}.",
+                "Give one array for each input of the node; check the node with onnx.checker.",
+            )
+        ) from None
+    result = function(*call.args, **call.kwargs)
     return result if isinstance(result, tuple) else (result,)
 
 

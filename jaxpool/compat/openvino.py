@@ -13,8 +13,9 @@ version, as in "MaxPool-14". The rules are those of OpenVINO 2026.4 on CPU with 
   beyond the first place after the array;
 * averages of integers are rounded half to even and saturate.
 
-Differences that remain: integers are pooled exactly, where the CPU plugin narrows 64 bits to 32,
-wraps sums of 32 bits and averages in float32; negative pads are refused, where OpenVINO's size
+Differences that remain: f64 and integers are pooled as they are, where the CPU plugin narrows 64
+bits to 32, wraps sums of 32 bits, averages integers in float32 and lets a maximum of i16 without a
+cell be 0; negative pads are refused, where OpenVINO's size
 arithmetic wraps; an empty pooled axis is refused, where AvgPool returns uninitialised memory;
 64-bit indices are int32 while JAX's 64-bit types are off.
 """

@@ -13,18 +13,21 @@ are channels first, with or without a batch axis. The rules are those of PyTorch
 Differences that remain: errors are ValueError and TypeError; dtypes that PyTorch has no kernel for
 are pooled by the same rules; an empty window, which a dilated max can have, has index -1 instead of
 one that PyTorch's backward would write to outside the array; ``max_unpool`` with a repeated index
-gives the cotangent to the source that was written, PyTorch to all of them.
+gives the cotangent to the source that was written, PyTorch to all of them; bfloat16 samples of
+fractional pooling place windows exactly, where PyTorch rounds the places to bfloat16.
 """
 
 import math
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _window
 from .._errors import message, shown
+from .._reductions import absolute
 from .._window import check_known, integer, is_sequence
 from ..ops import adaptive, average, lp, random, unpool
 from ..ops import max as maximum
@@ -277,20 +280,20 @@ def _lp(
     words = _windows(op, count, x, kernel_size, stride, 0, 1, ceil_mode)
     p = _power(op, norm_type)
     if math.isinf(p):
-        size = lax.sign(x) * x  # |x|, whose derivative at 0 is 0
         sign = 1 if p > 0 else -1
-        return sign * maximum.max_by(op, "last_nan", sign * size, *words)
+        return sign * maximum.max_by(op, "last_nan", sign * absolute(x), *words)
     kernel, strides, _, _, rounding = words
     _check_bare_axes(op, x, kernel)
     return lp.signed_lp_by(op, p, x, kernel, strides, rounding)
 
 
 def _power(op: str, norm_type: Any) -> float:
-    if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)):
+    number = norm_type.item() if isinstance(norm_type, np.number) else norm_type
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(_not_a_power(op, norm_type))
-    if norm_type == 0 or norm_type != norm_type:
+    if number == 0 or number != number:
         raise ValueError(_not_a_power(op, norm_type))
-    return norm_type
+    return number
 
 
 def _not_a_power(op: str, norm_type: Any) -> str:
@@ -427,8 +430,9 @@ def max_unpool2d(
     Returns:
       Array of the dtype of ``input``, zero where no index points. Of equal indices the last wins.
     Derivatives: linear; as :func:`jaxpool.max_unpool`.
-    Edge cases: an index outside the result is an error in an eager call, and dropped inside a
-      transformation, where values are unknown.
+    Edge cases: -1, the index of a window without a cell, is passed over. Any other index outside
+      the result is an error in an eager call, and dropped inside a transformation, where values
+      are unknown.
     Raises:
       TypeError, ValueError: as :func:`max_pool2d`.
     References: PyTorch 2.13, ``torch.nn.MaxUnpool2d``.
@@ -574,9 +578,10 @@ def _fractional(
     wants_indices = _checks.flag(op, "return_indices", return_indices)
     if samples is not None:
         samples = _samples(op, count, samples, x)
-    values, indices = random.fractional_max_by(
-        op, "last_nan", x, kernel, sizes, samples, key, _checks.index_dtype()
-    )
+    with in_words(op, samples="_random_samples"):
+        values, indices = random.fractional_max_by(
+            op, "last_nan", x, kernel, sizes, samples, key, _checks.index_dtype()
+        )
     return (values, indices) if wants_indices else values
 
 
@@ -598,7 +603,7 @@ def _check_room(op: str, x: Array, kernel: tuple[int, ...], sizes: tuple[int, ..
 def _by_ratio(op: str, ratio: Any, shape: tuple[int, ...]) -> list[int]:
     ratios = tuple(ratio) if is_sequence(ratio) else ()
     if len(ratios) != len(shape) or not all(
-        isinstance(r, (int, float)) and 0 < r < 1 for r in ratios
+        isinstance(r, (int, float, np.floating)) and 0 < r < 1 for r in ratios
     ):
         raise ValueError(
             message(

@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._fence import computed_once
+from .._reductions import absolute
 from . import _terms
 from ._binary import in_two, is_nothing, log2_of_power, two_to
 from ._terms import Terms
@@ -44,7 +45,7 @@ def norm(
     """
     if p == 2:
         return _root(total(x * x), 2)
-    magnitude = x * lax.sign(x)  # lax.abs has a derivative at zero
+    magnitude = absolute(x)
     if p == 1:
         return total(magnitude)
     if p == math.inf:

@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from .. import _exact
 from .._cut import column
 from .._errors import message
-from .._reductions import accumulator
+from .._reductions import accumulator, sum_dtype
 from .._window import Axis, Geometry, cdiv, check_known, integer, settle
 from ._common import Op, Settings, call, check_real, check_where
 from ._sums import check_averageable, check_cells, counts, divide, masked, window_sum
@@ -99,7 +99,8 @@ def sum_pool(
         :func:`max_pool`.
     Returns:
       Array; pooled axes have :func:`output_shape`, the others are unchanged. The dtype is that of
-      ``jnp.sum``: floats keep theirs, int8 to int32 become int32, booleans are counted in int32.
+      ``jnp.sum``: floats keep theirs, integers of up to 32 bits become int32 or uint32 (int64 or
+      uint64 where JAX has 64-bit types), booleans are counted.
       Narrow floats are added in float32 and rounded once; integers wrap as in ``jnp.sum``.
     Derivatives: linear; forward and reverse, any order. Integers have none.
     Edge cases: a window without a cell gives 0. NaN and infinities propagate.
@@ -254,7 +255,7 @@ def quantised_global_average(
 def _sum(settings: Settings, x: Array, where: Any) -> Array:
     check_real(settings.op, x)
     valid = check_where(settings.op, where, x.shape)
-    result = jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((1,), x.dtype)).dtype
+    result = sum_dtype(x.dtype)
     x = masked(x, valid).astype(accumulator(result))
     return window_sum(settings, x).astype(result)
 

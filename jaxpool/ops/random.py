@@ -206,7 +206,7 @@ def _check_key(op: str, key: Any) -> None:
             message(
                 op,
                 "`key` is not a random key.",
-                f"It is {described}; the key comes first, before the array.",
+                f"It is {described}.",
                 "Give for example jax.random.key(0).",
             )
         )
@@ -474,6 +474,7 @@ def _expectation(settings: Settings, weights: Array) -> Array:
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     """The tap that each window chooses, or the mark of an empty window if all its weights are 0."""
+    weights = weights * _headroom(weights, geometry.taps)
     total = walk(weights, geometry, lambda tap, cell, total: total + cell, jnp.zeros_like(u))
     limit = u * total
     finite = jnp.isfinite(total)
@@ -488,6 +489,13 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
 
     start = jnp.full(u.shape, none), jnp.zeros_like(u)
     return walk(weights, geometry, step, start)[0]
+
+
+def _headroom(weights: Array, taps: int) -> Array:
+    """A power of two with which sums of finite weights are finite; 1 where they are anyway."""
+    largest = jnp.max(weights, initial=0, where=jnp.isfinite(weights))
+    near = largest > jnp.finfo(weights.dtype).max / taps
+    return jnp.where(near, 0.5 ** taps.bit_length(), 1).astype(weights.dtype)
 
 
 _DRAWN = ("where", "key", "samples")

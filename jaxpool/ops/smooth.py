@@ -98,7 +98,8 @@ def soft_pool(
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
       Narrow floats are computed in float32 and rounded once. Exponentials are taken relative to the
-      largest of the window, so they do not overflow.
+      largest of the window, so they do not overflow; a cell times the taps of a window must fit
+      float32 (float64 for that).
     Derivatives: ``dy = sum of w * (1 + x - y) * dx`` with ``w`` the softmax; forward and reverse,
       any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however many
       taps there are.

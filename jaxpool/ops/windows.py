@@ -75,7 +75,7 @@ def windows(
     """
     return call(
         _WINDOWS, x, where, window_shape, strides, padding, dilations, rounding,
-        data_format, "auto", fill,
+        data_format, "auto", fill, _sign(fill),
     )  # fmt: skip
 
 
@@ -181,11 +181,16 @@ def _present(settings: Settings, x: Array, where: Any, fill: np.ndarray) -> Arra
     return x if valid is None else jnp.where(valid, x, fill)
 
 
-def _settle_fill(op: str, fill: Any) -> tuple[Any]:
+def _sign(fill: Any) -> float:
+    """Of a number; 0.0 and -0.0 are equal as keys of a cache."""
+    return math.copysign(1, fill) if isinstance(fill, (float, np.floating)) else 1
+
+
+def _settle_fill(op: str, fill: Any, sign: float) -> tuple[Any, ...]:
     if isinstance(fill, (int, float, np.generic)):
         number = fill.item() if isinstance(fill, np.generic) else fill
         if isinstance(number, (int, float)):
-            return (math.nan if number != number else number,)
+            return (math.nan if number != number else number, sign)
     raise TypeError(
         message(
             op,
