@@ -16,6 +16,8 @@ from .ops.adaptive import adaptive_max_pool_with_argmax as adaptive_max_pool_wit
 from .ops.average import avg_pool as avg_pool
 from .ops.average import sum_pool as sum_pool
 from .ops.custom import pool as pool
+from .ops.fractional import fractional_max_pool as fractional_max_pool
+from .ops.fractional import fractional_max_pool_with_argmax as fractional_max_pool_with_argmax
 from .ops.global_ import global_avg_pool as global_avg_pool
 from .ops.global_ import global_lp_pool as global_lp_pool
 from .ops.global_ import global_max_pool as global_max_pool
@@ -24,15 +26,13 @@ from .ops.lp import lp_pool as lp_pool
 from .ops.max import max_pool as max_pool
 from .ops.max import max_pool_with_argmax as max_pool_with_argmax
 from .ops.max import min_pool as min_pool
-from .ops.random import fractional_max_pool as fractional_max_pool
-from .ops.random import fractional_max_pool_with_argmax as fractional_max_pool_with_argmax
-from .ops.random import stochastic_pool as stochastic_pool
+from .ops.rank import median_pool as median_pool
+from .ops.rank import rank_pool as rank_pool
 from .ops.shapes import output_shape as output_shape
 from .ops.smooth import logsumexp_pool as logsumexp_pool
 from .ops.smooth import soft_pool as soft_pool
+from .ops.stochastic import stochastic_pool as stochastic_pool
 from .ops.unpool import max_unpool as max_unpool
-from .ops.windows import median_pool as median_pool
-from .ops.windows import rank_pool as rank_pool
 from .ops.windows import windows as windows
 
 __all__ = [

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_derivatives",),
     ("ops",),
     ("ops._common",),
-    ("ops._static", "ops._taps", "ops._runs", "ops._planes", "ops._sums"),
+    ("ops._static", "ops._stacks", "ops._taps", "ops._runs", "ops._planes", "ops._sums"),
     ("ops._binary", "ops._parameters"),
     ("ops._terms", "ops._flat"),
     ("ops._norms",),

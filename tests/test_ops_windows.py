@@ -18,7 +18,7 @@ from helpers import assert_same, check_derivatives, permutation
 from peers import require
 
 import jaxpool
-from jaxpool.ops import windows as module
+from jaxpool.ops.rank import _sorted as in_network
 
 # name -> shape (channels last) and window
 CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
@@ -253,7 +253,7 @@ def test_nan_gives_nan_at_every_rank(taps: int, name: str) -> None:
 def test_the_network_sorts_everything(count: int) -> None:
     """By the zero-one principle: a network that sorts zeros and ones sorts all numbers."""
     rows = np.array(list(itertools.product([0, 1], repeat=count)), np.int8)
-    lanes = module._sorted([jnp.asarray(column) for column in rows.T])
+    lanes = in_network([jnp.asarray(column) for column in rows.T])
     np.testing.assert_array_equal(np.stack(lanes, -1), np.sort(rows, -1))
 
 

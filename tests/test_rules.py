@@ -25,8 +25,8 @@ from jaxpool.ops.adaptive import (
     share_out,
 )
 from jaxpool.ops.average import Averaging, average_by
+from jaxpool.ops.fractional import fractional_max_by
 from jaxpool.ops.max import max_by, max_with_argmax_by
-from jaxpool.ops.random import fractional_max_by
 
 NAN, INF = np.nan, np.inf
 LOWEST = float(np.finfo(np.float32).min)

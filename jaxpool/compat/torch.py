@@ -29,7 +29,7 @@ from .. import _window
 from .._errors import message, shown
 from .._reductions import absolute
 from .._window import check_known, integer, is_sequence
-from ..ops import adaptive, average, lp, random, unpool
+from ..ops import adaptive, average, fractional, lp, unpool
 from ..ops import max as maximum
 from . import _checks
 from ._checks import ints
@@ -579,7 +579,7 @@ def _fractional(
     if samples is not None:
         samples = _samples(op, count, samples, x)
     with in_words(op, samples="_random_samples"):
-        values, indices = random.fractional_max_by(
+        values, indices = fractional.fractional_max_by(
             op, "last_nan", x, kernel, sizes, samples, key, _checks.index_dtype()
         )
     return (values, indices) if wants_indices else values

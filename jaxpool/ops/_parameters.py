@@ -1,4 +1,4 @@
-"""Real numbers that an op takes beside its array: exponents, temperatures."""
+"""What an op takes beside its array: exponents, temperatures, random keys."""
 
 import math
 from typing import Any
@@ -93,3 +93,19 @@ def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ..
             )
         )
     return value.astype(x.dtype).reshape(shape)
+
+
+def check_key(op: str, key: Any) -> None:
+    """Raise unless ``key`` is one random key, typed or of the old kind."""
+    dtype = key.dtype if isinstance(key, (jax.Array, np.ndarray)) else None
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (typed and key.shape == ()) and not (dtype == np.uint32 and key.ndim == 1):
+        described = f"{dtype}{list(key.shape)}" if dtype is not None else shown(key)
+        raise TypeError(
+            message(
+                op,
+                "`key` is not a random key.",
+                f"It is {described}.",
+                "Give for example jax.random.key(0).",
+            )
+        )
