@@ -15,11 +15,10 @@ Sums. ``dy`` is the same sum of ``dx``, and its transpose ``dx[i]`` the sum of
 import functools
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
 from . import _gather, _plan, _send
-from ._linear import with_transpose
+from ._linear import rule_for, with_transpose
 from ._pick import Pick
 from ._plan import Plan
 from ._reductions import filled
@@ -27,14 +26,12 @@ from ._reductions import filled
 
 def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
     """Return the winner of every window among the cells that are ``valid``; differentiable."""
-    rule = _extreme if jnp.issubdtype(x.dtype, jnp.inexact) else _extreme.fun
-    return rule(x, valid, plan)
+    return rule_for(x, _extreme)(x, valid, plan)
 
 
 def extreme_with_taps(x: Array, valid: Array | None, plan: Plan) -> Pick:
     """Return winners, differentiable, and the numbers of their taps."""
-    rule = _with_taps if jnp.issubdtype(x.dtype, jnp.inexact) else _with_taps.fun
-    return rule(x, valid, plan)
+    return rule_for(x, _with_taps)(x, valid, plan)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -69,8 +66,7 @@ def window_sum(x: Array, plan: Plan, costly: bool = False) -> Array:
 
     Cotangents that are ``costly`` to make are stored before they are sent.
     """
-    rule = _sum if jnp.issubdtype(x.dtype, jnp.inexact) else _sum.fun
-    return rule(x, plan, costly)
+    return rule_for(x, _sum)(x, plan, costly)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))

@@ -15,11 +15,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ._arguments import entries_of, flag, is_sequence, per_axis
 from ._errors import message, shown
 from ._picture import draw
 from ._plan import Plan, check_name
 from ._reductions import MAX, MIN, SUM, Reduction, sum_dtype
-from ._window import Axis, Geometry, Window, entries_of, is_sequence, per_axis, settle
+from ._window import Axis, Geometry, Window, settle
 from .lowerings.reduce_window import configuration
 from .ops._common import Settings, window_of
 
@@ -140,15 +141,8 @@ def explain(
                 'Give for example op="avg_pool".',
             )
         )
-    if not isinstance(count_include_pad, (bool, np.bool_)):
-        raise TypeError(
-            message(
-                "explain",
-                f"`count_include_pad` = {shown(count_include_pad)} is not a bool.",
-                "It says whether declared padding counts in the divisor.",
-                "Give True or False.",
-            )
-        )
+    meaning = "It says whether declared padding counts in the divisor."
+    counts = flag("explain", "count_include_pad", count_include_pad, meaning)
     shape, own = _shape_and_dtype(x_or_shape)
     dtype = _dtype(own if dtype is None else dtype)
     window, layout = window_of(
@@ -158,7 +152,7 @@ def explain(
     geometry = settings.geometry(shape)
     plan = settings.plan(shape, dtype, _REDUCTIONS[op])
     out = geometry.full_shape(shape)
-    return Explanation(op, shape, out, dtype, window, geometry, plan, bool(count_include_pad))
+    return Explanation(op, shape, out, dtype, window, geometry, plan, counts)
 
 
 def _dtype(dtype: Any) -> np.dtype:

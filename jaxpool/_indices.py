@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ._arguments import integer
 from ._cut import numbers
 from ._errors import message, shown
 from ._pick import empty
-from ._window import Geometry, integer
+from ._window import Geometry
 
 SPACES = ("window", "spatial")
 IndexSpace = str | int

@@ -1,6 +1,7 @@
 """A linear map with a written transpose, for every transformation of JAX."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,11 @@ import numpy as np
 from jax import Array, lax
 
 from ._mesh import varying
+
+
+def rule_for(x: Array, rule: Any) -> Callable[..., Any]:
+    """Return ``rule``, or its bare function for an array of integers, which has no derivative."""
+    return rule if jnp.issubdtype(x.dtype, jnp.inexact) else rule.fun
 
 
 def with_transpose(

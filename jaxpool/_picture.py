@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ._arguments import per_axis
 from ._errors import message
-from ._window import Axis, Geometry, per_axis
+from ._window import Axis, Geometry
 
 LONGEST = 40
 """Cells and windows drawn of a long axis, from its start."""

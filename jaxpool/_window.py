@@ -15,12 +15,19 @@ rules; PyTorch ``pooling_output_shape``.
 """
 
 import math
-import operator
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ._arguments import (
+    MOST_AXES,
+    check_length,
+    entries_of,
+    integer,
+    is_sequence,
+    length_of,
+    per_axis,
+)
 from ._errors import message, shown
 
 ROUNDINGS = ("floor", "ceil", "ceil_torch")
@@ -29,7 +36,6 @@ CEIL_OR_ONE = "ceil_torch_or_one"
 makes one window of a kernel that exceeds the padded axis by less than a stride."""
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 
-_MOST_AXES = 32
 _LONGEST_AXIS = 2**31 - 1
 
 Pairs = tuple[tuple[int, int], ...]
@@ -40,108 +46,7 @@ def cdiv(a: int, b: int) -> int:
     return -((-a) // b)
 
 
-# --- from what the caller wrote to tuples of ints ------------------------------------------------
-
-
-def integer(op: str, name: str, value: Any, least: int) -> int:
-    """Return ``value`` as an int of at least ``least``, or raise in the caller's words."""
-    try:
-        if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
-            raise TypeError
-        number = operator.index(value)
-    except Exception:  # whatever the object's own conversion raises
-        raise TypeError(
-            message(
-                op,
-                f"`{name}` holds {shown(value)}, which is not an integer.",
-                f"Its type is {type(value).__name__}; settings of a window are static integers.",
-                "Give a Python or NumPy integer; it may not be a bool, a float or a traced array.",
-            )
-        ) from None
-    if number < least:
-        raise ValueError(
-            message(
-                op,
-                f"`{name}` holds {number}.",
-                f"It must be at least {least}.",
-                "Crop the array instead of padding by less."
-                if name == "padding"
-                else "Give a larger integer.",
-            )
-        )
-    return number
-
-
-def is_sequence(value: Any) -> bool:
-    """Whether ``value`` holds one entry per axis: a list, tuple or array."""
-    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__getitem__"):
-        return False
-    try:
-        return _length(value) >= 0
-    except Exception:  # an array of rank 0 is a number, and an object may raise what it likes
-        return False
-
-
-def entries_of(op: str, name: str, value: Any) -> tuple[Any, ...]:
-    """Return the entries of a sequence, or raise: it may be endless, or have a length and yet none.
-
-    A tuple is returned as it is.
-    """
-    length = _length(value)
-    if length > _MOST_AXES:
-        raise ValueError(
-            message(
-                op,
-                f"`{name}` = {shown(value)} has {length} entries.",
-                f"It has one per pooled axis, and 1 to {_MOST_AXES} axes can be pooled.",
-                "Give one entry for each pooled axis.",
-            )
-        )
-    try:
-        found = tuple(value)
-        if len(found) == length:
-            return found
-        fault = f"it has a length of {length}, but gives {len(found)} entries"
-    except Exception as error:  # whatever the object's own iteration raises
-        fault = f"iterating over it raises {type(error).__name__}"
-    raise TypeError(
-        message(
-            op,
-            f"`{name}` = {shown(value)} cannot be read entry by entry.",
-            f"Its type is {type(value).__name__}; {fault}.",
-            "Give a tuple of integers.",
-        )
-    )
-
-
-def _length(value: Any) -> int:
-    try:
-        return len(value)
-    except OverflowError:  # a range longer than any array
-        return sys.maxsize
-
-
-def _check_length(op: str, name: str, value: Any, count: int) -> None:
-    length = _length(value)
-    if length != count:
-        entries = "1 entry" if length == 1 else f"{length} entries"
-        axes = "1 axis is pooled" if count == 1 else f"{count} axes are pooled"
-        raise ValueError(
-            message(
-                op,
-                f"`{name}` = {shown(value)} has {entries}.",
-                f"{axes}, one for each entry of the window.",
-                "Give one integer for all pooled axes, or one entry for each.",
-            )
-        )
-
-
-def per_axis(op: str, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
-    """Return ``value``, one int or one per pooled axis, as a tuple of ``count`` ints."""
-    if not is_sequence(value):
-        return (integer(op, name, value, least),) * count
-    _check_length(op, name, value, count)
-    return tuple(integer(op, name, entry, least) for entry in entries_of(op, name, value))
+# --- from what the caller wrote to a window -------------------------------------------------------
 
 
 def _padding_word(op: str, word: str) -> str:
@@ -162,12 +67,12 @@ def _pair(op: str, entry: Any) -> tuple[int, int]:
     if not is_sequence(entry):
         both = integer(op, "padding", entry, 0)
         return both, both
-    if _length(entry) != 2:
+    if length_of(entry) != 2:
         raise ValueError(
             message(
                 op,
                 f"`padding` holds the entry {shown(entry)}.",
-                f"An axis has two ends, low and high; the entry has {_length(entry)} numbers.",
+                f"An axis has two ends, low and high; the entry has {length_of(entry)} numbers.",
                 "Give an integer for both ends, or a pair (low, high).",
             )
         )
@@ -180,7 +85,7 @@ def _padding(op: str, value: Any, count: int) -> str | Pairs:
         return _padding_word(op, value)
     if not is_sequence(value):
         return (_pair(op, value),) * count
-    _check_length(op, "padding", value, count)
+    check_length(op, "padding", value, count)
     return tuple(_pair(op, entry) for entry in entries_of(op, "padding", value))
 
 
@@ -236,22 +141,22 @@ class Window:
         *,
         op: str = "Window",
     ):
-        count = _length(kernel) if is_sequence(kernel) else 1
-        if not 0 < count <= _MOST_AXES:
+        count = length_of(kernel) if is_sequence(kernel) else 1
+        if not 0 < count <= MOST_AXES:
             raise ValueError(
                 message(
                     op,
                     f"`window_shape` has {count} entries.",
-                    f"It has one per pooled axis, and 1 to {_MOST_AXES} axes can be pooled.",
+                    f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
                     "Give for example (2, 2) for images.",
                 )
             )
-        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        settle("kernel", per_axis(op, "window_shape", kernel, count))
-        settle("strides", per_axis(op, "strides", strides, count))
-        settle("padding", _padding(op, padding, count))
-        settle("dilations", per_axis(op, "dilations", dilations, count))
-        settle("rounding", _rounding(op, rounding))
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("kernel", per_axis(op, "window_shape", kernel, count))
+        put("strides", per_axis(op, "strides", strides, count))
+        put("padding", _padding(op, padding, count))
+        put("dilations", per_axis(op, "dilations", dilations, count))
+        put("rounding", _rounding(op, rounding))
 
 
 # --- from a window and a shape to finished geometry ----------------------------------------------

@@ -19,6 +19,7 @@ ROOT = Path(jaxpool.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_errors", "_batching", "_fence", "_mesh"),
+    ("_arguments",),
     ("_window", "_data_format"),
     ("_cut", "_reductions"),
     ("_counts", "reductions", "_exact", "_linear"),
@@ -65,7 +66,7 @@ def level(module: str) -> int | None:
     return LEVELS.get(f"{folder}.*")
 
 
-PURE = ("_errors", "_window", "_data_format")
+PURE = ("_errors", "_arguments", "_window", "_data_format")
 """Geometry, layouts and messages: nothing outside the standard library."""
 
 APART = ("testing",)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .._arguments import integer, is_sequence
 from .._errors import message, shown
-from .._window import integer, is_sequence
 
 
 def array(op: str, name: str, value: Any) -> Array:
@@ -64,20 +64,6 @@ def _not_one_for_each(op: str, name: str, value: Any, count: int, spread: bool) 
         f"`{name}` = {shown(value)} {kind}.",
         f"{count} axes are pooled." if count > 1 else "1 axis is pooled.",
         "Give one integer for all of them, or one for each." if spread else "Give one for each.",
-    )
-
-
-def flag(op: str, name: str, value: Any) -> bool:
-    """Return ``value`` if it is a bool, else raise."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    raise TypeError(
-        message(
-            op,
-            f"`{name}` = {shown(value)} is not a bool.",
-            f"Its type is {type(value).__name__}.",
-            "Give True or False.",
-        )
     )
 
 

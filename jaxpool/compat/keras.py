@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from .._arguments import is_sequence
 from .._errors import message, shown
-from .._window import is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
 from ..ops.max import max_pool as _max_pool

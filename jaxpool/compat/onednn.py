@@ -32,8 +32,10 @@ from jax import Array, export, lax
 from jax.typing import ArrayLike
 
 from .. import _gather
+from .._arguments import integer, per_axis
 from .._errors import message, shown
-from .._window import Geometry, integer, per_axis
+from .._linear import rule_for
+from .._window import Geometry
 from ..ops._common import Settings, window_of
 from ..ops.average import avg_pool
 from ..ops.max import max_pool, max_pool_with_argmax
@@ -397,7 +399,7 @@ def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | No
     x = _cropped(src, call)
     if src.dtype == jnp.int32:
         x = x.astype(jnp.float32)
-    rule = _scan if jnp.issubdtype(x.dtype, jnp.inexact) else _scan.fun
+    rule = rule_for(x, _scan)
     values, taps = rule(x, call.settings)
     return _saturated(values, dtype), taps
 
@@ -406,7 +408,7 @@ def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | No
 def _forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return _average(src, call, dtype)
-    rule = _largest if jnp.issubdtype(src.dtype, jnp.inexact) else _largest.fun
+    rule = rule_for(src, _largest)
     return _saturated(rule(_cropped(src, call), call.settings), dtype)
 
 

@@ -38,8 +38,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _window
+from .._arguments import is_sequence
 from .._errors import message, shown
-from .._window import is_sequence
 from ..ops import adaptive, average, global_, lp, unpool
 from ..ops import max as maximum
 from . import _checks

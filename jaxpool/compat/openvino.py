@@ -32,8 +32,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from .._arguments import flag, integer
 from .._errors import message, shown
-from .._window import integer
 from ..ops import adaptive, average
 from ..ops import max as maximum
 from . import _checks
@@ -213,7 +213,7 @@ def avg_pool_v16(
 
 def _average(op: str, data: Any, words: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
     x, windows = _windows(op, data, words, roundings)
-    if not _checks.flag(op, "exclude_pad", exclude_pad):
+    if not flag(op, "exclude_pad", exclude_pad):
         rule = average.Averaging("taps_if_padded", nothing="zero_by_count")
         return average.average_by(op, rule, x, *windows)
     kernel, _, padding, dilations, _ = windows

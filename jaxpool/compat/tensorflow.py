@@ -28,9 +28,10 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _gather, _indices
+from .._arguments import flag, integer, is_sequence, per_axis
 from .._counts import cells_per_window, first_taps
 from .._errors import message, shown
-from .._window import Geometry, Window, integer, is_sequence, per_axis
+from .._window import Geometry, Window
 from ..ops import average
 from ..ops._common import Settings
 from ..ops.max import max_pool as _max_pool
@@ -134,7 +135,7 @@ def max_pool_with_argmax(
     """
     op = "max_pool_with_argmax"
     x = _checks.array(op, "input", input)
-    by_batch = _checks.flag(op, "include_batch_in_index", include_batch_in_index)
+    by_batch = flag(op, "include_batch_in_index", include_batch_in_index)
     if data_format != "NHWC" or x.ndim != 4 or x.size == 0 or not isinstance(padding, str):
         raise ValueError(
             message(

@@ -26,9 +26,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _window
+from .._arguments import flag, integer, is_sequence
 from .._errors import message, shown
 from .._reductions import absolute
-from .._window import check_known, integer, is_sequence
+from .._window import check_known
 from ..ops import adaptive, average, fractional, lp, unpool
 from ..ops import max as maximum
 from . import _checks
@@ -107,7 +108,7 @@ def _max(
     op = f"max_pool{count}d"
     x = _input(op, count, input)
     words = _windows(op, count, x, kernel_size, stride, padding, dilation, ceil_mode)
-    if not _checks.flag(op, "return_indices", return_indices):
+    if not flag(op, "return_indices", return_indices):
         return maximum.max_by(op, "last_nan", x, *words)
     dtype = _checks.index_dtype()
     return maximum.max_with_argmax_by(op, "last_nan", x, *words, index_dtype=dtype)
@@ -183,7 +184,7 @@ def _average(
     x = _input(op, count, input)
     words = _windows(op, count, x, kernel_size, stride, padding, 1, ceil_mode)
     _check_bare_axes(op, x, words[0])
-    include = _checks.flag(op, "count_include_pad", count_include_pad)
+    include = flag(op, "count_include_pad", count_include_pad)
     rule = average.Averaging(
         "declared" if include else "real", _divisor(op, divisor_override), rounding="trunc"
     )
@@ -343,7 +344,7 @@ def _adaptive_max(count: int, input: Any, output_size: Any, return_indices: Any)
     op = f"adaptive_max_pool{count}d"
     x = _input(op, count, input)
     sizes = _output_size(op, count, output_size)
-    if not _checks.flag(op, "return_indices", return_indices):
+    if not flag(op, "return_indices", return_indices):
         return adaptive.adaptive_max_by(op, "last_nan", x, sizes)
     dtype = _checks.index_dtype()
     return adaptive.adaptive_max_with_argmax_by(op, "last_nan", x, sizes, index_dtype=dtype)
@@ -575,7 +576,7 @@ def _fractional(
         output_size = _by_ratio(op, output_ratio, x.shape[-count:])
     sizes = ints(op, "output_size", output_size, count)
     _check_room(op, x, kernel, sizes)
-    wants_indices = _checks.flag(op, "return_indices", return_indices)
+    wants_indices = flag(op, "return_indices", return_indices)
     if samples is not None:
         samples = _samples(op, count, samples, x)
     with in_words(op, samples="_random_samples"):
@@ -661,7 +662,7 @@ def _windows(
     strides = _strides(op, stride, kernel)
     pads = ints(op, "padding", padding, count, 0)
     dilations = ints(op, "dilation", dilation, count)
-    ceil = _checks.flag(op, "ceil_mode", ceil_mode)
+    ceil = flag(op, "ceil_mode", ceil_mode)
     rows = zip(x.shape[-count:], kernel, strides, pads, dilations, strict=True)
     for axis, (size, k, s, p, d) in enumerate(rows):
         if p > k // 2:

@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from .._arguments import is_sequence
 from .._errors import message
-from .._window import is_sequence
 
 
 def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:

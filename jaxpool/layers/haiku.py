@@ -20,8 +20,8 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
+from .._arguments import is_sequence
 from .._errors import message, shown
-from .._window import is_sequence
 from ._common import exponent, not_installed, settings
 
 try:

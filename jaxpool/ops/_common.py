@@ -15,11 +15,12 @@ import numpy as np
 from jax import Array
 
 from .. import _data_format
+from .._arguments import is_sequence
 from .._errors import message, shown
 from .._mesh import with_types
 from .._plan import Plan, check_name, plan_for
 from .._reductions import Reduction
-from .._window import Geometry, Window, is_sequence, settle
+from .._window import Geometry, Window, settle
 
 
 @dataclass(frozen=True, eq=False)

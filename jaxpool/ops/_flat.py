@@ -31,7 +31,7 @@ from .._batching import any_in_batch
 from .._cut import numbers
 from .._errors import message
 from .._fence import computed_once
-from .._linear import with_transpose
+from .._linear import rule_for, with_transpose
 from .._pick import empty, tap_dtype
 from .._window import Axis, Geometry, cdiv
 from ._taps import read, send
@@ -123,8 +123,7 @@ def write(y: Array, indices: Array, target: Target) -> Array:
 
     Differentiable in ``y``.
     """
-    rule = _write if jnp.issubdtype(y.dtype, jnp.inexact) else _write.fun
-    return rule(y, indices, target)
+    return rule_for(y, _write)(y, indices, target)
 
 
 def inside(indices: Array, limit: int) -> Array:

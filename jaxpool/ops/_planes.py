@@ -16,7 +16,7 @@ from jax import Array
 
 from .._errors import message
 from .._fence import computed_once
-from .._linear import with_transpose
+from .._linear import rule_for, with_transpose
 from .._reductions import MAX, SUM, accumulator, filled
 from ..lowerings.reshape import cell_axes, cell_numbers, reduce_axes, winners
 
@@ -81,8 +81,7 @@ def total(x: Array, planes: Planes) -> Array:
 
 def largest(x: Array, valid: Array | None, planes: Planes) -> Array:
     """Return the largest of the ``valid`` cells of every plane; differentiable."""
-    rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
-    return rule(x, valid, planes)
+    return rule_for(x, _largest)(x, valid, planes)
 
 
 # ``y[b] = x[p(b)]`` with ``p`` the first maximum of plane ``b``, so ``dy[b] = dx[p(b)]``: linear in

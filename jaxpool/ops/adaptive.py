@@ -18,8 +18,10 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import _data_format, _derivatives, _exact, _indices
+from .._arguments import entries_of, integer, is_sequence
 from .._cut import column
 from .._errors import message, shown
+from .._linear import rule_for
 from .._pick import Pick
 from .._plan import Plan, plan_for
 from .._reductions import (
@@ -32,7 +34,7 @@ from .._reductions import (
     filled,
     identity_array,
 )
-from .._window import Axis, Geometry, cdiv, check_known, entries_of, integer, is_sequence
+from .._window import Axis, Geometry, cdiv, check_known
 from . import _planes, _runs
 from ._common import Op, check_real, check_where
 from ._runs import Runs
@@ -421,8 +423,7 @@ def _max(settings: Settings, x: Array, where: Any) -> Array:
     plan = partition.plan(partition.maximum, x.dtype)
     if plan is not None:
         return _derivatives.extreme(x, valid, plan)
-    rule = _largest if jnp.issubdtype(x.dtype, jnp.inexact) else _largest.fun
-    return rule(x, valid, partition)
+    return rule_for(x, _largest)(x, valid, partition)
 
 
 def _max_with_argmax(settings: Settings, x: Array, where: Any) -> tuple[Array, Array]:
@@ -450,7 +451,7 @@ def _picked(
         return values, _indices.convert(
             settings.op, taps, x.shape, plan.geometry, space, dtype, masked
         )
-    rule = _with_codes if jnp.issubdtype(x.dtype, jnp.inexact) else _with_codes.fun
+    rule = rule_for(x, _with_codes)
     values, codes = rule(x, valid, partition)
     return values, _index(settings, partition, x.shape, codes, masked)
 

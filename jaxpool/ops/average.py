@@ -16,10 +16,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _exact
+from .._arguments import flag, integer
 from .._cut import column
 from .._errors import message
 from .._reductions import accumulator, sum_dtype
-from .._window import Axis, Geometry, cdiv, check_known, integer, settle
+from .._window import Axis, Geometry, cdiv, check_known, settle
 from ._common import Op, Settings, call, check_real, check_where
 from ._sums import check_averageable, check_cells, counts, divide, masked, window_sum
 
@@ -310,16 +311,8 @@ def _divisor(settings: Settings, geometry: Geometry, valid: Array | None, rule: 
 
 
 def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging]:
-    if not isinstance(include_pad, (bool, np.bool_)):
-        raise TypeError(
-            message(
-                op,
-                f"`count_include_pad` = {include_pad!r} is not a bool.",
-                "It says whether declared padding counts in the divisor.",
-                "Give True or False.",
-            )
-        )
-    counted = "declared" if include_pad else "real"
+    meaning = "It says whether declared padding counts in the divisor."
+    counted = "declared" if flag(op, "count_include_pad", include_pad, meaning) else "real"
     if override is None:
         return (Averaging(counted),)
     override = integer(op, "divisor_override", override, -(2**28))

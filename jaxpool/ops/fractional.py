@@ -21,11 +21,12 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .. import _derivatives, _gather, _indices
+from .._arguments import entries_of, is_sequence, per_axis
 from .._errors import message
 from .._pick import empty
 from .._plan import plan_for
 from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
-from .._window import Geometry, Window, check_known, entries_of, is_sequence, per_axis, settle
+from .._window import Geometry, Window, check_known, settle
 from ._common import Op, Settings, as_array, call, check_real, check_where
 from ._parameters import check_key
 

@@ -5,11 +5,11 @@ import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _data_format, _exact
+from .._arguments import flag
 from .._errors import message
 from .._reductions import accumulator
 from .._window import check_known
@@ -153,17 +153,9 @@ class Settings(NamedTuple):
 
 
 def _settle(op: str, data_format: Any, keepdims: Any, p: Any = 2) -> Settings:
-    if not isinstance(keepdims, (bool, np.bool_)):
-        raise TypeError(
-            message(
-                op,
-                f"`keepdims` = {keepdims!r} is not a bool.",
-                "It says whether the pooled axes stay, with length 1.",
-                "Give True or False.",
-            )
-        )
-    data_format = _data_format.check(op, data_format)
-    return Settings(op, data_format, bool(keepdims), settle_exponent(op, p))
+    meaning = "It says whether the pooled axes stay, with length 1."
+    keepdims = flag(op, "keepdims", keepdims, meaning)
+    return Settings(op, _data_format.check(op, data_format), keepdims, settle_exponent(op, p))
 
 
 def _pooled_axes(op: str, data_format: str, shape: tuple[int, ...]) -> tuple[int, ...]:

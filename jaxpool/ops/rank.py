@@ -15,12 +15,14 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from .._arguments import integer
 from .._counts import cells_per_window
 from .._errors import message
 from .._fence import computed_once
+from .._linear import rule_for
 from .._pick import empty, tap_dtype
 from .._reductions import MAX, MIN, accumulator, identity_array
-from .._window import Geometry, integer
+from .._window import Geometry
 from . import _taps
 from ._common import Op, Settings, call, check_real, check_where
 from ._stacks import each_tap, stacked
@@ -201,7 +203,7 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
 
 def _ranked(settings: Settings, x: Array, valid: Array | None, which: Which) -> Array:
     """The cell of a rank in every window; anything in windows without a cell."""
-    rule = _at_rank if jnp.issubdtype(x.dtype, jnp.inexact) else _at_rank.fun
+    rule = rule_for(x, _at_rank)
     # XLA:CPU would widen and round narrow floats at every comparison.
     return rule(x.astype(accumulator(x.dtype)), valid, settings, which).astype(x.dtype)
 

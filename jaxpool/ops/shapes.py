@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from .._arguments import is_sequence, per_axis
 from .._errors import message, shown
-from .._window import is_sequence, per_axis
 from ._common import Settings, window_of
 
 

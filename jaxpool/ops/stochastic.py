@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from .._arguments import flag
 from .._errors import message
 from .._pick import empty, tap_dtype
 from .._reductions import accumulator
@@ -92,16 +93,8 @@ def stochastic_pool(
 
 
 def _settle_deterministic(op: str, deterministic: Any) -> tuple[bool]:
-    if not isinstance(deterministic, (bool, np.bool_)):
-        raise TypeError(
-            message(
-                op,
-                f"`deterministic` = {deterministic!r} is not a bool.",
-                "It says whether to return the expectation; it is static.",
-                "Give True or False.",
-            )
-        )
-    return (bool(deterministic),)
+    meaning = "It says whether to return the expectation; it is static."
+    return (flag(op, "deterministic", deterministic, meaning),)
 
 
 def _stochastic(settings: Settings, x: Array, arrays: Any) -> Array:

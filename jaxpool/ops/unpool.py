@@ -22,13 +22,14 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .. import _data_format, _indices
+from .._arguments import entries_of, is_sequence, per_axis
 from .._batching import any_in_batch
 from .._cut import pad
 from .._errors import message
 from .._gather import are_apart
 from .._linear import with_transpose
 from .._pick import empty, tap_dtype
-from .._window import Axis, Geometry, check_known, entries_of, is_sequence, per_axis
+from .._window import Axis, Geometry, check_known
 from . import _flat
 from ._common import Op, Settings, as_array, call, check_real
 from ._taps import MOST_DIRECT_TAPS, digits, read, send
