@@ -1,8 +1,10 @@
 """Cutting cells out of an array, one axis at a time, and combining them."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 from jax import Array, lax
 
@@ -72,13 +74,40 @@ def tree(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
     return parts[0]
 
 
+def copies(x: T, axis: Axis, position: int, shifts: Sequence[int], last: bool) -> list[T]:
+    """Return ``x`` from some taps on: at every place, or in a last step where windows start.
+
+    An array, or a tuple of arrays that are cut alike.
+    """
+
+    def copied(a: Array, shift: int) -> Array:
+        rest = a.shape[position] - shifts[-1] * axis.dilation
+        count, stride = (axis.out, axis.stride) if last else (rest, 1)
+        return cut(a, position, shift * axis.dilation, count, stride)
+
+    return [jax.tree.map(functools.partial(copied, shift=shift), x) for shift in shifts]
+
+
+def by_digits(x: T, axis: Axis, position: int, combine: Callable[[T, T], T]) -> list[T]:
+    """Return windows of powers of two that make up those of an axis: each cell counts once."""
+    parts, length, done = [], 1, 0
+    while True:
+        if axis.kernel & length:
+            parts += copies(x, axis, position, [done], last=True)
+            done += length
+        if 2 * length > axis.kernel:
+            return parts
+        x = combine(*copies(x, axis, position, [0, length], last=False))
+        length *= 2
+
+
 def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
     """How to build a window from overlapping smaller ones, largest first.
 
     Returns:
       (window, shifts) of each level: copies of the next smaller window at these taps cover the
-      window, and the last may overlap its neighbour; the smallest window is one tap. A tap belongs
-      to the first copy that holds it.
+      window, and the last may overlap its neighbour; the smallest window is one tap, which has one
+      level if it is the whole. A tap belongs to the first copy that holds it.
     """
     found = []
     while kernel > 1:
@@ -88,4 +117,4 @@ def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
         inner = min(inner, cdiv(kernel, radix)) if radix > 2 else inner
         found.append((kernel, [*range(0, kernel - inner, inner), kernel - inner]))
         kernel = inner
-    return found
+    return found or [(1, [0])]

@@ -9,12 +9,12 @@ Source: van Herk 1992 and Gil and Werman 1993 for cost that does not grow with t
 level is one vector operation over the whole array.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 from jax import Array
 
-from .._cut import cut, levels, pad, padding_of, tree
+from .._cut import by_digits, copies, levels, pad, padding_of, tree
 from .._pick import Pick, better, empty, first_pick, mark_empty, numbered, tap_dtype
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry
@@ -32,42 +32,23 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     """Return the reduction of every window."""
     if is_float_extreme(reduction, x.dtype):
         return in_integers(lambda k, order: run(k, geometry, order), x, reduction)
-    along = _overlapping if reduction.idempotent else _digits
+    along = _overlapping if reduction.idempotent else by_digits
     for axis, position in geometry.placed[::-1]:
         x = pad(x, position, *padding_of(axis), identity_array(reduction, x.dtype))
-        x = tree(reduction.combine, along(x, axis, position, reduction))
+        x = tree(reduction.combine, along(x, axis, position, reduction.combine))
     return x
 
 
-def _overlapping(x: Array, axis: Axis, position: int, reduction: Reduction) -> Sequence[Array]:
+def _overlapping(
+    x: Array, axis: Axis, position: int, combine: Callable[[Array, Array], Array]
+) -> list[Array]:
     """Arrays that combine to the windows of ``axis``, cells counted more than once."""
-    parts = [_copy(x, axis, position, 0, last=axis.kernel == 1)]
+    parts: list[Array] = []
     for window, shifts in levels(axis.kernel, radix=2)[::-1]:
         last = window == axis.kernel
-        parts = [_copy(x, axis, position, shift, last, shifts[-1]) for shift in shifts]
+        parts = copies(x, axis, position, shifts, last)
         if not last:
-            x = tree(reduction.combine, parts)
-    return parts
-
-
-def _copy(x: Array, axis: Axis, position: int, shift: int, last: bool, room: int = 0) -> Array:
-    """``x`` from ``shift`` taps on: at every place, or in the last level at the windows' starts."""
-    count = axis.out if last else x.shape[position] - room * axis.dilation
-    return cut(x, position, shift * axis.dilation, count, axis.stride if last else 1)
-
-
-def _digits(x: Array, axis: Axis, position: int, reduction: Reduction) -> Sequence[Array]:
-    """Arrays that combine to the windows of ``axis``, each cell counted once."""
-    parts, length, done = [], 1, 0
-    while length <= axis.kernel:
-        if axis.kernel & length:
-            parts.append(_copy(x, axis, position, done, last=True))
-            done += length
-        length *= 2
-        if length <= axis.kernel:
-            half = length // 2
-            pair = [_copy(x, axis, position, shift, False, half) for shift in (0, half)]
-            x = reduction.combine(*pair)
+            x = tree(combine, parts)
     return parts
 
 
@@ -95,23 +76,10 @@ def _select_along(
 ) -> Pick:
     low, high = padding_of(axis)
     blank = identity_array(reduction, pick[0].dtype), np.asarray(empty(pick[1].dtype))
-    values, taps = (
-        pad(a, position, low, high, value) for a, value in zip(pick, blank, strict=True)
-    )
-    if axis.kernel == 1:
-        return tuple(_copy(a, axis, position, 0, last=True) for a in (values, taps))  # pyright: ignore
+    values, taps = pick
+    pick = pad(values, position, low, high, blank[0]), pad(taps, position, low, high, blank[1])
     for window, shifts in levels(axis.kernel, SELECT_RADIX)[::-1]:
-        last = window == axis.kernel
-        copies = [
-            numbered(
-                (
-                    _copy(values, axis, position, shift, last, shifts[-1]),
-                    _copy(taps, axis, position, shift, last, shifts[-1]),
-                ),
-                shift * inner,
-                sparse,
-            )
-            for shift in shifts
-        ]
-        values, taps = tree(better(reduction, sparse), copies)
-    return values, taps
+        moved = copies(pick, axis, position, shifts, last=window == axis.kernel)
+        parts = [numbered(p, shift * inner, sparse) for p, shift in zip(moved, shifts, strict=True)]
+        pick = tree(better(reduction, sparse), parts)
+    return pick

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._cut import cut, pad, padding_of, tree
+from .._cut import by_digits, copies, pad, padding_of, tree
 from .._errors import message
 from .._fence import computed_once
 from .._linear import with_transpose
@@ -193,8 +193,10 @@ def _send_along(parts: Terms, axis: Axis, position: int, lowering: str) -> Terms
 
 
 def _join_along(parts: Terms, axis: Axis, position: int, lowering: str) -> Terms:
-    along = _unrolled if _is_unrolled(axis, lowering) else _doubled
-    return along(_padded(parts, axis, position), axis, position)
+    parts = _padded(parts, axis, position)
+    if _is_unrolled(axis, lowering):
+        return join(copies(parts, axis, position, range(axis.kernel), last=True))
+    return join(by_digits(parts, axis, position, lambda a, b: join([a, b])))
 
 
 def _is_unrolled(axis: Axis, lowering: str) -> bool:
@@ -211,30 +213,3 @@ def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
 def _nothing(parts: Terms) -> tuple[float, ...]:
     """The level and the factors of no term."""
     return -np.inf, *(0 for _ in parts[1:])
-
-
-def _at(parts: Terms, axis: Axis, position: int, tap: int) -> Terms:
-    return tuple(cut(part, position, tap * axis.dilation, axis.out, axis.stride) for part in parts)
-
-
-def _unrolled(parts: Terms, axis: Axis, position: int) -> Terms:
-    return join([_at(parts, axis, position, tap) for tap in range(axis.kernel)])
-
-
-def _doubled(parts: Terms, axis: Axis, position: int) -> Terms:
-    """Windows of the binary digits of the kernel, side by side: each cell counts once."""
-    digits: list[Terms] = []
-    length, done = 1, 0
-    while True:
-        if axis.kernel & length:
-            digits.append(_at(parts, axis, position, done))
-            done += length
-        if 2 * length > axis.kernel:
-            return join(digits)
-        shift = length * axis.dilation
-        rest = parts[0].shape[position] - shift
-        earlier, later = (
-            tuple(cut(part, position, start, rest, 1) for part in parts) for start in (0, shift)
-        )
-        parts = join([earlier, later])
-        length *= 2
