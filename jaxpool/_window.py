@@ -418,8 +418,8 @@ def _check_symbolic(op: str, window: Window, index: int, size: Any) -> None:
     """Raise unless all axes of a symbolic size have the same windows at both ends.
 
     Between the ends there may be any number of windows: expressions of the size, such as ``out``,
-    then behave as Python integers do, if a comparison asks for what is known of all sizes. Of
-    ``max(a, b)`` that is whether ``b > a``, so the order of the two matters.
+    then behave as Python integers do, if a comparison asks for what is known of all sizes:
+    ``max(a, b)`` asks whether ``b > a``, and is written in the order in which that is known.
     """
     stride, padding = window.strides[index], window.padding
     drops_rest = window.rounding == "floor" and (

@@ -26,7 +26,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import _window
-from .._arguments import flag, integer, is_sequence
+from .._arguments import flag, is_sequence
 from .._errors import message, shown
 from .._reductions import absolute
 from .._window import check_known
@@ -186,7 +186,9 @@ def _average(
     _check_bare_axes(op, x, words[0])
     include = flag(op, "count_include_pad", count_include_pad)
     rule = average.Averaging(
-        "declared" if include else "real", _divisor(op, divisor_override), rounding="trunc"
+        "declared" if include else "real",
+        average.settle_override(op, divisor_override),
+        rounding="trunc",
     )
     return average.average_by(op, rule, x, *words)
 
@@ -196,22 +198,6 @@ def _check_bare_axes(op: str, x: Array, kernel: tuple[int, ...]) -> None:
     for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
         if len(kernel) == 3 and _checks.missing(taps, 1, size, (0, 0)) > 0:
             raise ValueError(_checks.does_not_fit(op, "kernel_size", axis, taps, 1, size, (0, 0)))
-
-
-def _divisor(op: str, divisor: Any) -> int | None:
-    if divisor is None:
-        return None
-    number = integer(op, "divisor_override", divisor, -(2**28))
-    if number == 0 or number > 2**28:
-        raise ValueError(
-            message(
-                op,
-                f"`divisor_override` = {number} is out of range.",
-                "It divides the sum of every window; it must not be zero nor exceed 2**28.",
-                "Give another integer, or None for the window's count.",
-            )
-        )
-    return number
 
 
 # --- Lp -------------------------------------------------------------------------------------------

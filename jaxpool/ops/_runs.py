@@ -23,6 +23,7 @@ from .._fence import computed_once
 from .._linear import with_transpose
 from .._pick import Pick
 from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
+from .._window import cdiv
 from ..lowerings._order import in_integers, is_narrow_extreme, reduce_cells
 
 LONGEST_UNROLLED = 32
@@ -82,7 +83,7 @@ class Runs(NamedTuple):
 
     def pieces(self, length: int) -> tuple["Runs", "Runs"]:
         """The windows cut into pieces of at most ``length`` cells, and the pieces of each."""
-        counts = [-(-n // length) for n in self.lengths]
+        counts = [cdiv(n, length) for n in self.lengths]
         cuts = [
             (start + j * length, min(length, n - j * length))
             for start, n, count in zip(self.starts, self.lengths, counts, strict=True)

@@ -313,19 +313,24 @@ def _divisor(settings: Settings, geometry: Geometry, valid: Array | None, rule: 
 def _settle_divisor(op: str, include_pad: Any, override: Any) -> tuple[Averaging]:
     meaning = "It says whether declared padding counts in the divisor."
     counted = "declared" if flag(op, "count_include_pad", include_pad, meaning) else "real"
+    return (Averaging(counted, settle_override(op, override)),)
+
+
+def settle_override(op: str, override: Any) -> int | None:
+    """Return a divisor of the caller's own, or None, or raise."""
     if override is None:
-        return (Averaging(counted),)
-    override = integer(op, "divisor_override", override, -(2**28))
-    if override == 0 or override > 2**28:
+        return None
+    divisor = integer(op, "divisor_override", override, -(2**28))
+    if divisor == 0 or divisor > 2**28:
         raise ValueError(
             message(
                 op,
-                f"`divisor_override` = {override} is out of range.",
+                f"`divisor_override` = {divisor} is out of range.",
                 "It divides the sum of every window; it must not be zero nor exceed 2**28.",
                 "Give another integer, negative ones included, or None for the window's count.",
             )
         )
-    return (Averaging(counted, override),)
+    return divisor
 
 
 _AVG_POOL = Op("avg_pool", _average, _settle_divisor)

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 
 from .._arguments import integer
 from .._counts import cells_per_window
+from .._cut import column
 from .._errors import message
 from .._fence import computed_once
 from .._linear import rule_for
@@ -195,9 +196,7 @@ def _counts(settings: Settings, x: Array, valid: Array | None) -> Any:
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)
     for axis, position in geometry.placed:
-        shape = [1] * x.ndim
-        shape[position] = axis.out
-        counts = counts * np.reshape(axis.counts(include_pad=False), shape)
+        counts = counts * column(axis.counts(include_pad=False), position, x.ndim)
     return counts.astype(np.int32)
 
 
