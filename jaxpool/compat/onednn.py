@@ -35,6 +35,7 @@ from .. import _gather
 from .._arguments import integer, per_axis
 from .._errors import message, shown
 from .._linear import rule_for
+from .._pick import empty
 from .._window import Geometry
 from ..ops._common import Settings, window_of
 from ..ops.average import avg_pool
@@ -399,8 +400,7 @@ def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | No
     x = _cropped(src, call)
     if src.dtype == jnp.int32:
         x = x.astype(jnp.float32)
-    rule = rule_for(x, _scan)
-    values, taps = rule(x, call.settings)
+    values, taps = rule_for(x, _scan)(x, call.settings)
     return _saturated(values, dtype), taps
 
 
@@ -408,8 +408,8 @@ def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | No
 def _forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return _average(src, call, dtype)
-    rule = rule_for(src, _largest)
-    return _saturated(rule(_cropped(src, call), call.settings), dtype)
+    largest = rule_for(src, _largest)(_cropped(src, call), call.settings)
+    return _saturated(largest, dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -445,15 +445,15 @@ def _scan(x: Array, settings: Settings) -> tuple[Array, Array]:
     values, taps = _over_windows(
         max_pool_with_argmax, x, settings, where=x > lowest, index_space="window"
     )
-    none = np.asarray(-1).astype(taps.dtype)
-    return jnp.maximum(values, lowest), jnp.where(taps == none, np.zeros((), taps.dtype), taps)
+    none = taps == empty(taps.dtype)
+    return jnp.maximum(values, lowest), jnp.where(none, np.zeros((), taps.dtype), taps)
 
 
 @_scan.defjvp
 def _scan_jvp(settings: Settings, primals, tangents):
     values, taps = _scan(*primals, settings)
     tangent = _gather.read(tangents[0], taps, settings.geometry(primals[0].shape))
-    return (values, taps), (tangent, np.zeros(taps.shape, jax.dtypes.float0))
+    return (values, taps), (tangent, jax.custom_derivatives.zero_from_primal(taps))
 
 
 def _lowest(x: Array) -> Array:

@@ -41,7 +41,7 @@ def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | No
     """Return why this lowering declines, or None."""
     longest = max(geometry.kernel)
     if longest > MAX_KERNEL:
-        return f"{longest} taps on one axis are more slices than pay, {MAX_KERNEL}"
+        return f"{longest} taps on one axis; slices pay up to {MAX_KERNEL}"
     return None
 
 

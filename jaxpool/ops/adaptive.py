@@ -451,8 +451,7 @@ def _picked(
         return values, _indices.convert(
             settings.op, taps, x.shape, plan.geometry, space, dtype, masked
         )
-    rule = rule_for(x, _with_codes)
-    values, codes = rule(x, valid, partition)
+    values, codes = rule_for(x, _with_codes)(x, valid, partition)
     return values, _index(settings, partition, x.shape, codes, masked)
 
 
