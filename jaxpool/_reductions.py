@@ -151,9 +151,17 @@ def sum_accumulator(dtype: DType) -> DType:
 SUM = Reduction("sum", lax.add, 0, accumulator=sum_accumulator, result=sum_dtype)
 
 
+@jax.custom_jvp
 def absolute(x: Array) -> Array:
     """Return ``|x|``, with derivative 0 at 0 and at NaN, where ``jnp.abs`` has 1 and NaN."""
-    return x * jnp.where(x == x, lax.sign(x), np.zeros((), x.dtype))
+    return lax.abs(x)
+
+
+@absolute.defjvp
+def _absolute_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    one, zero = np.ones((), x.dtype), np.zeros((), x.dtype)
+    return absolute(x), t * jnp.where(x > 0, one, jnp.where(x < 0, -one, zero))
 
 
 def identity_array(reduction: Reduction, dtype: DType) -> np.ndarray:
