@@ -46,9 +46,10 @@ LONGEST_UNROLLED = 16
 @jax.custom_jvp
 def unit(z: Array) -> Array:
     """One, with the derivatives of ``exp`` where that is one: one, one, and so on."""
-    # Made of z, or it had no batch axis under vmap, and JAX could not transpose the tangent's.
-    one = np.ones((), z.dtype)
-    return jnp.where(z == z, one, one)
+    # Made of z, or it had no batch axis under vmap, and JAX could not transpose the tangent's; of
+    # its bits, since the compiler knows that a product of integers with zero is zero.
+    bits = lax.bitcast_convert_type(z, f"int{np.finfo(z.dtype).bits}")
+    return (bits * np.zeros((), bits.dtype) + np.ones((), bits.dtype)).astype(z.dtype)
 
 
 @unit.defjvp
