@@ -154,7 +154,7 @@ SUM = Reduction("sum", lax.add, 0, accumulator=sum_accumulator, result=sum_dtype
 @jax.custom_jvp
 def absolute(x: Array) -> Array:
     """Return ``|x|``, with derivative 0 at 0 and at NaN, where ``jnp.abs`` has 1 and NaN."""
-    return lax.abs(x)
+    return x if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else lax.abs(x)
 
 
 @absolute.defjvp

@@ -98,6 +98,7 @@ def pool_shards(
     window, layout = window_of(_OP, *words)
     names = _names(axis_names, len(window.kernel))
     whole = _whole_geometry(Settings(_OP, window, layout), x.shape, names)
+    masked = where is not None
     x, where = _with_halos(x, where, whole, names, _counts_padding(op, settings))
     local = [
         (0, 0) if name else (axis.pad_low, axis.pad_high)
@@ -113,7 +114,8 @@ def pool_shards(
     dtype = _indices.check_dtype(_OP, settings.pop("index_dtype", None))
     values, taps = run(**{**settings, "index_space": "window"})
     geometry = Settings(_OP, here, layout).geometry(x.shape)
-    return values, _spatial(taps, geometry, whole, names, dtype)
+    found = taps != empty(taps.dtype) if masked or whole.has_empty_window else None
+    return values, _globally(taps, found, geometry, whole, names, dtype)
 
 
 def _check_space(space: Any) -> None:
@@ -256,21 +258,18 @@ def _exchange(x: Array, axis: Axis, position: int, name: str) -> Array:
     return join(parts, position)
 
 
-def _spatial(
+def _globally(
     taps: Array,
+    found: Array | None,
     geometry: Geometry,
     whole: Geometry,
     names: tuple[str | None, ...],
     dtype: np.dtype | None,
 ) -> Array:
     """Taps of the windows of the shard with its halos as indices over the whole array."""
-    places = _indices.places(taps, geometry)
-    for axis, position, name in zip(whole.axes, whole.positions, names, strict=True):
+    places, shape = _indices.places(taps, geometry), [1] * taps.ndim
+    for (axis, position), name in zip(whole.placed, names, strict=True):
+        shape[position] = axis.size
         if name:
             places[position] = places[position] + _first_cell(axis, name)
-    shape = [1] * taps.ndim
-    for axis, position in whole.placed:
-        shape[position] = axis.size
-    found = taps != empty(taps.dtype)
-    axes = whole.positions
-    return _indices.flat(_OP, "spatial", places, found, tuple(shape), axes, dtype)
+    return _indices.flat(_OP, "spatial", places, found, tuple(shape), whole.positions, dtype)

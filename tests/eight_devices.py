@@ -26,7 +26,7 @@ OPS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "max": (jaxpool.max_pool, {}),
     "min": (jaxpool.min_pool, {}),
     "argmax": (jaxpool.max_pool_with_argmax, {}),
-    "argmax in int16": (jaxpool.max_pool_with_argmax, {"index_dtype": "int16"}),
+    "argmax in uint16": (jaxpool.max_pool_with_argmax, {"index_dtype": "uint16"}),
     "argmax as taps": (jaxpool.max_pool_with_argmax, {"index_space": "window"}),
     "avg": (jaxpool.avg_pool, {}),
     "avg of real cells": (jaxpool.avg_pool, {"count_include_pad": False}),
@@ -229,6 +229,7 @@ def refused() -> None:
     for words, expected in (
         ({"index_space": 1}, "`index_space` = 1 counts batch or channel axes"),
         ({"index_dtype": "uint8"}, "indices in space 'spatial' do not fit uint8"),
+        ({"index_dtype": "int8"}, "indices in space 'spatial' do not fit int8"),
         ({"axis_names": "time"}, "`axis_names` holds 'time', which is no mesh axis"),
     ):
         words = {"axis_names": "space", **words}

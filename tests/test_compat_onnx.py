@@ -447,7 +447,7 @@ WRONG = {
     "inputs": (
         lambda: front.run_node(onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"]), X, X),
         TypeError,
-        "GlobalMaxPool does not run on what it is given: too many positional arguments",
+        "GlobalMaxPool does not run on what it is given: too many arrays",
     ),
 }  # fmt: skip
 

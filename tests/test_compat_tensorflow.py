@@ -202,8 +202,10 @@ def test_functions_of_one_rank(count: int, rng: np.random.Generator) -> None:
         op = getattr(tf, f"{name}{count}d")
         want = getattr(tf, name)(x, 2, (3, 2, 1)[:count], "SAME")
         assert_same(op(x, 2, (3, 2, 1)[:count], "SAME"), want, op.__name__)
-        with pytest.raises(ValueError, match=f"^{name}{count}d: `input` of shape .* is not in"):
-            op(x[None], 2, 1, "SAME")
+        layout = {3: "NDHWC", 2: "NHWC", 1: "NWC"}[count % 3 + 1]
+        for data_format in ("NHWC", layout, None):
+            with pytest.raises(ValueError, match=f"^{name}{count}d: `input` of shape .* is not in"):
+                op(x[None] if count < 3 else x[0], 2, 1, "SAME", data_format=data_format)
         with pytest.raises(ValueError, match=f"^{name}{count}d: `ksize` = 9 does not fit"):
             op(x, 9, 1, "VALID")
 
@@ -282,14 +284,22 @@ def test_an_index_that_does_not_fit_is_refused_by_its_name() -> None:
             TypeError,
             "`output_dtype` = 'float32' is not an integer dtype",
         ),
-        (lambda: fused(5, -5), ValueError, "`activation_min` = 5 and `activation_max` = -5 are no"),
-        (lambda: fused(0, 300), ValueError, "`activation_min` = 0 and `activation_max` = 300 are"),
+        (
+            lambda: fused(5, -5),
+            ValueError,
+            "`activation_min` = 5 and `activation_max` = -5 leave no value",
+        ),
+        (lambda: fused(300, 400), ValueError, "= 400 leave no value of int8"),
         (lambda: fused(-0.5, 1), TypeError, "`activation_min` holds -0.5"),
     ],
 )
 def test_other_refusals(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+def test_an_activation_wider_than_the_dtype_clamps_to_it() -> None:
+    assert fused(-200, 300).tolist() == fused(None, None).tolist()
 
 
 def fused(low: Any, high: Any) -> Any:

@@ -372,6 +372,12 @@ def test_numpy_numbers_are_numbers() -> None:
     assert values.shape == (1, 1, 2, 1)
 
 
+def test_the_largest_of_unsigned_integers() -> None:
+    x = np.array([[[1, 200, 3, 4]]], np.uint8)
+    assert front.lp_pool1d(x, math.inf, 2).tolist() == [[[200, 4]]]
+    assert front.lp_pool1d(x, -math.inf, 2).tolist() == [[[1, 3]]]
+
+
 def test_the_largest_absolute_value_has_a_derivative_beside_nan() -> None:
     for case in ([1.0, 2.0, np.nan], [1.0, np.nan, 3.0, -4.0, -5.0, 0.0]):
         x = np.array([[case]], np.float32)

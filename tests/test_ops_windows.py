@@ -359,6 +359,13 @@ def test_fills(fill: Any) -> None:
     np.testing.assert_array_equal(np.asarray(y[:, 0], float)[0, 0], float(fill))
 
 
+def test_large_whole_fills_of_floats() -> None:
+    assert (
+        float(jaxpool.windows(jnp.ones((1, 1), "bfloat16"), (2,), 1, 1, fill=2**70)[0, 0, 0])
+        == 2**70
+    )
+
+
 @pytest.mark.parametrize("first", [0.0, -0.0])
 def test_signed_zeros_are_two_fills(first: float) -> None:
     x = jnp.ones((2, 1))
@@ -380,6 +387,8 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("windows", {"fill": 2, "x": X > 0}, ValueError, "2 is not a value of bool"),
     ("windows", {"fill": 1e6, "x": X.astype(np.float16)}, ValueError, "not a value of float16"),
     ("windows", {"fill": 10**400}, ValueError, "is not a value of float32"),
+    ("windows", {"fill": np.inf, "x": jnp.asarray(X, "float8_e4m3fn")}, ValueError, "not a value"),
+    ("windows", {"fill": np.nan, "x": jnp.asarray(X, "float4_e2m1fn")}, ValueError, "not a value"),
     ("windows", {"x": X.astype(complex)}, TypeError, "dtype complex"),
     ("windows", {"where": X}, TypeError, "`where` has dtype float32"),
     ("windows", {"window_shape": 2}, TypeError, "does not say how many axes"),

@@ -16,7 +16,7 @@ from jaxpool.sharding import pool_shards
 FOLDER = Path(__file__).parent
 
 
-INDICES = ("argmax", "argmax in int16", "argmax as taps")
+INDICES = ("argmax", "argmax in uint16", "argmax as taps")
 OPS = ("max", "min", *INDICES, "avg", "avg of real cells", "sum")
 WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 side by side", "gaps")
 CHECKS = {

@@ -385,13 +385,15 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
     if node.op_type == "MaxPool" and len(node.output) == 1:
         function = _values_of_max_pool
     try:
+        if len(inputs) > len(node.input):
+            raise TypeError("too many arrays")
         call = inspect.signature(function).bind(*inputs, **words)
     except TypeError as error:
         raise TypeError(
             message(
                 "run_node",
                 f"{node.op_type} does not run on what it is given: {error}.",
-                f"There are {len(inputs)} arrays, and the node has the attributes "
+                f"Arrays given: {len(inputs)}. Inputs of the node: {len(node.input)}. Attributes: "
                 f"{', '.join(words) or 'none'}.",
                 "Give one array for each input of the node; check the node with onnx.checker.",
             )

@@ -72,7 +72,7 @@ def max_pool(
       >>> tf.max_pool(x, 4, 1, "VALID").item()
       2.0
     """
-    return _max_pool_of("max_pool", input, ksize, strides, padding, data_format)
+    return _max_pool_of("max_pool", (1, 2, 3), input, ksize, strides, padding, data_format)
 
 
 def max_pool1d(
@@ -80,7 +80,7 @@ def max_pool1d(
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Maximum over windows of an array of rank 3, as ``tf.nn.max_pool1d``; see :func:`max_pool`."""
-    return _max_pool_of("max_pool1d", input, ksize, strides, padding, data_format)
+    return _max_pool_of("max_pool1d", (1,), input, ksize, strides, padding, data_format)
 
 
 def max_pool2d(
@@ -88,7 +88,7 @@ def max_pool2d(
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Maximum over windows of an array of rank 4, as ``tf.nn.max_pool2d``; see :func:`max_pool`."""
-    return _max_pool_of("max_pool2d", input, ksize, strides, padding, data_format)
+    return _max_pool_of("max_pool2d", (2,), input, ksize, strides, padding, data_format)
 
 
 def max_pool3d(
@@ -96,14 +96,15 @@ def max_pool3d(
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Maximum over windows of an array of rank 5, as ``tf.nn.max_pool3d``; see :func:`max_pool`."""
-    return _max_pool_of("max_pool3d", input, ksize, strides, padding, data_format)
+    return _max_pool_of("max_pool3d", (3,), input, ksize, strides, padding, data_format)
 
 
 def _max_pool_of(
-    op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any
-) -> Array:
+    op: str, counts: tuple[int, ...], input: Any, ksize: Any, strides: Any, padding: Any,
+    data_format: Any,
+) -> Array:  # fmt: skip
     x = _checks.array(op, "input", input)
-    settings = _settings(op, x.shape, ksize, strides, padding, data_format)
+    settings = _settings(op, x.shape, ksize, strides, padding, data_format, counts)
     with in_words(op, window_shape="ksize"):
         return _max(x, settings)
 
@@ -172,7 +173,7 @@ def avg_pool(
     Returns:
       Array of the dtype of ``input``.
     """
-    return _avg_pool_of("avg_pool", input, ksize, strides, padding, data_format)
+    return _avg_pool_of("avg_pool", (1, 2, 3), input, ksize, strides, padding, data_format)
 
 
 def avg_pool1d(
@@ -180,7 +181,7 @@ def avg_pool1d(
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Average over windows of an array of rank 3, as ``tf.nn.avg_pool1d``; see :func:`avg_pool`."""
-    return _avg_pool_of("avg_pool1d", input, ksize, strides, padding, data_format)
+    return _avg_pool_of("avg_pool1d", (1,), input, ksize, strides, padding, data_format)
 
 
 def avg_pool2d(
@@ -188,7 +189,7 @@ def avg_pool2d(
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Average over windows of an array of rank 4, as ``tf.nn.avg_pool2d``; see :func:`avg_pool`."""
-    return _avg_pool_of("avg_pool2d", input, ksize, strides, padding, data_format)
+    return _avg_pool_of("avg_pool2d", (2,), input, ksize, strides, padding, data_format)
 
 
 def avg_pool3d(
@@ -196,12 +197,13 @@ def avg_pool3d(
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Average over windows of an array of rank 5, as ``tf.nn.avg_pool3d``; see :func:`avg_pool`."""
-    return _avg_pool_of("avg_pool3d", input, ksize, strides, padding, data_format)
+    return _avg_pool_of("avg_pool3d", (3,), input, ksize, strides, padding, data_format)
 
 
 def _avg_pool_of(
-    op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any
-) -> Array:
+    op: str, counts: tuple[int, ...], input: Any, ksize: Any, strides: Any, padding: Any,
+    data_format: Any,
+) -> Array:  # fmt: skip
     x = _checks.array(op, "input", input)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
@@ -212,7 +214,8 @@ def _avg_pool_of(
                 "Convert it, or use tflite_average_pool_2d for quantised values.",
             )
         )
-    settings = _settings(op, x.shape, ksize, strides, _word(op, padding), data_format)
+    padding = _word(op, padding)
+    settings = _settings(op, x.shape, ksize, strides, padding, data_format, counts)
     with in_words(op, window_shape="ksize"):
         return _over_windows(average.avg_pool, x, settings, count_include_pad=False)
 
@@ -265,18 +268,21 @@ def tflite_average_pool_2d(
 
 
 def _activation(op: str, low: Any, high: Any, limits: Any) -> tuple[int, int]:
-    low = limits.min if low is None else integer(op, "activation_min", low, limits.min)
-    high = limits.max if high is None else integer(op, "activation_max", high, limits.min)
-    if not low <= high <= limits.max:
+    """The range of the activation within that of the dtype."""
+    wide = -(2**63)
+    least = limits.min if low is None else integer(op, "activation_min", low, wide)
+    most = limits.max if high is None else integer(op, "activation_max", high, wide)
+    if max(least, limits.min) > min(most, limits.max):
         raise ValueError(
             message(
                 op,
-                f"`activation_min` = {low} and `activation_max` = {high} are no range.",
-                f"Values of {limits.dtype} lie between {limits.min} and {limits.max}.",
+                f"`activation_min` = {least} and `activation_max` = {most} leave no value of "
+                f"{limits.dtype}.",
+                f"These lie between {limits.min} and {limits.max}.",
                 "Give the quantised ends of the activation, or None.",
             )
         )
-    return low, high
+    return max(least, limits.min), min(most, limits.max)
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -284,10 +290,11 @@ def _activation(op: str, low: Any, high: Any, limits: Any) -> tuple[int, int]:
 
 @remembered
 def _settings(
-    op: str, shape: tuple[int, ...], ksize: Any, strides: Any, padding: Any, data_format: str | None
-) -> Settings:
-    """The call in the words of the library, checked."""
-    known = _LAYOUTS.get(len(shape) - 2, ())
+    op: str, shape: tuple[int, ...], ksize: Any, strides: Any, padding: Any,
+    data_format: str | None, counts: tuple[int, ...] = (1, 2, 3),
+) -> Settings:  # fmt: skip
+    """The call in the words of the library, checked; ``counts`` says how many axes are spatial."""
+    known = _LAYOUTS[len(shape) - 2] if len(shape) - 2 in counts else ()
     layout = known[0] if data_format is None and known else data_format
     if layout is None or layout not in known:
         raise ValueError(

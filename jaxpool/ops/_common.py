@@ -139,7 +139,7 @@ def as_array(op: str, name: str, value: Any, make: Callable[[Any], Array] = jnp.
             message(
                 op,
                 f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
-                f"It cannot be made one: {str(error)[:200].rstrip('.')}.",
+                f"It cannot be made one: {str(error)[:200].rstrip('. ')}.",
                 "Give an array of numbers, or nested lists of them of equal lengths.",
             )
         ) from None

@@ -62,8 +62,8 @@ def pool(
       ``accumulator``. MEAN, LOGSUMEXP and lp take floats only.
     Derivatives: forward and reverse, to the order to which ``prepare``, ``combine`` and ``finish``
       have them, on every backend. MAX, MIN and every reduction with ``beats`` as :func:`max_pool`.
-      With ``lowering="reduce_window"`` or "reshape" only reductions with ``beats`` and those whose
-      combine is ``jnp.add`` or ``lax.add`` have derivatives.
+      With ``lowering="reduce_window"`` or "reshape" a combine other than ``jnp.add`` and
+      ``lax.add`` has those that JAX has of such a window, if any.
     Edge cases: a window without a cell gives ``finish`` of the identity and a count of 0. NaN and
       infinities go where ``combine`` takes them.
     Raises:
@@ -101,21 +101,10 @@ def _pool(settings: Settings, x: Array, where: Any) -> Array:
     return _reduce(settings, reduction, x.astype(wide), valid, count).astype(result)
 
 
-_TWINS = (
-    (jnp.add, lax.add),
-    (jnp.multiply, lax.mul),
-    (jnp.maximum, lax.max),
-    (jnp.minimum, lax.min),
-)
-
-
 @functools.lru_cache(maxsize=1024)
 def _in_lax(reduction: Reduction) -> Reduction:
-    """The reduction with a combine that lowerings and derivatives know; of numbers, the same."""
-    for twin, known in _TWINS:
-        if reduction.combine is twin:
-            return replace(reduction, combine=known)
-    return reduction
+    """The reduction with the sum that lowerings and derivatives know; of numbers, the same."""
+    return replace(reduction, combine=lax.add) if reduction.combine is jnp.add else reduction
 
 
 def _reduce(

@@ -122,14 +122,22 @@ def _expectation(settings: Settings, weights: Array) -> Array:
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     """The tap that each window chooses, or the mark of an empty window if all its weights are 0."""
-    weights = weights * _headroom(weights, geometry.taps)
-    total = walk(weights, geometry, lambda tap, cell, total: total + cell, jnp.zeros_like(u))
+    # With finite cells near the largest float the sum is infinite, a part of it is not.
+    part = np.asarray(0.5 ** geometry.taps.bit_length(), u.dtype)
+
+    def add(tap: Array, cell: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        return sums[0] + cell, sums[1] + cell * part
+
+    total, small = walk(weights, geometry, add, (jnp.zeros_like(u), jnp.zeros_like(u)))
+    overflows = jnp.isinf(total) & jnp.isfinite(small)
+    scale = jnp.where(overflows, part, np.ones((), u.dtype))
+    total = jnp.where(overflows, small, total)
     limit = u * total
     finite = jnp.isfinite(total)
     none = empty(tap_dtype(geometry))
 
     def step(tap: Array, cell: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        chosen, before = state
+        (chosen, before), cell = state, cell * scale
         # A sum that is not finite names its cell itself: the first infinity, or the first NaN.
         named = (chosen == none) & ((cell == total) | (cell != cell))
         takes = jnp.where(finite, (cell > 0) & (before <= limit), named)
@@ -137,13 +145,6 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
 
     start = jnp.full(u.shape, none), jnp.zeros_like(u)
     return walk(weights, geometry, step, start)[0]
-
-
-def _headroom(weights: Array, taps: int) -> Array:
-    """A power of two with which sums of finite weights are finite; 1 where they are anyway."""
-    largest = jnp.max(weights, initial=0, where=jnp.isfinite(weights))
-    near = largest > jnp.finfo(weights.dtype).max / taps
-    return jnp.where(near, 0.5 ** taps.bit_length(), 1).astype(weights.dtype)
 
 
 _STOCHASTIC_POOL = Op("stochastic_pool", _stochastic, _settle_deterministic, ("where", "key"))

@@ -1,7 +1,7 @@
 """The taps of every window as an axis, for any function of a window."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -70,7 +70,8 @@ def _windows(settings: Settings, x: Array, where: Any) -> Array:
 
 def _sign(fill: Any) -> float:
     """Of a number; 0.0 and -0.0 are equal as keys of a cache."""
-    return math.copysign(1, fill) if isinstance(fill, (float, np.floating)) else 1
+    number = fill.item() if isinstance(fill, np.generic) else fill
+    return math.copysign(1, number) if isinstance(number, float) else 1
 
 
 def _settle_fill(op: str, fill: Any, sign: float) -> tuple[Any, ...]:
@@ -90,30 +91,30 @@ def _settle_fill(op: str, fill: Any, sign: float) -> tuple[Any, ...]:
 
 def _fill_of(op: str, fill: float, dtype: np.dtype) -> np.ndarray:
     """The fill in the dtype of the array, or raise if it is not one of its values."""
-    if jnp.issubdtype(dtype, jnp.floating):
-        limits = jnp.finfo(dtype)
-        most = limits.max.item()
-        fits, numbers = not most < abs(fill) < math.inf, "finite numbers"
-    else:
-        limits = _Limits(0, 1) if dtype == np.bool_ else jnp.iinfo(dtype)
-        fits, numbers = limits.min <= fill <= limits.max and fill == int(fill), "whole numbers"
-    if not fits:
+    floats = jnp.issubdtype(dtype, jnp.floating)
+    if not (_fits_float if floats else _fits_whole)(fill, dtype):
         raise ValueError(
             message(
                 op,
                 f"`fill` = {shown(fill)} is not a value of {dtype.name}.",
-                f"The array holds {numbers} from {limits.min} to {limits.max}.",
+                f"The array holds {'floating-point' if floats else 'whole'} numbers of that dtype.",
                 "Give one of them, or convert the array first.",
             )
         )
-    return np.asarray(fill, dtype)
+    return np.asarray(float(fill) if floats else int(fill), dtype)
 
 
-class _Limits(NamedTuple):
-    """Those of booleans, as ``jnp.iinfo`` has them of integers."""
+def _fits_float(fill: float, dtype: np.dtype) -> bool:
+    """Whether a number is rounded to one of its own kind: not to NaN, infinity or a largest one."""
+    if float(jnp.finfo(dtype).max) < abs(fill) < math.inf:
+        return False
+    made = float(np.asarray(float(fill), dtype))
+    return (made != made) == (fill != fill) and math.isinf(made) == math.isinf(fill)
 
-    min: int
-    max: int
+
+def _fits_whole(fill: float, dtype: np.dtype) -> bool:
+    limits = (0, 1) if dtype == np.bool_ else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
+    return limits[0] <= fill <= limits[1] and fill == int(fill)
 
 
 _WINDOWS = Op("windows", _windows, _settle_fill)
