@@ -71,7 +71,8 @@ def adaptive_avg_pool(
       Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
       Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,
       the sum does not wrap; they are rounded half to even.
-    Derivatives: linear; forward and reverse, any order, without any scatter. Integers have none.
+    Derivatives: linear; forward and reverse, any order, without any scatter (but inside
+      ``jax.shard_map``, if windows differ). Integers have none.
     Edge cases: a window in which nothing counts gives 0. NaN and infinities propagate within their
       windows. An output size of 0 gives an empty result.
     Raises:
@@ -108,7 +109,7 @@ def adaptive_max_pool(
       Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
     Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
       order of the window; second derivatives are zero. Reverse mode has no scatter, so it is
-      deterministic on every backend.
+      deterministic on every backend (but inside ``jax.shard_map``, if windows differ).
     Edge cases: NaN in a window gives NaN. A window without a cell (only ``where`` makes one) gives
       the lowest value of the dtype and no gradient. An output size of 0 gives an empty result.
     Raises:
