@@ -400,6 +400,11 @@ def test_the_largest_floats_are_chosen_too(dtype: str) -> None:
     assert float(f(x)[0]) in x[:2].tolist() and f(x)[1:].tolist() == [x[2], np.inf]
     small = jnp.array([3e38, 3e38, 2e-38, 1.5e-38], dtype)
     assert float(f(small)[1]) in small[2:].tolist()  # what other windows hold does not matter
+    with jax.disable_jit():
+        assert f(x)[1:].tolist() == [x[2], np.inf]
+    for taps in (2, 3, 4, 6, 33):
+        many = jnp.full(taps, 3e38, dtype)
+        assert jaxpool.stochastic_pool(KEY, many, taps, 1, data_format="W").tolist() == [many[0]]
     gradient = jax.grad(lambda x: f(x)[:2].sum().astype(jnp.float32))(x)
     assert gradient[:2].sum() == 1 and gradient[2:].tolist() == [1, 0, 0, 0]
 

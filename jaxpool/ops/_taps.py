@@ -76,6 +76,7 @@ def walk(
     x = pad_all(x, geometry, np.zeros((), x.dtype))
 
     def body(tap: Array, state: State) -> State:
+        tap = jnp.asarray(tap)  # an int under jax.disable_jit
         return step(tap, _cells(x, tap, geometry), state)
 
     few = geometry.taps <= MOST_DIRECT_TAPS

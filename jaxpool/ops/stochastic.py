@@ -122,8 +122,9 @@ def _expectation(settings: Settings, weights: Array) -> Array:
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     """The tap that each window chooses, or the mark of an empty window if all its weights are 0."""
-    # With finite cells near the largest float the sum is infinite, a part of it is not.
-    part = np.asarray(0.5 ** geometry.taps.bit_length(), u.dtype)
+    # With finite cells near the largest float the sum is infinite, a part of it is not. It is no
+    # power of two, which XLA (jax 0.12) would take out of the sum.
+    part = np.asarray(0.7 / geometry.taps, u.dtype)
 
     def add(tap: Array, cell: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
         return sums[0] + cell, sums[1] + cell * part
