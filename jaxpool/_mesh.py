@@ -55,5 +55,5 @@ def _varying_over(a: Array, axes: frozenset[str]) -> Array:
 
 def varying(a: Any) -> frozenset[str]:
     """Return the axes of the mesh over which an array varies, inside ``jax.shard_map``."""
-    kind = getattr(jax.typeof(a), "mat", None)  # older: jax.typeof(a).vma
+    kind = getattr(jax.typeof(a), "mat", None)  # what a type says of manual axes; not all types do
     return getattr(kind, "varying", frozenset())

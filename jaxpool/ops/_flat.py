@@ -36,7 +36,7 @@ from .._pick import empty, tap_dtype
 from .._window import Axis, Geometry, cdiv
 from ._taps import read, send
 
-_INT32_MAX = 2**31 - 1
+INT32_MAX = 2**31 - 1
 
 _MOST_TAPS = 16
 """Cells of a block up to which indices are compared with each of them."""
@@ -92,12 +92,12 @@ def target(
 
 
 def _check_size(op: str, cells: int) -> None:
-    if not _indices.is_at_most(op, cells, _INT32_MAX, "indices may not fit int32"):
+    if not _indices.is_at_most(op, cells, INT32_MAX, "indices may not fit int32"):
         raise ValueError(
             message(
                 op,
                 f"an index would count {cells} cells.",
-                f"Cells are counted in int32, up to {_INT32_MAX}.",
+                f"Cells are counted in int32, up to {INT32_MAX}.",
                 'Unpool parts of the batch, or count fewer axes, as "spatial" does.',
             )
         )
@@ -339,6 +339,6 @@ def _by_planes(
     """
     batch = jax.vmap(jax.vmap(plane, 1, 1))
     sizes = (total, values.size, index.size)
-    if any(not isinstance(size, int) or size > _INT32_MAX for size in sizes):
+    if any(not isinstance(size, int) or size > INT32_MAX for size in sizes):
         return batch(values, index)
     return lax.platform_dependent(values, index, cpu=at_once, default=batch)

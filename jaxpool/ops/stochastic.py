@@ -77,7 +77,7 @@ def stochastic_pool(
     """
     if key is not None:
         check_key("stochastic_pool", key)
-    elif isinstance(deterministic, (bool, np.bool_)) and not deterministic:
+    elif not _settle_deterministic("stochastic_pool", deterministic)[0]:
         raise ValueError(
             message(
                 "stochastic_pool",

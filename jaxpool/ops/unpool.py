@@ -35,7 +35,6 @@ from ._common import Op, Settings, as_array, call, check_real
 from ._taps import MOST_DIRECT_TAPS, digits, read, send
 
 _NAME = "max_unpool"
-_INT32_MAX = 2**31 - 1
 
 
 def max_unpool(
@@ -167,7 +166,9 @@ def _as_indices(indices: Any) -> Any:
         indices = as_array(_NAME, "`indices`", indices, lambda indices: np.asarray(indices))  # pyright: ignore
     wide = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
     if wide and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
-        return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _INT32_MAX).astype(np.int32)
+        return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _flat.INT32_MAX).astype(
+            np.int32
+        )
     return indices
 
 
