@@ -42,7 +42,7 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     narrow = t.dtype != wide.dtype
 
     def backward(g: Array) -> Array:
-        if are_apart(geometry):
+        if geometry.is_apart:
             return to_winners_apart(g, taps, geometry)
         if _fits_at_once(geometry):
             return to_winners_at_once(g, taps, geometry)
@@ -52,11 +52,6 @@ def read(t: Array, taps: Array, geometry: Geometry) -> Array:
         return computed_once(received)[0] if narrow else received
 
     return with_transpose(forward, backward, wide, taps.shape).astype(t.dtype)
-
-
-def are_apart(geometry: Geometry) -> bool:
-    """Whether every window ends before the next one starts, on every axis."""
-    return all(axis.stride >= axis.span for axis in geometry.axes)
 
 
 def _fits_at_once(geometry: Geometry) -> bool:

@@ -1,13 +1,15 @@
 """Selections: the best value of a window and the number of the tap that holds it."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ._counts import per_window
-from ._reductions import Reduction
+from ._cut import tree
+from ._reductions import Reduction, identity_array
 from ._window import Geometry
 
 Pick = tuple[Array, Array]
@@ -37,12 +39,31 @@ def numbered(pick: Pick, tap: int, sparse: bool) -> Pick:
     return values, jnp.where(taps == empty(taps.dtype), taps, moved) if sparse else moved
 
 
-def better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
-    """Return the function that prefers the later of two picks only if it is strictly better.
+def best(picks: Sequence[Pick], reduction: Reduction, sparse: bool) -> Pick:
+    """Return the best of the picks of every window, the first of equals.
 
     Args:
       sparse: whether picks may be empty; an empty pick never wins, not even over the identity.
     """
+    return tree(_better(reduction, sparse), picks)
+
+
+def best_in_one_loop(picks: Sequence[Pick], reduction: Reduction, sparse: bool) -> Pick:
+    """:func:`best`, finished, by one loop on CPU.
+
+    XLA:CPU makes a loop for each of two results, and in each finds the winners anew, except of a
+    reduction of two operands.
+    """
+    half = len(picks) // 2
+    if not half:
+        return picks[0]
+    halves = [best(part, reduction, sparse) for part in (picks[:half], picks[half:])]
+    reduce = functools.partial(_reduce_pair, reduction=reduction)
+    return lax.platform_dependent(*halves, cpu=reduce, default=_better(reduction, sparse))
+
+
+def _better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
+    """Return the function that prefers the later of two picks only if it is strictly better."""
     assert reduction.beats is not None
 
     def combine(a: Pick, b: Pick) -> Pick:
@@ -53,6 +74,22 @@ def better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
         return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
 
     return combine
+
+
+def _reduce_pair(first: Pick, second: Pick, reduction: Reduction) -> Pick:
+    assert reduction.beats is not None
+    mark = empty(first[1].dtype)
+
+    def combine(a: Pick, b: Pick) -> Pick:
+        # A reduction may take its cells in any order: which is earlier is told by the taps.
+        beaten = ~reduction.beats(a[0], b[0])  # pyright: ignore[reportOptionalCall]
+        beats = reduction.beats(b[0], a[0])  # pyright: ignore[reportOptionalCall]
+        take = (b[1] != mark) & ((a[1] == mark) | jnp.where(a[1] < b[1], beats, beaten))
+        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+    values, taps = (jnp.stack(pair) for pair in zip(first, second, strict=True))
+    none = identity_array(reduction, values.dtype), mark
+    return lax.reduce((values, taps), none, combine, (0,))
 
 
 def mark_empty(pick: Pick, geometry: Geometry) -> Pick:

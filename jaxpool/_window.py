@@ -323,6 +323,11 @@ class Geometry:
         """Whether some window holds no real cell."""
         return any(axis.has_empty_window for axis in self.axes)
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether every window ends before the next one starts, on every axis."""
+        return all(axis.stride >= axis.span for axis in self.axes)
+
     def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return ``shape``, an input shape, with the pooled axes at their output lengths."""
         out = list(shape)

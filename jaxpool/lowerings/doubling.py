@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from .._cut import by_digits, copies, levels, pad, padding_of, tree
-from .._pick import Pick, better, empty, first_pick, mark_empty, numbered, tap_dtype
+from .._pick import Pick, best, empty, first_pick, mark_empty, numbered, tap_dtype
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry
 from ._order import has_room, in_integers, is_float_extreme, pick_in_order
@@ -81,5 +81,5 @@ def _select_along(
     for window, shifts in levels(axis.kernel, SELECT_RADIX)[::-1]:
         moved = copies(pick, axis, position, shifts, last=window == axis.kernel)
         parts = [numbered(p, shift * inner, sparse) for p, shift in zip(moved, shifts, strict=True)]
-        pick = tree(better(reduction, sparse), parts)
+        pick = best(parts, reduction, sparse)
     return pick

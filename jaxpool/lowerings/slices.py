@@ -17,9 +17,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._cut import cut, join, pad, padding_of, tree
+from .._cut import cut, join, pad, padding_of
 from .._fence import computed_once
-from .._pick import Pick, better, empty, first_pick, mark_empty, numbered, tap_dtype
+from .._pick import (
+    Pick,
+    best,
+    best_in_one_loop,
+    empty,
+    first_pick,
+    mark_empty,
+    numbered,
+    tap_dtype,
+)
 from .._reductions import Reduction, identity_array
 from .._window import Axis, Geometry, Segment
 from ._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells
@@ -27,10 +36,26 @@ from ._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells
 MAX_KERNEL = 6
 MAX_JOINT_TAPS = 9
 
+MAX_KERNEL_APART, MAX_KERNEL_APART_IN_ROWS = 32, 16
+"""Taps on an axis up to which slices pay for extremes of windows that share no cell: where the
+contiguous axis is not pooled, and where it is."""
+
+_LOWEST_IN_ROWS = 4
+"""Taps on the other axes from which windows along the contiguous one are quicker by whole rows, as
+in :mod:`reshape`."""
+
+_MOST_FUSED = 16
+"""Taps of windows that share no cell up to which one loop takes them, group within group."""
+
 _FEW_TAPS = 4
 """Taps up to which the winners of 16-bit floats are looked for in float32, above that in integers;
 also up to which values by themselves are quicker than those that come with the taps, and up to
 which a result may be taken anew by what reads it."""
+
+_FEWEST_IN_SEGMENTS = 2**24
+"""Bytes of an array from which winners and their taps come from one loop for each segment, if
+windows are a stride apart and the contiguous axis is not pooled: it reads the array once, which
+then saves more than it costs to join the segments."""
 
 PlacedAxis = tuple[Axis, int]
 Piece = tuple[int, Any]
@@ -40,9 +65,19 @@ Piece = tuple[int, Any]
 def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
     """Return why this lowering declines, or None."""
     longest = max(geometry.kernel)
-    if longest > MAX_KERNEL:
-        return f"{longest} taps on one axis; slices pay up to {MAX_KERNEL}"
+    most = _max_kernel(geometry, reduction)
+    if longest > most:
+        return f"{longest} taps on one axis; slices pay up to {most}"
     return None
+
+
+def _max_kernel(geometry: Geometry, reduction: Reduction) -> int:
+    if reduction.wins is None or not geometry.is_apart:
+        return MAX_KERNEL
+    if -1 not in geometry.positions:
+        return MAX_KERNEL_APART
+    low = geometry.taps < _LOWEST_IN_ROWS * geometry.kernel[-1]
+    return MAX_KERNEL_APART_IN_ROWS if low else MAX_KERNEL
 
 
 def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
@@ -52,6 +87,8 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     groups = _groups(geometry)
     for axes in groups:
         x = _reduce_group(x, axes, reduction)
+        if geometry.is_apart and geometry.taps > _MOST_FUSED:
+            (x,) = computed_once(x)
     if reduction.wins is not None and geometry.taps > _FEW_TAPS and len(groups) == 1:
         (x,) = computed_once(x)  # or a pooling of the result takes every window anew for each tap
     return x
@@ -140,16 +177,19 @@ def _blank(cells: Any, segment: Segment, axes: list[PlacedAxis], blank: Any) -> 
 
 def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
     """Return the winner of every window and the number of its tap, row-major in the window."""
-    few = geometry.taps <= _FEW_TAPS
-    narrow = is_narrow_extreme(reduction, x.dtype)
-    if narrow and not few:
-        pick = functools.partial(_select_integers, geometry=geometry)
-        return pick_in_order(pick, x, valid, reduction)
-    wide = x.astype(jnp.float32) if narrow else x
-    values, taps = _select(wide, valid, geometry, reduction)
-    # XLA:CPU makes no loop with two results, and one that is not asked for taps is quicker.
-    one_loop = few or len(_groups(geometry)) == 1
-    return run(x, geometry, reduction) if one_loop else values, taps
+    few, groups = geometry.taps <= _FEW_TAPS, _groups(geometry)
+    if is_narrow_extreme(reduction, x.dtype):
+        if not few:
+            pick = functools.partial(_select_integers, geometry=geometry)
+            return pick_in_order(pick, x, valid, reduction)
+        wide = x.astype(jnp.float32)
+        _, taps = _select(wide, valid, geometry, reduction, one_loop=False)
+        return run(x, geometry, reduction), taps
+    values, taps = _select(x, valid, geometry, reduction)
+    alone = few or len(groups) == 1  # a loop that is not asked for taps is quicker then
+    if alone and not _has_one_loop(x, groups[-1]):
+        values = run(x, geometry, reduction)
+    return values, taps
 
 
 def _select_integers(keys: Array, order: Reduction, geometry: Geometry) -> Pick:
@@ -158,7 +198,13 @@ def _select_integers(keys: Array, order: Reduction, geometry: Geometry) -> Pick:
     return _select(keys, None, geometry, order)
 
 
-def _select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> Pick:
+def _select(
+    x: Array,
+    valid: Array | None,
+    geometry: Geometry,
+    reduction: Reduction,
+    one_loop: bool = True,
+) -> Pick:
     """Winners and their taps, found together.
 
     The last axis goes first: its winners are the first of each row, and the earlier axes then
@@ -167,13 +213,28 @@ def _select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduct
     sparse, dtype = valid is not None, tap_dtype(geometry)
     pick, inner = first_pick(x, valid, dtype), 1
     blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))
-    for axes in _groups(geometry):
-        best = functools.partial(_best, unit=inner, reduction=reduction, sparse=sparse)
-        pick = _windows([(0, pick)], axes, best, blank)
+    groups = _groups(geometry)
+    # What later windows share is finished, or each of them would find it anew.
+    finished = geometry.taps > (_MOST_FUSED if geometry.is_apart else _FEW_TAPS)
+    for axes in groups:
+        once = one_loop and (finished or axes is groups[-1]) and _has_one_loop(x, axes)
+        find = functools.partial(_best, unit=inner, reduction=reduction, sparse=sparse)
+        pick = _windows([(0, pick)], axes, functools.partial(find, one_loop=once), blank)
         inner *= math.prod(axis.kernel for axis, _ in axes)
     return mark_empty(pick, geometry)
 
 
-def _best(pieces: list[Piece], unit: int, reduction: Reduction, sparse: bool) -> Pick:
+def _has_one_loop(x: Array, axes: list[PlacedAxis]) -> bool:
+    """Whether one loop finds winners and their taps; it cannot also join segments."""
+    if all(len(axis.segments()) == 1 for axis, _ in axes):
+        return True
+    few_results = all(axis.stride > 1 and position != -1 for axis, position in axes)
+    large = isinstance(x.size, int) and x.size * x.dtype.itemsize >= _FEWEST_IN_SEGMENTS
+    return few_results and large
+
+
+def _best(
+    pieces: list[Piece], unit: int, reduction: Reduction, sparse: bool, one_loop: bool
+) -> Pick:
     picks = [numbered(pick, tap * unit, sparse) for tap, pick in pieces]
-    return tree(better(reduction, sparse), picks)
+    return (best_in_one_loop if one_loop else best)(picks, reduction, sparse)

@@ -16,7 +16,6 @@ from jax import Array, lax
 
 from .. import _gather
 from .._cut import cut, pad_all
-from .._gather import are_apart
 from .._linear import with_transpose
 from .._mesh import varying_alike
 from .._reductions import accumulator
@@ -30,7 +29,7 @@ MOST_DIRECT_TAPS = _gather.MOST_DIRECT_TAPS
 
 def read(t: Array, taps: Array, geometry: Geometry) -> Array:
     """Return the entry of ``t`` at the tap of every window, 0 where it marks none; linear."""
-    if are_apart(geometry):
+    if geometry.is_apart:
         return _gather.read(t, taps, geometry)
     wide = t.astype(accumulator(t.dtype))
     if geometry.taps > MOST_DIRECT_TAPS:
@@ -55,7 +54,7 @@ def send(g: Array, taps: Array, geometry: Geometry) -> Array:
 
     For windows that are apart or have up to ``MOST_DIRECT_TAPS``; needs no scatter.
     """
-    if are_apart(geometry):
+    if geometry.is_apart:
         return to_winners_apart(g, taps, geometry)
     if geometry.taps <= MOST_TAPS_AT_ONCE:
         return to_winners_at_once(g, taps, geometry)

@@ -26,7 +26,6 @@ from .._arguments import entries_of, is_sequence, per_axis
 from .._batching import any_in_batch
 from .._cut import pad
 from .._errors import message
-from .._gather import are_apart
 from .._linear import with_transpose
 from .._pick import empty, tap_dtype
 from .._window import Axis, Geometry, check_known
@@ -303,7 +302,7 @@ def _is_signed(indices: Array) -> bool:
 def _by_taps(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
     """``indices`` are numbers of taps of the windows over the result, others name none."""
     taps = jnp.where(_flat.inside(indices, geometry.taps), indices.astype(jnp.int32), -1)
-    if not are_apart(geometry) and geometry.taps > MOST_DIRECT_TAPS:
+    if not geometry.is_apart and geometry.taps > MOST_DIRECT_TAPS:
         positions = geometry.positions
         target = _flat.target(_NAME, shape, positions, y.shape, positions)
         return _flat.write(y, _cells(taps, geometry), target)
