@@ -49,17 +49,54 @@ def best(picks: Sequence[Pick], reduction: Reduction, sparse: bool) -> Pick:
 
 
 def best_in_one_loop(picks: Sequence[Pick], reduction: Reduction, sparse: bool) -> Pick:
-    """:func:`best`, finished, by one loop on CPU.
+    """:func:`best`, finished, by one loop on CPU."""
+    return _in_one_loop(picks, _better(reduction, sparse), reduction)
 
-    XLA:CPU makes a loop for each of two results, and in each finds the winners anew, except of a
-    reduction of two operands.
+
+def first_best_in_one_loop(picks: Sequence[Pick], reduction: Reduction) -> Pick:
+    """The best of picks in any order, of equals that of the smallest tap; finished, as above."""
+    return _in_one_loop(picks, _by_number(reduction), reduction)
+
+
+def _in_one_loop(
+    picks: Sequence[Pick], combine: Callable[[Pick, Pick], Pick], reduction: Reduction
+) -> Pick:
+    """Combine halves of the picks in trees, and both by a reduction of two operands.
+
+    XLA:CPU makes a loop for each of two results, and in each finds the winners anew, except of such
+    a reduction.
     """
     half = len(picks) // 2
     if not half:
         return picks[0]
-    halves = [best(part, reduction, sparse) for part in (picks[:half], picks[half:])]
+    halves = [tree(combine, part) for part in (picks[:half], picks[half:])]
     reduce = functools.partial(_reduce_pair, reduction=reduction)
-    return lax.platform_dependent(*halves, cpu=reduce, default=_better(reduction, sparse))
+    return lax.platform_dependent(*halves, cpu=reduce, default=combine)
+
+
+def _reduce_pair(first: Pick, second: Pick, reduction: Reduction) -> Pick:
+    values, taps = (jnp.stack(pair) for pair in zip(first, second, strict=True))
+    none = identity_array(reduction, values.dtype), empty(taps.dtype)
+    # A reduction may take its cells in any order.
+    return lax.reduce((values, taps), none, _by_number(reduction), (0,))
+
+
+def _by_number(reduction: Reduction) -> Callable[[Pick, Pick], Pick]:
+    """Return the function that prefers, of two equal picks, the one whose tap comes first.
+
+    The mark of an empty window is the largest number of an unsigned dtype, so that an empty pick,
+    whose value is the identity, loses to all.
+    """
+    assert reduction.beats is not None
+
+    def combine(a: Pick, b: Pick) -> Pick:
+        beats = reduction.beats(b[0], a[0])  # pyright: ignore[reportOptionalCall]
+        beaten = reduction.beats(a[0], b[0])  # pyright: ignore[reportOptionalCall]
+        number, other = (tap.astype(f"uint{8 * tap.dtype.itemsize}") for tap in (a[1], b[1]))
+        take = jnp.where(number < other, beats, ~beaten)
+        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+    return combine
 
 
 def _better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
@@ -74,22 +111,6 @@ def _better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
         return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
 
     return combine
-
-
-def _reduce_pair(first: Pick, second: Pick, reduction: Reduction) -> Pick:
-    assert reduction.beats is not None
-    mark = empty(first[1].dtype)
-
-    def combine(a: Pick, b: Pick) -> Pick:
-        # A reduction may take its cells in any order: which is earlier is told by the taps.
-        beaten = ~reduction.beats(a[0], b[0])  # pyright: ignore[reportOptionalCall]
-        beats = reduction.beats(b[0], a[0])  # pyright: ignore[reportOptionalCall]
-        take = (b[1] != mark) & ((a[1] == mark) | jnp.where(a[1] < b[1], beats, beaten))
-        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
-
-    values, taps = (jnp.stack(pair) for pair in zip(first, second, strict=True))
-    none = identity_array(reduction, values.dtype), mark
-    return lax.reduce((values, taps), none, combine, (0,))
 
 
 def mark_empty(pick: Pick, geometry: Geometry) -> Pick:

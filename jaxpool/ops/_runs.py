@@ -21,8 +21,8 @@ from jax import Array, lax
 from .._cut import column, numbers, tree
 from .._fence import computed_once
 from .._linear import with_transpose
-from .._pick import Pick
-from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
+from .._pick import Pick, first_best_in_one_loop
+from .._reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, accumulator, identity_array
 from .._window import cdiv
 from ..lowerings._order import in_integers, is_narrow_extreme, reduce_cells
 
@@ -246,22 +246,10 @@ def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last
         pieces, groups = runs.pieces(1 << bits)
         x, codes = computed_once(*_winners(x, codes, position, pieces, shift, last_nan))
         return _winners(x, codes, position, groups, shift + bits, last_nan)
-    (best,) = computed_once(_fold(x, position, runs, MAX))
-    cells = [_tap(x, position, runs, tap, again=True) for tap in range(runs.longest)]
-    reached = [_reached(codes, position, runs, tap, shift) for tap in range(len(cells))]
-    codes = tree(
-        lax.min,
-        [
-            jnp.where((cell == best) | (cell != cell), code, nowhere(codes))
-            for cell, code in zip(cells, reached, strict=True)
-        ],
-    )
-    if last_nan and jnp.issubdtype(x.dtype, jnp.floating):
-        pairs = zip(cells, reached, strict=True)
-        # where the best is NaN one cell is, and no code is below 0
-        last = tree(lax.max, [jnp.where(cell != cell, code, 0) for cell, code in pairs])
-        codes = jnp.where(best != best, last, codes)
-    return best, codes
+    cells = [_tap(x, position, runs, tap) for tap in range(runs.longest)]
+    reached = [_reached(codes, position, runs, tap, shift) for tap in range(runs.longest)]
+    picks = list(zip(cells, reached, strict=True))
+    return first_best_in_one_loop(picks, MAX_LAST_NAN if last_nan else MAX)
 
 
 def _reached(codes: Array, position: int, runs: Runs, tap: int, shift: int) -> Array:
