@@ -5,9 +5,11 @@
 Runs the lowerings on square windows, asking none whether it declines, and prints times as ratios to
 one pass over memory (x + 1) in the same rounds. The planner's constants, ``slices.MAX_KERNEL``,
 ``slices.MAX_JOINT_TAPS``, ``_send.MOST_TAPS_AT_ONCE`` and ``_send.MOST_TAPS_UNROLLED``, are read
-off it; and off the windows side by side, the numbers of cells in ``lowerings/reshape.py``.
+off it; and off the windows side by side, the numbers of cells in ``lowerings/reshape.py`` and
+``slices.MAX_KERNEL_APART``.
 """
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -90,6 +92,12 @@ def _side_by_side(layout: str, batch: int, kernel: int) -> dict[str, Any]:
         "sum in passes": lambda x: reshape._in_passes(x, axes, lambda c: reduce_cells(SUM, c)),
     }
     programs = {"x + 1": _program(lambda x: x + 1, x)}
+    whole = x.reshape(shape)
+    made = jaxpool.geometry([shape[position] for position in positions], (kernel, kernel), kernel)
+    geometry = jaxpool.Geometry(made.axes, positions)
+    for name in ("slices", "reshape"):
+        select = functools.partial(LOWERINGS[name].select, geometry=geometry, reduction=MAX)
+        programs[f"winners {name}"] = _program(lambda x, s=select: s(x, None), whole)
     programs |= {name: _program(way, x) for name, way in ways.items()}
     times = milliseconds(interleaved(programs, rounds=15))
     ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}

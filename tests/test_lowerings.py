@@ -42,6 +42,10 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "pads longer than the kernel": ((4,), (2,), (1,), ((5, 3),), 1, "floor"),
     "no cell between the taps": ((3,), (2,), (1,), ((1, 1),), 4, "floor"),
     "a last window without a cell": ((4,), (2,), (4,), ((0, 1),), 1, "ceil"),
+    "apart, last axis": ((30,), (9,), (10,), ((1, 2),), 1, "ceil", (-1,)),
+    "apart, dilated": ((40,), (8,), (17,), ((2, 0),), 2, "floor"),
+    "2-D, apart": ((17, 15), (4, 6), (5, 7), ((1, 0), (0, 2)), 1, "ceil"),
+    "2-D, apart in low rows": ((5, 18), (2, 8), (3, 8), ((0, 1), (0, 0)), 1, "floor", (-2, -1)),
     "17 taps": ((23,), (17,), (2,), ((3, 0),), 1, "floor"),
     "24 taps dilated": ((50,), (24,), (1,), ((4, 1),), 2, "ceil_torch"),
     "40 taps": ((45,), (40,), (3,), ((2, 5),), 1, "ceil"),
@@ -354,6 +358,17 @@ def test_windows_side_by_side_as_in_large_arrays(
             "reshape", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK
         )
     assert check_sums("reshape", np.dtype(dtype), list(SETTINGS), QUICK)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_winners_of_segments_as_in_large_arrays(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LOWERINGS["slices"], "_FEWEST_IN_SEGMENTS", 0)
+    for largest in (True, False):
+        assert check_extremes(
+            "slices", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK
+        )
 
 
 def test_the_reference_takes_everything() -> None:

@@ -212,3 +212,15 @@ def test_auto_and_the_reference_agree(op: str, window: str) -> None:
     reference = OPS[op](X, **WINDOWS[window], lowering=REFERENCE)
     ulps = 0 if op in ("max_pool", "min_pool") else 200  # sums of 323 cells in another order
     assert_same(auto, reference, (op, window), ulps=ulps)
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("kernel, stride", [(2, 2), (3, 2), (3, 1), (5, 1)])
+def test_values_and_indices_come_from_one_loop(kernel: int, stride: int, data_format: str) -> None:
+    x = jnp.zeros((2, 24, 20, 16))
+    pool = functools.partial(jaxpool.max_pool_with_argmax, data_format=data_format)
+    both = jax.jit(lambda x: pool(x, (kernel, kernel), stride)).lower(x).compile().as_text() or ""
+    entry = both[both.index("ENTRY") :]
+    (array,) = re.findall(r"(%\S+) = .* parameter\(0\)", entry)
+    readers = [line for line in entry.splitlines() if re.search(rf"\(.*{array}[,)]", line)]
+    assert len(readers) == 1, readers
