@@ -1,14 +1,14 @@
 """Selections: the best value of a window and the number of the tap that holds it."""
 
-import functools
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ._counts import per_window
 from ._cut import tree
+from ._one_loop import tree_in_one_loop
 from ._reductions import Reduction, identity_array
 from ._window import Geometry
 
@@ -49,36 +49,19 @@ def best(picks: Sequence[Pick], reduction: Reduction, sparse: bool) -> Pick:
 
 
 def best_in_one_loop(picks: Sequence[Pick], reduction: Reduction, sparse: bool) -> Pick:
-    """:func:`best`, finished, by one loop on CPU."""
-    return _in_one_loop(picks, _better(reduction, sparse), reduction)
+    """:func:`best`, on CPU finished by one loop."""
+    none = _empty_pick(picks[0], reduction)
+    return tree_in_one_loop(_better(reduction, sparse), picks, none, _by_number(reduction))
 
 
 def first_best_in_one_loop(picks: Sequence[Pick], reduction: Reduction) -> Pick:
-    """The best of picks in any order, of equals that of the smallest tap; finished, as above."""
-    return _in_one_loop(picks, _by_number(reduction), reduction)
+    """The best of picks in any order, of equals the one of the smallest tap; finished likewise."""
+    return tree_in_one_loop(_by_number(reduction), picks, _empty_pick(picks[0], reduction))
 
 
-def _in_one_loop(
-    picks: Sequence[Pick], combine: Callable[[Pick, Pick], Pick], reduction: Reduction
-) -> Pick:
-    """Combine halves of the picks in trees, and both by a reduction of two operands.
-
-    XLA:CPU makes a loop for each of two results, and in each finds the winners anew, except of such
-    a reduction.
-    """
-    half = len(picks) // 2
-    if not half:
-        return picks[0]
-    halves = [tree(combine, part) for part in (picks[:half], picks[half:])]
-    reduce = functools.partial(_reduce_pair, reduction=reduction)
-    return lax.platform_dependent(*halves, cpu=reduce, default=combine)
-
-
-def _reduce_pair(first: Pick, second: Pick, reduction: Reduction) -> Pick:
-    values, taps = (jnp.stack(pair) for pair in zip(first, second, strict=True))
-    none = identity_array(reduction, values.dtype), empty(taps.dtype)
-    # A reduction may take its cells in any order.
-    return lax.reduce((values, taps), none, _by_number(reduction), (0,))
+def _empty_pick(like: Pick, reduction: Reduction) -> tuple[np.ndarray, np.ndarray]:
+    values, taps = like
+    return identity_array(reduction, values.dtype), empty(taps.dtype)
 
 
 def _by_number(reduction: Reduction) -> Callable[[Pick, Pick], Pick]:

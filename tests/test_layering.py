@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_arguments",),
     ("_window", "_data_format"),
     ("_cut", "_reductions"),
-    ("_counts", "reductions", "_exact", "_linear"),
+    ("_counts", "reductions", "_exact", "_linear", "_one_loop"),
     ("_pick",),
     ("lowerings._order", "_indices"),
     ("lowerings.*",),

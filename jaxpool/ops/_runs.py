@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._cut import column, numbers, tree
+from .._cut import column, numbers
 from .._fence import computed_once
 from .._linear import with_transpose
+from .._one_loop import tree_in_one_loop
 from .._pick import Pick, first_best_in_one_loop
 from .._reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, accumulator, identity_array
 from .._window import cdiv
@@ -103,13 +104,8 @@ def _length_of_pieces(runs: Runs) -> int:
     return min(1 << (runs.longest.bit_length() + 1) // 2, LONGEST_UNROLLED)
 
 
-def _tap(x: Array, position: int, runs: Runs, tap: int, again: bool = False) -> Array:
-    """Cell ``tap`` of every window; a shorter window repeats its last cell.
-
-    XLA:CPU stores what it gathers for two loops, which takes several times as long as to gather in
-    each. It does not notice that two gathers are the same if they differ in a flag, so the second
-    loop that reads a tap does so ``again``.
-    """
+def _tap(x: Array, position: int, runs: Runs, tap: int) -> Array:
+    """Cell ``tap`` of every window; a shorter window repeats its last cell."""
     last = np.array(runs.lengths) - 1
     where = np.array(runs.starts) + np.minimum(tap, last)
     steps = np.unique(np.diff(where))
@@ -117,7 +113,7 @@ def _tap(x: Array, position: int, runs: Runs, tap: int, again: bool = False) -> 
         step = int(steps[0]) if len(steps) else 1
         return lax.slice_in_dim(x, int(where[0]), int(where[-1]) + 1, step, position)
     where = where.astype(np.int32)
-    return jnp.take(x, where, axis=position, mode="clip", indices_are_sorted=not again)
+    return jnp.take(x, where, axis=position, mode="clip", indices_are_sorted=True)
 
 
 # --- sums ----------------------------------------------------------------------------------------
@@ -330,30 +326,33 @@ def _receive(
 ) -> Pick:
     """For each row of windows, what they send to one cell that they all hold."""
     starts, firsts, counts = (np.array(n) for n in (runs.starts, holders.starts, holders.lengths))
-    none, entries, kept = nowhere(codes), [], []
+    silence, heard = (np.zeros((), g.dtype), nowhere(codes)), []
     for nth in range(holders.longest):
         own_taps = cells - starts[firsts + np.minimum(nth, counts - 1)]
-        wanted = np.where(nth < counts, own_taps, none)  # no tap is as large
-        wanted = column(wanted, position, g.ndim)
+        wanted = np.where(nth < counts, own_taps, nowhere(codes))  # no tap is as large
         sent, code = (_tap(a, position, holders, nth) for a in (g, codes))
-        hit = _leads_to(wanted, code, runs, shift)
-        entries.append(jnp.where(hit, sent, np.zeros((), g.dtype)))
-        code = _tap(codes, position, holders, nth, again=True)
-        kept.append(jnp.where(_leads_to(wanted, code, runs, shift), code, none))
-    return tree(lax.add, entries), tree(lax.min, kept)
+        hit = _leads_to(column(wanted, position, g.ndim), code, runs, shift)
+        heard.append(_where(hit, (sent, code), silence))
+    return tree_in_one_loop(_add, heard, silence)
 
 
 def _receive_from_all(g: Array, codes: Array, runs: Runs, shift: int) -> Pick:
     """For each row of windows, what they send to the cells of the last axis."""
     place = jnp.where(codes == nowhere(codes), -1, _place(codes, -1, runs, shift))
-    cells, entries, kept = numbers(runs.size, -1, g.ndim, jnp.int32), [], []
+    cells = numbers(runs.size, -1, g.ndim, jnp.int32)
+    silence, heard = (np.zeros((), g.dtype), nowhere(codes)), []
     for window in range(len(runs.starts)):
-        named, sent, code = (
-            lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (place, g, codes)
-        )
-        entries.append(jnp.where(named == cells, sent, np.zeros((), g.dtype)))
-        kept.append(jnp.where(named == cells, code, nowhere(codes)))
-    return tree(lax.add, entries), tree(lax.min, kept)
+        named, *sent = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (place, g, codes))
+        heard.append(_where(named == cells, sent, silence))
+    return tree_in_one_loop(_add, heard, silence)
+
+
+def _where(hit: Array, sent: Sequence[Array], silence: Sequence[np.ndarray]) -> tuple[Array, ...]:
+    return tuple(jnp.where(hit, a, nothing) for a, nothing in zip(sent, silence, strict=True))
+
+
+def _add(a: Pick, b: Pick) -> Pick:
+    return a[0] + b[0], lax.min(a[1], b[1])
 
 
 def _leads_to(wanted: np.ndarray, codes: Array, runs: Runs, shift: int) -> Array:
