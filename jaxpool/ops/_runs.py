@@ -23,9 +23,9 @@ from .._fence import computed_once
 from .._linear import with_transpose
 from .._one_loop import tree_in_one_loop
 from .._pick import Pick, first_best_in_one_loop
-from .._reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, accumulator, identity_array
+from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
 from .._window import cdiv
-from ..lowerings._order import in_integers, is_narrow_extreme, reduce_cells
+from ..lowerings._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells
 
 LONGEST_UNROLLED = 32
 
@@ -188,7 +188,7 @@ def winners(
     valid: Array | None,
     positions: Sequence[int],
     runs: Sequence[Runs],
-    last_nan: bool = False,
+    reduction: Reduction = MAX,
 ) -> Pick:
     """Return the largest value of every window and the code of its first holder.
 
@@ -203,16 +203,19 @@ def winners(
       valid: mask of the cells, or None.
       positions: the array axes, negative.
       runs: windows along each of them.
-      last_nan: among the NaN of a window the last one is its holder.
+      reduction: a maximum, which says which of several NaN is the holder.
     """
+    if is_narrow_extreme(reduction, x.dtype):
+        found = lambda keys, order: winners(keys, valid, positions, runs, order)  # noqa: E731
+        return pick_in_order(found, x, None, reduction)
     codes = jnp.zeros(x.shape, _code_dtype(runs))
     if valid is not None:
         codes = jnp.where(valid, codes, nowhere(codes))
-    best = x.astype(accumulator(x.dtype))
+    best = x
     for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
         best, codes = computed_once(best, codes) if n else (best, codes)
-        best, codes = _winners(best, codes, position, run, shift, last_nan)
-    return best.astype(x.dtype), codes
+        best, codes = _winners(best, codes, position, run, shift, reduction)
+    return best, codes
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:
@@ -236,16 +239,18 @@ def nowhere(codes: Array) -> np.ndarray:
     return identity_array(MIN, codes.dtype)
 
 
-def _winners(x: Array, codes: Array, position: int, runs: Runs, shift: int, last_nan: bool) -> Pick:
+def _winners(
+    x: Array, codes: Array, position: int, runs: Runs, shift: int, reduction: Reduction
+) -> Pick:
     if runs.longest > LONGEST_UNROLLED:
         bits = _length_of_pieces(runs).bit_length() - 1
         pieces, groups = runs.pieces(1 << bits)
-        x, codes = computed_once(*_winners(x, codes, position, pieces, shift, last_nan))
-        return _winners(x, codes, position, groups, shift + bits, last_nan)
+        x, codes = computed_once(*_winners(x, codes, position, pieces, shift, reduction))
+        return _winners(x, codes, position, groups, shift + bits, reduction)
     cells = [_tap(x, position, runs, tap) for tap in range(runs.longest)]
     reached = [_reached(codes, position, runs, tap, shift) for tap in range(runs.longest)]
     picks = list(zip(cells, reached, strict=True))
-    return first_best_in_one_loop(picks, MAX_LAST_NAN if last_nan else MAX)
+    return first_best_in_one_loop(picks, reduction)
 
 
 def _reached(codes: Array, position: int, runs: Runs, tap: int, shift: int) -> Array:

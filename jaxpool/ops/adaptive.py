@@ -487,9 +487,8 @@ def _largest_jvp(partition: Partition, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _with_codes(x: Array, valid: Array | None, partition: Partition) -> Pick:
     _check_codes(partition)
-    last_nan = partition.maximum is MAX_LAST_NAN
     x = filled(x, valid, MAX)
-    return _runs.winners(x, valid, partition.positions, partition.runs, last_nan)
+    return _runs.winners(x, valid, partition.positions, partition.runs, partition.maximum)
 
 
 @_with_codes.defjvp
