@@ -4,7 +4,8 @@ Along one axis the windows that read the same taps form a segment; a segment is 
 slices, and the segments are joined by ``concatenate``. Padding is hardly ever made, and never in a
 selection, so it cannot win. XLA fuses the slices, the tree and the join into one vectorised loop.
 All axes at once read every tap; one axis after the other reads fewer, but stores what lies between,
-which pays for larger windows and where the contiguous axis is pooled.
+which pays for larger windows and where the contiguous axis is pooled. Winners and their taps come
+from one loop (:mod:`jaxpool._one_loop`) where there is nothing to join, and in large arrays.
 """
 
 import functools
@@ -54,8 +55,8 @@ which a result may be taken anew by what reads it."""
 
 _FEWEST_IN_SEGMENTS = 2**24
 """Bytes of an array from which winners and their taps come from one loop for each segment, if
-windows are a stride apart and the contiguous axis is not pooled: it reads the array once, which
-then saves more than it costs to join the segments."""
+strides are longer than 1 and the contiguous axis is not pooled: to read the array once then saves
+more than it costs to join the few results."""
 
 PlacedAxis = tuple[Axis, int]
 Piece = tuple[int, Any]
