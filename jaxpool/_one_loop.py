@@ -24,7 +24,7 @@ def tree_in_one_loop(
     none: tuple[Any, ...],
     in_any_order: Combine | None = None,
 ) -> Any:
-    """Return ``tree(combine, parts)`` of tuples of arrays, on CPU finished by one loop.
+    """Combine tuples of arrays in balanced trees of halves, on CPU finished by one loop.
 
     Args:
       combine: makes one tuple of two neighbours.

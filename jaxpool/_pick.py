@@ -55,7 +55,7 @@ def best_in_one_loop(picks: Sequence[Pick], reduction: Reduction, sparse: bool) 
 
 
 def first_best_in_one_loop(picks: Sequence[Pick], reduction: Reduction) -> Pick:
-    """The best of picks in any order, of equals the one of the smallest tap; finished likewise."""
+    """The best of picks in any order, of equals the one of the smallest number; likewise."""
     return tree_in_one_loop(_by_number(reduction), picks, _empty_pick(picks[0], reduction))
 
 
@@ -65,18 +65,17 @@ def _empty_pick(like: Pick, reduction: Reduction) -> tuple[np.ndarray, np.ndarra
 
 
 def _by_number(reduction: Reduction) -> Callable[[Pick, Pick], Pick]:
-    """Return the function that prefers, of two equal picks, the one whose tap comes first.
+    """Return the function that prefers, of two equal picks, the one with the smaller number.
 
-    The mark of an empty window is the largest number of an unsigned dtype, so that an empty pick,
-    whose value is the identity, loses to all.
+    Numbers are read as unsigned, so that the mark of an empty window is the largest: an empty pick,
+    whose value is the identity, beats none.
     """
-    assert reduction.beats is not None
+    beats = reduction.beats
+    assert beats is not None
 
     def combine(a: Pick, b: Pick) -> Pick:
-        beats = reduction.beats(b[0], a[0])  # pyright: ignore[reportOptionalCall]
-        beaten = reduction.beats(a[0], b[0])  # pyright: ignore[reportOptionalCall]
         number, other = (tap.astype(f"uint{8 * tap.dtype.itemsize}") for tap in (a[1], b[1]))
-        take = jnp.where(number < other, beats, ~beaten)
+        take = jnp.where(number < other, beats(b[0], a[0]), ~beats(a[0], b[0]))
         return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
 
     return combine
@@ -84,10 +83,11 @@ def _by_number(reduction: Reduction) -> Callable[[Pick, Pick], Pick]:
 
 def _better(reduction: Reduction, sparse: bool) -> Callable[[Pick, Pick], Pick]:
     """Return the function that prefers the later of two picks only if it is strictly better."""
-    assert reduction.beats is not None
+    beats = reduction.beats
+    assert beats is not None
 
     def combine(a: Pick, b: Pick) -> Pick:
-        take = reduction.beats(b[0], a[0])  # pyright: ignore[reportOptionalCall]
+        take = beats(b[0], a[0])
         if sparse:
             mark = empty(a[1].dtype)
             take = (b[1] != mark) & (take | (a[1] == mark))

@@ -325,7 +325,7 @@ class Geometry:
 
     @property
     def is_apart(self) -> bool:
-        """Whether every window ends before the next one starts, on every axis."""
+        """Whether strides are no shorter than windows, on every axis: no two share a cell."""
         return all(axis.stride >= axis.span for axis in self.axes)
 
     def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:

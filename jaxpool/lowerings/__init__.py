@@ -1,6 +1,7 @@
 """The lowerings: one algorithm a file, each with the same functions.
 
-``why_not(geometry, reduction, dtype)`` returns the reason to decline, or None;
+``why_not(geometry, reduction, dtype, winners)`` returns the reason to decline results, or winners
+on CPU, or None;
 ``run(x, geometry, reduction)`` returns the reduction of every window;
 ``select(x, valid, geometry, reduction)`` returns winners and their taps, of maxima and minima.
 All lowerings agree exactly, sums to the rounding of another order.

@@ -31,6 +31,21 @@ def is_narrow_extreme(reduction: Reduction, dtype: np.dtype) -> bool:
     return dtype.itemsize == 2 and is_float_extreme(reduction, dtype)
 
 
+def widened(x: Array, reduction: Reduction) -> tuple[Array, Reduction]:
+    """Return both in a dtype that XLA:CPU does not emulate, in which extremes are the same."""
+    floating = jnp.issubdtype(x.dtype, jnp.floating)
+    if reduction.wins is None or x.dtype == np.bool_:
+        return x, reduction
+    if floating and x.dtype.itemsize == 1:
+        wide = np.dtype(np.float32)
+    elif not floating and jnp.iinfo(x.dtype).bits < 8:
+        wide = np.dtype(np.int8 if jnp.iinfo(x.dtype).min else np.uint8)
+    else:
+        return x, reduction
+    worst = identity_array(reduction, x.dtype).astype(wide)
+    return x.astype(wide), dataclasses.replace(reduction, identity=lambda dtype: worst)
+
+
 def reduce_cells(reduction: Reduction, cells: Sequence[Array]) -> Array:
     """Combine arrays of cells in a balanced tree."""
     if len(cells) == 1 or not is_float_extreme(reduction, cells[0].dtype):
@@ -80,13 +95,25 @@ def _to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndar
     """
     if is_float_extreme(reduction, x.dtype):
         keys, worst = _ordered(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
-        keys = jnp.where(keys == -1, np.zeros((), keys.dtype), keys)  # -0.0, a tie with 0.0
+        extreme = _zeros_tie(_integer_extreme(reduction))
     else:
         keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
+        extreme = _integer_extreme(reduction)
     step = -1 if reduction.wins == "largest" else 1
     absent = np.asarray(worst + np.asarray(step, keys.dtype), keys.dtype)
-    order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: absent)
+    order = dataclasses.replace(extreme, identity=lambda dtype: absent)
     return keys, order, absent
+
+
+def _zeros_tie(extreme: Reduction) -> Reduction:
+    """The extreme of keys of floats, of which -1 stands for -0.0 and does not differ from 0.0."""
+    worse, better = (-1, 0) if extreme.wins == "largest" else (0, -1)
+
+    def beats(b: Array, a: Array) -> Array:
+        assert extreme.beats is not None
+        return extreme.beats(b, jnp.where(a == worse, np.asarray(better, a.dtype), a))
+
+    return dataclasses.replace(extreme, beats=beats)
 
 
 def _from_order(keys: Array, dtype: np.dtype) -> Array:

@@ -23,7 +23,9 @@ from ._order import has_room, in_integers, is_float_extreme, pick_in_order
 SELECT_RADIX = 4
 
 
-def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
+def why_not(
+    geometry: Geometry, reduction: Reduction, dtype: object, winners: bool = False
+) -> str | None:
     """Return why this lowering declines, or None."""
     return None
 

@@ -13,7 +13,9 @@ from ._order import in_integers, is_float_extreme
 _NOWHERE = np.int32(-1)
 
 
-def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
+def why_not(
+    geometry: Geometry, reduction: Reduction, dtype: object, winners: bool = False
+) -> str | None:
     """Return why this lowering declines, or None."""
     return None
 

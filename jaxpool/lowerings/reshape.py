@@ -40,7 +40,9 @@ _FEWEST_OF_SUMS, _MOST_OF_SUMS, _FEWEST_IN_ARRAY = 7, 32, 2**20
 """Cells of a window along the other axes, and of the array, between which slices pay for sums."""
 
 
-def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
+def why_not(
+    geometry: Geometry, reduction: Reduction, dtype: object, winners: bool = False
+) -> str | None:
     """Return why this lowering declines, or None."""
     for axis in geometry.axes:
         if axis.dilation > 1 and axis.kernel > 1:

@@ -10,7 +10,7 @@ from one loop (:mod:`jaxpool._one_loop`) where there is nothing to join, and in 
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -38,15 +38,14 @@ MAX_KERNEL = 6
 MAX_JOINT_TAPS = 9
 
 MAX_KERNEL_APART, MAX_KERNEL_APART_IN_ROWS = 32, 16
-"""Taps on an axis up to which slices pay for extremes of windows that share no cell: where the
+"""Taps on an axis up to which slices pay for winners of windows that share no cell: where the
 contiguous axis is not pooled, and where it is."""
 
 _LOWEST_IN_ROWS = 4
-"""Taps on the other axes from which windows along the contiguous one are quicker by whole rows, as
-in :mod:`reshape`."""
+"""Taps on the other axes from which windows along the contiguous one are quicker by whole rows."""
 
 _MOST_FUSED = 16
-"""Taps of windows that share no cell up to which one loop takes them, group within group."""
+"""Taps of windows that share no cell up to which winners of a group are not stored for the next."""
 
 _FEW_TAPS = 4
 """Taps up to which the winners of 16-bit floats are looked for in float32, above that in integers;
@@ -59,21 +58,24 @@ strides are longer than 1 and the contiguous axis is not pooled: to read the arr
 more than it costs to join the few results."""
 
 PlacedAxis = tuple[Axis, int]
+Search = Callable[[Sequence[Pick], Reduction, bool], Pick]
 Piece = tuple[int, Any]
 """The number of a tap, row-major over the axes of a group, and its cells: an array or a pick."""
 
 
-def why_not(geometry: Geometry, reduction: Reduction, dtype: object) -> str | None:
+def why_not(
+    geometry: Geometry, reduction: Reduction, dtype: object, winners: bool = False
+) -> str | None:
     """Return why this lowering declines, or None."""
     longest = max(geometry.kernel)
-    most = _max_kernel(geometry, reduction)
+    most = _max_kernel(geometry) if winners else MAX_KERNEL
     if longest > most:
         return f"{longest} taps on one axis; slices pay up to {most}"
     return None
 
 
-def _max_kernel(geometry: Geometry, reduction: Reduction) -> int:
-    if reduction.wins is None or not geometry.is_apart:
+def _max_kernel(geometry: Geometry) -> int:
+    if not geometry.is_apart:
         return MAX_KERNEL
     if -1 not in geometry.positions:
         return MAX_KERNEL_APART
@@ -88,8 +90,6 @@ def run(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
     groups = _groups(geometry)
     for axes in groups:
         x = _reduce_group(x, axes, reduction)
-        if geometry.is_apart and geometry.taps > _MOST_FUSED:
-            (x,) = computed_once(x)
     if reduction.wins is not None and geometry.taps > _FEW_TAPS and len(groups) == 1:
         (x,) = computed_once(x)  # or a pooling of the result takes every window anew for each tap
     return x
@@ -184,7 +184,7 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
             pick = functools.partial(_select_integers, geometry=geometry)
             return pick_in_order(pick, x, valid, reduction)
         wide = x.astype(jnp.float32)
-        _, taps = _select(wide, valid, geometry, reduction, one_loop=False)
+        _, taps = _select(wide, valid, geometry, reduction, best)
         return run(x, geometry, reduction), taps
     values, taps = _select(x, valid, geometry, reduction)
     alone = few or len(groups) == 1  # a loop that is not asked for taps is quicker then
@@ -204,7 +204,7 @@ def _select(
     valid: Array | None,
     geometry: Geometry,
     reduction: Reduction,
-    one_loop: bool = True,
+    in_one_loop: Search = best_in_one_loop,
 ) -> Pick:
     """Winners and their taps, found together.
 
@@ -215,12 +215,18 @@ def _select(
     pick, inner = first_pick(x, valid, dtype), 1
     blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))
     groups = _groups(geometry)
-    # What later windows share is finished, or each of them would find it anew.
-    finished = geometry.taps > (_MOST_FUSED if geometry.is_apart else _FEW_TAPS)
+    # What later windows share is stored, or each of them would find it anew.
+    stored = geometry.taps > (_MOST_FUSED if geometry.is_apart else _FEW_TAPS)
     for axes in groups:
-        once = one_loop and (finished or axes is groups[-1]) and _has_one_loop(x, axes)
+        once = (stored or axes is groups[-1]) and _has_one_loop(x, axes)
         find = functools.partial(_best, unit=inner, reduction=reduction, sparse=sparse)
-        pick = _windows([(0, pick)], axes, functools.partial(find, one_loop=once), blank)
+        find = functools.partial(find, search=in_one_loop if once else best)
+        pick = _windows([(0, pick)], axes, find, blank)
+        if not (once or axes is groups[-1] or _has_one_loop(x, axes)):
+            values, taps = computed_once(
+                *pick
+            )  # the loop over the next axes has no room for a join
+            pick = values, taps
         inner *= math.prod(axis.kernel for axis, _ in axes)
     return mark_empty(pick, geometry)
 
@@ -235,7 +241,6 @@ def _has_one_loop(x: Array, axes: list[PlacedAxis]) -> bool:
 
 
 def _best(
-    pieces: list[Piece], unit: int, reduction: Reduction, sparse: bool, one_loop: bool
+    pieces: list[Piece], unit: int, reduction: Reduction, sparse: bool, search: Search
 ) -> Pick:
-    picks = [numbered(pick, tap * unit, sparse) for tap, pick in pieces]
-    return (best_in_one_loop if one_loop else best)(picks, reduction, sparse)
+    return search([numbered(pick, tap * unit, sparse) for tap, pick in pieces], reduction, sparse)

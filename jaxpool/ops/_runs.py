@@ -25,7 +25,7 @@ from .._one_loop import tree_in_one_loop
 from .._pick import Pick, first_best_in_one_loop
 from .._reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array
 from .._window import cdiv
-from ..lowerings._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells
+from ..lowerings._order import in_integers, is_narrow_extreme, pick_in_order, reduce_cells, widened
 
 LONGEST_UNROLLED = 32
 
@@ -180,7 +180,9 @@ def largest(
     """Return the largest cell of every window."""
     if is_narrow_extreme(reduction, x.dtype):
         return in_integers(lambda keys, order: largest(keys, positions, runs, order), x, reduction)
-    return _in_turn(functools.partial(_fold, reduction=reduction), x, positions, runs)
+    wide, order = widened(x, reduction)
+    found = _in_turn(functools.partial(_fold, reduction=order), wide, positions, runs)
+    return found.astype(x.dtype)
 
 
 def winners(
@@ -211,11 +213,11 @@ def winners(
     codes = jnp.zeros(x.shape, _code_dtype(runs))
     if valid is not None:
         codes = jnp.where(valid, codes, nowhere(codes))
-    best = x
+    best, reduction = widened(x, reduction)
     for n, (position, run, shift) in enumerate(zip(positions, runs, _shifts(runs), strict=True)):
         best, codes = computed_once(best, codes) if n else (best, codes)
         best, codes = _winners(best, codes, position, run, shift, reduction)
-    return best, codes
+    return best.astype(x.dtype), codes
 
 
 def _shifts(runs: Sequence[Runs]) -> list[int]:
