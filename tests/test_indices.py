@@ -26,19 +26,6 @@ def along(x: Any, window: int, strides: int = 1, padding: Any = "VALID", **setti
     return indices(x, window, strides, padding, data_format="W", **settings).tolist()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_the_largest_of_negative_zeros_is_one(dtype: str) -> None:
-    x = jnp.full((1, 7, 8, 2), -0.0, dtype)
-    pools = {
-        "2x2": lambda x: jaxpool.max_pool_with_argmax(x, (2, 2), 2),
-        "3x3": lambda x: jaxpool.max_pool_with_argmax(x, (3, 3), 1, "SAME"),
-        "adaptive": lambda x: jaxpool.adaptive_max_pool_with_argmax(x, (3, 3)),
-    }
-    for name, pool in pools.items():
-        values, _ = pool(x)
-        assert np.signbit(np.asarray(values, np.float32)).all(), name
-
-
 # --- by hand --------------------------------------------------------------------------------------
 
 COUNTING = np.arange(24, dtype=np.float32)

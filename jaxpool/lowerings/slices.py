@@ -215,6 +215,7 @@ def _select(
     pick, inner = first_pick(x, valid, dtype), 1
     blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))
     groups = _groups(geometry)
+    ends_in_one = in_one_loop is not best and _has_one_loop(x, groups[-1])
     # What later windows share is stored, or each of them would find it anew.
     stored = geometry.taps > (_MOST_FUSED if geometry.is_apart else _FEW_TAPS)
     for axes in groups:
@@ -222,10 +223,8 @@ def _select(
         find = functools.partial(_best, unit=inner, reduction=reduction, sparse=sparse)
         find = functools.partial(find, search=in_one_loop if once else best)
         pick = _windows([(0, pick)], axes, find, blank)
-        if not (once or axes is groups[-1] or _has_one_loop(x, axes)):
-            values, taps = computed_once(
-                *pick
-            )  # the loop over the next axes has no room for a join
+        if ends_in_one and axes is not groups[-1] and not _has_one_loop(x, axes):
+            values, taps = computed_once(*pick)  # or the one loop would have to join them
             pick = values, taps
         inner *= math.prod(axis.kernel for axis, _ in axes)
     return mark_empty(pick, geometry)
@@ -233,6 +232,9 @@ def _select(
 
 def _has_one_loop(x: Array, axes: list[PlacedAxis]) -> bool:
     """Whether one loop finds winners and their taps; it cannot also join segments."""
+    short = all(axis.kernel <= MAX_KERNEL and position != -1 for axis, position in axes)
+    if short and x.shape[-1] == 2:
+        return False  # it would not be vectorised
     if all(len(axis.segments()) == 1 for axis, _ in axes):
         return True
     few_results = all(axis.stride > 1 and position != -1 for axis, position in axes)
