@@ -224,3 +224,12 @@ def test_values_and_indices_come_from_one_loop(kernel: int, stride: int, data_fo
     (array,) = re.findall(r"(%\S+) = .* parameter\(0\)", entry)
     readers = [line for line in entry.splitlines() if re.search(rf"\(.*{array}[,)]", line)]
     assert len(readers) == 1, readers
+
+
+def test_winners_of_long_windows_apart_have_a_lowering_of_their_own_on_cpu() -> None:
+    made = jaxpool.geometry((48, 32), (16, 8), (16, 8))
+    plan = plan_for("max_pool", Geometry(made.axes, (-3, -2)), MAX, np.dtype("float32"))
+    assert (plan.cpu, plan.other, plan.winners) == ("reshape", REFERENCE, "slices")
+    assert "winners by slices, by reshape elsewhere" in str(plan)
+    named = plan_for("max_pool", plan.geometry, MAX, np.dtype("float32"), "reshape")
+    assert named.winners == "reshape"
