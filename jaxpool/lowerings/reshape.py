@@ -22,7 +22,7 @@ from .._fence import computed_once
 from .._pick import Pick, empty, tap_dtype
 from .._reductions import MAX_LAST_NAN, MIN, Reduction, identity_array
 from .._window import Geometry
-from ._order import in_integers, reduce_cells
+from ._order import in_integers, reduce_cells, widened
 
 _MOST_IN_ROWS, _MOST_BETWEEN_ROWS = 16, 128
 """Cells of a window along an axis up to which slices pay for extremes: if windows lie along the
@@ -169,9 +169,10 @@ def reduce_axes(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
 
 
 def _on_cpu(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
+    wide, order = widened(x, reduction)
+    if wide is not x:
+        return _on_cpu(wide, axes, order).astype(x.dtype)
     extreme = reduction.wins is not None and jnp.issubdtype(x.dtype, jnp.floating)
-    if extreme and x.dtype.itemsize == 1:
-        return _on_cpu(x.astype(jnp.float32), axes, reduction).astype(x.dtype)
     if extreme and x.dtype.itemsize == 2:
         return in_integers(lambda keys, order: _on_cpu(keys, axes, order), x, reduction)
     if _has_passes(x, axes, reduction):

@@ -184,7 +184,7 @@ def select(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
             pick = functools.partial(_select_integers, geometry=geometry)
             return pick_in_order(pick, x, valid, reduction)
         wide = x.astype(jnp.float32)
-        _, taps = _select(wide, valid, geometry, reduction, best)
+        _, taps = _select(wide, valid, geometry, reduction, apart=True)
         return run(x, geometry, reduction), taps
     values, taps = _select(x, valid, geometry, reduction)
     alone = few or len(groups) == 1  # a loop that is not asked for taps is quicker then
@@ -204,9 +204,9 @@ def _select(
     valid: Array | None,
     geometry: Geometry,
     reduction: Reduction,
-    in_one_loop: Search = best_in_one_loop,
+    apart: bool = False,
 ) -> Pick:
-    """Winners and their taps, found together.
+    """Winners and their taps, found together, or ``apart`` by a loop each.
 
     The last axis goes first: its winners are the first of each row, and the earlier axes then
     choose among rows, which is the row-major order of ties.
@@ -215,15 +215,15 @@ def _select(
     pick, inner = first_pick(x, valid, dtype), 1
     blank = identity_array(reduction, x.dtype), np.asarray(empty(dtype))
     groups = _groups(geometry)
-    ends_in_one = in_one_loop is not best and _has_one_loop(x, groups[-1])
+    one_loop = [not apart and _has_one_loop(x, axes) for axes in groups]
     # What later windows share is stored, or each of them would find it anew.
     stored = geometry.taps > (_MOST_FUSED if geometry.is_apart else _FEW_TAPS)
-    for axes in groups:
-        once = (stored or axes is groups[-1]) and _has_one_loop(x, axes)
+    for axes, once in zip(groups, one_loop, strict=True):
+        last = axes is groups[-1]
+        search = best_in_one_loop if once and (stored or last) else best
         find = functools.partial(_best, unit=inner, reduction=reduction, sparse=sparse)
-        find = functools.partial(find, search=in_one_loop if once else best)
-        pick = _windows([(0, pick)], axes, find, blank)
-        if ends_in_one and axes is not groups[-1] and not _has_one_loop(x, axes):
+        pick = _windows([(0, pick)], axes, functools.partial(find, search=search), blank)
+        if one_loop[-1] and not (once or last):
             values, taps = computed_once(*pick)  # or the one loop would have to join them
             pick = values, taps
         inner *= math.prod(axis.kernel for axis, _ in axes)
