@@ -1,8 +1,8 @@
-"""What pools can do, library by library: every cell of the README's table comes from a run.
+"""What pools can do, library by library: every cell of the documentation's table comes from a run.
 
     pip install ".[flax,haiku,equinox,peers]" keras
     python benchmarks/feature_table.py                       # print the table
-    python benchmarks/feature_table.py --check README.md     # fail if the README's table differs
+    python benchmarks/feature_table.py --check docs/comparison.md     # fail if the table differs
 
 A cell is "yes" if the library's own call returns the right answer, which a NumPy loop below
 computes. It is "no" if the library has no such setting (its signature is read, so that a new
@@ -26,7 +26,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 warnings.simplefilter("ignore")
 
 import equinox as eqx  # noqa: E402
+import flax.linen  # noqa: E402
 import flax.linen.pooling as flax_pooling  # noqa: E402
+import flax.nnx  # noqa: E402
 import haiku as hk  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -36,6 +38,7 @@ import torch  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import jaxpool  # noqa: E402
+import jaxpool.filters  # noqa: E402
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -129,6 +132,28 @@ NAMES = {
     "divisor_override": ("divisor_override", "divisor"),
     "where": ("where", "mask"),
     "data_format": ("data_format", "channel_axis"),
+    "weights": ("weights", "weight"),
+}
+
+# Parts of the names, in lower case without underscores, that a function is known by somewhere. No
+# public name of a library may have one of them where its column says that it has no such function.
+FUNCTIONS = {
+    "blur_pool": ("blurpool",),
+    "max_blur_pool": ("blurpool",),
+    "var_pool": ("varpool", "variancepool"),
+    "std_pool": ("stdpool", "deviationpool"),
+    "median_pool": ("medianpool",),
+    "quantile_pool": ("quantilepool", "percentilepool", "rankpool"),
+    "roi_align": ("roialign",),
+    "roi_pool": ("roipool",),
+    "ps_roi_align": ("psroialign",),
+    "ps_roi_pool": ("psroipool",),
+    "maximum_filter": ("maximumfilter", "maxfilter"),
+    "uniform_filter": ("uniformfilter",),
+    "median_filter": ("medianfilter", "medianblur"),
+    "percentile_filter": ("percentilefilter", "rankfilter"),
+    "grey_dilation": ("greydilation", "greyscaledilation", "dilation2d"),
+    "binary_erosion": ("binaryerosion", "erosion2d"),
 }
 
 
@@ -141,6 +166,7 @@ class Library:
 
     title: str
     package: str
+    modules: tuple[Any, ...]
     max_call: Callable[..., Any]
     avg_call: Callable[..., Any]
 
@@ -172,6 +198,14 @@ class Library:
 
     def adaptive_avg(self, x: Any, sizes: tuple[int, int]) -> Any:
         raise Missing("no adaptive pool")
+
+    def named(self, name: str) -> Callable[..., Any]:
+        """A function that no two libraries call alike; raise Missing, if nothing is named so."""
+        for part in FUNCTIONS[name]:
+            public = (known for module in self.modules for known in dir(module))
+            found = [known for known in public if part in known.replace("_", "").lower()]
+            assert not found, f"{self.title} has {found}: bring this script up to date"
+        raise Missing(f"no function like {name}")
 
     def lacks(self, call: Callable[..., Any], settings: Iterable[str]) -> None:
         """Raise Missing if there are settings left, after checking that ``call`` has none."""
@@ -226,9 +260,13 @@ class Jaxpool(Library):
     def adaptive_avg(self, x, sizes):
         return jaxpool.adaptive_avg_pool(x, sizes)
 
+    def named(self, name):
+        return getattr(jaxpool if hasattr(jaxpool, name) else jaxpool.filters, name)
+
 
 class Flax(Library):
     title = package = "flax"
+    modules = (flax.linen, flax.nnx)
     max_call, avg_call = staticmethod(flax_pooling.max_pool), staticmethod(flax_pooling.avg_pool)
 
     def max(self, x, window, strides, padding="VALID", **settings):
@@ -248,6 +286,7 @@ class Flax(Library):
 
 class Haiku(Library):
     title, package = "haiku", "dm-haiku"
+    modules = (hk,)
     max_call, avg_call = staticmethod(hk.max_pool), staticmethod(hk.avg_pool)
 
     def max(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
@@ -267,6 +306,7 @@ class Haiku(Library):
 
 class Equinox(Library):
     title = package = "equinox"
+    modules = (eqx.nn,)
 
     def max(self, x, window, strides, padding=0, rounding="floor", **settings):
         return self._pool(eqx.nn.MaxPool2d, x, window, strides, padding, rounding, settings)
@@ -302,6 +342,7 @@ class Equinox(Library):
 
 class Keras(Library):
     title = package = "keras"
+    modules = (keras.layers, keras.ops, keras.ops.image)
     max_call, avg_call = staticmethod(keras.ops.max_pool), staticmethod(keras.ops.average_pool)
 
     def max(self, x, window, strides, padding="VALID", data_format="channels_last", **settings):
@@ -321,6 +362,7 @@ class Keras(Library):
 
 class Torch(Library):
     title = package = "torch"
+    modules = (torch, torch.nn, functional)
     max_call, avg_call = torch.nn.MaxPool2d, torch.nn.AvgPool2d
 
     def max(self, x, window, strides, padding=0, dilations=1, rounding="floor", **settings):
@@ -559,6 +601,157 @@ def second_order(library: Library) -> bool:
     return same(got, to_maxima(PLAIN, 2 * at_maxima(PLAIN, T)))
 
 
+# --- statistics and blurs -------------------------------------------------------------------------
+
+
+def weighted_average(library: Library) -> bool:
+    weights = (1 + np.roll(X, 7) % 5).astype(np.float32)
+    y = library.avg(X, PLAIN.window, PLAIN.strides, weights=weights)
+    want = np.empty(y.shape)
+    for n, *o, c in np.ndindex(*want.shape):
+        at = (n, *zip(*cells(PLAIN, tuple(o)), strict=True), c)
+        want[n, *o, c] = (weights[at] * X[at]).sum() / weights[at].sum()
+    return same(y, want)
+
+
+def variances(library: Library) -> bool:
+    variance = library.named("var_pool")(X, PLAIN.window, PLAIN.strides)
+    deviation = library.named("std_pool")(X, PLAIN.window, PLAIN.strides)
+    return same(variance, expected(PLAIN, lambda values, _: values.var())) and same(
+        deviation, expected(PLAIN, lambda values, _: values.std())
+    )
+
+
+def medians_and_quantiles(library: Library) -> bool:
+    medians = library.named("median_pool")(X, PLAIN.window, PLAIN.strides)
+    quantiles = library.named("quantile_pool")(X, 0.3, PLAIN.window, PLAIN.strides)
+    return same(medians, expected(PLAIN, lambda values, _: np.median(values))) and same(
+        quantiles, expected(PLAIN, lambda values, _: np.quantile(values, 0.3))
+    )
+
+
+def blurs(library: Library) -> bool:
+    """[1, 2, 1] / 4 along both axes, borders mirrored, at stride 2; alone and after a maximum."""
+    alone = library.named("blur_pool")(X, (3, 3), 2, 1)
+    after = library.named("max_blur_pool")(X, (2, 2), 2)
+    maxima = expected_max(Asked((2, 2), (1, 1), (6, 5)))
+    return same(alone, every_second_blur(X)) and same(after, every_second_blur(maxima))
+
+
+def every_second_blur(x: np.ndarray) -> np.ndarray:
+    padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)), mode="reflect")
+    weights = np.outer((1, 2, 1), (1, 2, 1)) / 16
+    shifted = (
+        weights[t] * padded[:, t[0] : t[0] + x.shape[1], t[1] : t[1] + x.shape[2]]
+        for t in np.ndindex(3, 3)
+    )
+    return sum(shifted)[:, ::2, ::2]
+
+
+# --- regions --------------------------------------------------------------------------------------
+
+BOXES = np.array([[1, 1, 1, 4, 5], [0, 0, 2, 3, 4]], np.float32)  # image, x1, y1, x2, y2
+BINS = (2, 3)
+
+
+def aligned_regions(library: Library) -> bool:
+    y = library.named("roi_align")(X, BOXES, BINS, sampling_ratio=2, aligned=True)
+    return same(y, of_bins(BINS, X.shape[3], lambda *bin: sampled_mean(*bin)))
+
+
+def pooled_regions(library: Library) -> bool:
+    y = library.named("roi_pool")(X, BOXES, BINS)
+    return same(y, of_bins(BINS, X.shape[3], lambda *bin: whole_cells(*bin, 1).max()))
+
+
+def regions_by_place(library: Library) -> bool:
+    """Bin q of a row of three reads channel q; the last end is outside, as are the last cells."""
+    bins = (1, 3)
+    aligned = library.named("ps_roi_align")(X, BOXES, bins, sampling_ratio=2)
+    pooled = library.named("ps_roi_pool")(X, BOXES, bins)
+    return same(aligned, of_bins(bins, 1, lambda box, b, o, _: sampled_mean(box, b, o, o[1]))) and (
+        same(pooled, of_bins(bins, 1, lambda box, b, o, _: whole_cells(box, b, o, o[1], 0).mean()))
+    )
+
+
+def of_bins(bins: tuple[int, int], channels: int, reduce: Callable[..., Any]) -> np.ndarray:
+    """``reduce(box, bins, bin, channel)`` of every bin of every box."""
+    y = np.empty((len(BOXES), *bins, channels))
+    for k, p, q, c in np.ndindex(*y.shape):
+        y[k, p, q, c] = reduce(BOXES[k], bins, (p, q), c)
+    return y
+
+
+def sampled_mean(box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: int) -> float:
+    """Two samples of a bin along each axis; element i lies at i + 1/2."""
+    image, starts, ends = int(box[0]), box[[2, 1]], box[[4, 3]]
+    each = (ends - starts) / bins
+    found = []
+    for s in product((0.25, 0.75), repeat=2):
+        at = np.clip(starts + (o + np.array(s)) * each - 0.5, 0, (X.shape[1] - 1, X.shape[2] - 1))
+        low = np.minimum(at.astype(int), (X.shape[1] - 2, X.shape[2] - 2))
+        part, share = X[image, low[0] : low[0] + 2, low[1] : low[1] + 2, c], at - low
+        found.append((1 - share[0], share[0]) @ part @ (1 - share[1], share[1]))
+    return float(np.mean(found))
+
+
+def whole_cells(
+    box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: int, last: int
+) -> np.ndarray:
+    """Cells of a bin; ``last`` is 1 where the last end belongs to the box."""
+    image, starts, ends = int(box[0]), box[[2, 1]], box[[4, 3]] + last
+    each = (ends - starts) / bins
+    low = (starts + np.floor(o * each)).astype(int)
+    high = (starts + np.ceil((np.array(o) + 1) * each)).astype(int)
+    high = np.minimum(high, np.array(X.shape[1:3]) - (1 - last))
+    return X[image, low[0] : high[0], low[1] : high[1], c]
+
+
+# --- filters --------------------------------------------------------------------------------------
+
+PLANE = X[0, :, :, 0]
+CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
+
+
+def of_neighbors(plane: np.ndarray, footprint: np.ndarray, reduce: Callable[..., Any]):
+    """``reduce`` of the elements under a 3 x 3 footprint, the borders reflected about the edge."""
+    padded = np.pad(plane.astype(np.float64), 1, mode="symmetric")
+    y = np.empty(plane.shape)
+    for h, w in np.ndindex(*plane.shape):
+        y[h, w] = reduce(padded[h : h + 3, w : w + 3][footprint])
+    return y
+
+
+def filtered(library: Library) -> bool:
+    whole = np.ones((3, 3), bool)
+    maxima = library.named("maximum_filter")(PLANE, footprint=CROSS)
+    means = library.named("uniform_filter")(PLANE, 3)
+    medians = library.named("median_filter")(PLANE, footprint=CROSS)
+    upper = library.named("percentile_filter")(PLANE, 75, 3)
+    return (
+        same(maxima, of_neighbors(PLANE, CROSS, np.max))
+        and same(means, of_neighbors(PLANE, whole, np.mean))
+        and same(medians, of_neighbors(PLANE, CROSS, np.median))
+        and same(upper, of_neighbors(PLANE, whole, lambda taps: np.sort(taps)[6]))
+    )
+
+
+def morphology(library: Library) -> bool:
+    """A dilation with a symmetric structure, and an erosion of a mask with False outside."""
+    structure = np.array([[1, 2, 1], [2, 5, 2], [1, 2, 1]], np.float32)
+    dilated = library.named("grey_dilation")(PLANE, structure=structure)
+    flat = structure.astype(np.float64).ravel()
+    whole = np.ones((3, 3), bool)
+    mask = PLANE > 60
+    eroded = library.named("binary_erosion")(mask, structure=CROSS)
+    inside = np.zeros(mask.shape, bool)
+    inside[1:-1, 1:-1] = True
+    all_set = of_neighbors(mask, CROSS, np.min) * inside
+    return same(dilated, of_neighbors(PLANE, whole, lambda taps: (taps + flat).max())) and same(
+        eroded, all_set
+    )
+
+
 CLAIMS: dict[str, Callable[[Library], bool]] = {
     "uneven padding, `(low, high)` an axis": uneven_padding,
     "`SAME` padding": same_upper,
@@ -576,6 +769,15 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "gradient of a reduction of your own": own_reduction_gradient,
     "average with and without padding in its divisor": both_divisors,
     "divisor of your own": divisor,
+    "weighted average, of a weight for each element": weighted_average,
+    "variance and standard deviation": variances,
+    "median and quantiles": medians_and_quantiles,
+    "blur pool, alone and after a maximum": blurs,
+    "regions: RoIAlign": aligned_regions,
+    "regions: RoIPool": pooled_regions,
+    "position-sensitive regions, aligned and pooled": regions_by_place,
+    "filters of `scipy.ndimage`: maximum, mean, median, percentile": filtered,
+    "grey and binary morphology of `scipy.ndimage`": morphology,
     "channels last and channels first": both_layouts,
     "any number of batch axes, or none, in one call": batch_axes,
     "bfloat16 average of 32x32 ones is 1": bfloat16_average,
@@ -600,7 +802,7 @@ def verdict(claim: Callable[[Library], bool], library: Library) -> tuple[bool, s
 
 
 def table(verdicts: dict[str, list[bool]]) -> str:
-    """The Markdown table of the README."""
+    """The Markdown table of docs/comparison.md."""
     titles = [f"{library.title} {library.version()}" for library in LIBRARIES]
     lines = ["| " + " | ".join(["", *titles]) + " |", "|---" * (len(titles) + 1) + "|"]
     for claim, row in verdicts.items():

@@ -1,6 +1,6 @@
 """Rounding errors of averages and sums, against float64: jaxpool, Flax and PyTorch side by side.
 
-``python benchmarks/numerics.py`` prints the table of the README. Its unit is the distance of
+``python benchmarks/numerics.py`` prints the table of docs/semantics.md. Its unit is the distance of
 neighbouring float32 numbers at the average of the absolute values of a window, 2^-23 of it: half of
 one is the least that a rounded result must be allowed. Each entry is the worst over windows of
 numbers of one sign and of both, around 1e-30, 1 and 1e30.

@@ -1,4 +1,4 @@
-"""Where one lowering overtakes another on this CPU: the reasons for the planner's thresholds.
+"""Where one implementation overtakes another on this CPU: the reasons for the planner's thresholds.
 
     python benchmarks/thresholds.py [--out results/thresholds.json]
 
@@ -9,7 +9,6 @@ off it; and off the windows side by side, the numbers of cells in ``lowerings/re
 ``slices.MAX_KERNEL_APART``.
 """
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +19,9 @@ import numpy as np
 from measuring import interleaved, milliseconds, parser, versions, write
 
 import jaxpool
-from jaxpool import _send
-from jaxpool._reductions import MAX, SUM
-from jaxpool.lowerings import LOWERINGS, reshape
-from jaxpool.lowerings._order import reduce_cells
+from jaxpool._lowerings import IMPLEMENTATIONS, doubling, offset_levels, offset_slices, tiled
+from jaxpool._lowerings.float_order import reduce_slices
+from jaxpool.reductions import MAX, SUM
 
 KERNELS = (2, 3, 4, 5, 6, 7, 8, 10, 13)
 SHAPES = {"channels last": (8, 56, 56, 64), "channels first": (8, 64, 56, 56)}
@@ -56,18 +54,22 @@ def _row(layout: str, stride: int, kernel: int) -> dict[str, Any]:
     x = jnp.asarray(np.random.default_rng(0).normal(size=SHAPES[layout]), jnp.float32)
     programs: dict[str, Callable[[], Any]] = {"x + 1": _program(lambda x: x + 1, x)}
     for name in ("slices", "doubling", "reduce_window"):
-        lowering = LOWERINGS[name]
+        implementation = IMPLEMENTATIONS[name].module
         if name != "reduce_window" or kernel <= 5:
-            programs[f"max {name}"] = _program(lambda x, m=lowering: m.run(x, geometry, MAX), x)
-            programs[f"sum {name}"] = _program(lambda x, m=lowering: m.run(x, geometry, SUM), x)
+            programs[f"max {name}"] = _program(
+                lambda x, m=implementation: m.reduce(x, geometry, MAX), x
+            )
+            programs[f"sum {name}"] = _program(
+                lambda x, m=implementation: m.reduce(x, geometry, SUM), x
+            )
         if name != "reduce_window":
-            select = lambda x, m=lowering: m.select(x, None, geometry, MAX)  # noqa: E731
-            programs[f"winners {name}"] = _program(select, x)
-    values, taps = jax.jit(lambda x: LOWERINGS["doubling"].select(x, None, geometry, MAX))(x)
-    for way in (_send.to_winners_at_once, _send.to_winners):
-        if kernel <= 5 or way is _send.to_winners:
-            send = lambda g, t, way=way: way(g, t, geometry)  # noqa: E731
-            programs[f"back {way.__name__}"] = _program(send, values, taps)
+            argreduce = lambda x, m=implementation: m.argreduce(x, None, geometry, MAX)  # noqa: E731
+            programs[f"argreduce {name}"] = _program(argreduce, x)
+    values, offsets = jax.jit(lambda x: doubling.argreduce(x, None, geometry, MAX))(x)
+    for name, module in {"slices": offset_slices, "doubling": offset_levels}.items():
+        if kernel <= 5 or name == "doubling":
+            scatter = lambda g, t, m=module: m.scatter(g, t, geometry, g.dtype)  # noqa: E731
+            programs[f"scatter {name}"] = _program(scatter, values, offsets)
     times = milliseconds(interleaved(programs, rounds=9))
     ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}
     batch = SHAPES[layout][0]
@@ -82,22 +84,23 @@ def _side_by_side(layout: str, batch: int, kernel: int) -> dict[str, Any]:
     split = [(size,) for size in shape]
     for position in positions:
         split[position] = (shape[position] // kernel, kernel)
-    axes = reshape.cell_axes(positions, len(shape))
+    axes = tiled.window_axes(positions, len(shape))
     x = np.random.default_rng(0).normal(size=shape)
     x = jnp.asarray(x.reshape([size for sizes in split for size in sizes]), jnp.float32)
     ways = {
-        "max at once": lambda x: reshape._with_nan(x, axes, MAX),
-        "max in passes": lambda x: reshape._in_passes(x, axes, lambda c: reduce_cells(MAX, c)),
-        "sum at once": lambda x: reshape._at_once(x, axes, SUM),
-        "sum in passes": lambda x: reshape._in_passes(x, axes, lambda c: reduce_cells(SUM, c)),
+        "max at once": lambda x: tiled._with_nan(x, axes, MAX),
+        "max in passes": lambda x: tiled._in_passes(x, axes, lambda c: reduce_slices(MAX, c)),
+        "sum at once": lambda x: tiled._at_once(x, axes, SUM),
+        "sum in passes": lambda x: tiled._in_passes(x, axes, lambda c: reduce_slices(SUM, c)),
     }
     programs = {"x + 1": _program(lambda x: x + 1, x)}
     whole = x.reshape(shape)
     made = jaxpool.geometry([shape[position] for position in positions], (kernel, kernel), kernel)
     geometry = jaxpool.Geometry(made.axes, positions)
-    for name in ("slices", "reshape"):
-        select = functools.partial(LOWERINGS[name].select, geometry=geometry, reduction=MAX)
-        programs[f"winners {name}"] = _program(lambda x, s=select: s(x, None), whole)
+    for name in ("slices", "tiled"):
+        module = IMPLEMENTATIONS[name].module
+        argreduce = lambda x, m=module: m.argreduce(x, None, geometry, MAX)  # noqa: E731
+        programs[f"argreduce {name}"] = _program(argreduce, whole)
     programs |= {name: _program(way, x) for name, way in ways.items()}
     times = milliseconds(interleaved(programs, rounds=15))
     ratios = {name: t / times["x + 1"] for name, t in times.items() if name != "x + 1"}

@@ -26,12 +26,11 @@ from jax import Array, lax
 from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
 
 import jaxpool
-from jaxpool import _send
-from jaxpool._cut import cut, levels, pad, tree
-from jaxpool._fence import computed_once
-from jaxpool._reductions import MAX
-from jaxpool.lowerings import reduce_window, slices
-from jaxpool.lowerings._order import in_integers, reduce_cells
+from jaxpool._lowerings import offset_levels, offset_slices, reduce_window, slices
+from jaxpool._lowerings.axis_slicing import levels, pad, slice_axis, tree_reduce
+from jaxpool._lowerings.float_order import reduce_in_integers, reduce_slices
+from jaxpool._xla.materialize import materialize
+from jaxpool.reductions import MAX
 from jaxpool.testing import NAMED_CASES, NamedCase
 
 THREADS = 2
@@ -140,7 +139,7 @@ def _whole_small_planes(setting: Setting) -> Ideas:
         "jaxpool": functools.partial(jaxpool.avg_pool, **setting.words),
         "reduce_window": lambda x: lax.reduce_window(x, 0.0, lax.add, **setting.window) / count,
         "reduce_sum": lambda x: _average(lax.reduce_sum(x, axes), axes, count),
-        "tree of slices": lambda x: tree(lax.add, _taps(x, setting)) / count,
+        "tree of slices": lambda x: tree_reduce(lax.add, _taps(x, setting)) / count,
         "product with ones": lambda x: _average(_product(x, axes, batched=False), axes, count),
         "product with ones, batched": lambda x: _average(_product(x, axes, True), axes, count),
         "axis after axis": axis_after_axis,
@@ -182,7 +181,7 @@ def _taps(x: Array, setting: Setting) -> list[Array]:
     for taps in itertools.product(*map(range, setting.geometry.kernel)):
         cells = x
         for tap, axis, place in zip(taps, setting.geometry.axes, setting.axes, strict=True):
-            cells = cut(cells, place, tap * axis.dilation, axis.out, axis.stride)
+            cells = slice_axis(cells, place, tap * axis.dilation, axis.out, axis.stride)
         made.append(cells)
     return made
 
@@ -227,7 +226,7 @@ def _values_and_indices(setting: Setting) -> Ideas:
         "two-operand reduce": two_operand_reduce,
         "values, then taps": values_first,
         "taps, then values": taps_first,
-        "taps finished, then values": lambda x: taps_first(x, lambda taps: computed_once(taps)[0]),
+        "taps finished, then values": lambda x: taps_first(x, lambda taps: materialize(taps)[0]),
         "image by image": lambda x: lax.map(both, x),
     }
     pool, case = getattr(F, f"max_pool{len(setting.axes)}d"), setting.case
@@ -273,7 +272,7 @@ def _large_window(setting: Setting) -> Ideas:
 
     def ordered(run: Run) -> Run:
         """In integers, as jaxpool does it, where the rule about NaN costs no more."""
-        return lambda x: in_integers(lambda keys, _: run(keys), x, MAX)
+        return lambda x: reduce_in_integers(lambda keys, _: run(keys), x, MAX)
 
     def along(one_axis: Run, **words: Any) -> Run:
         """Columns, then rows."""
@@ -282,9 +281,11 @@ def _large_window(setting: Setting) -> Ideas:
     def both_at_once(x):
         x = pad(pad(x, h, around, around, _LOWEST), w, around, around, _LOWEST)
         for _, shifts in levels(kernel, 2)[::-1]:
-            rows = [cut(x, h, shift, x.shape[h] - shifts[-1], 1) for shift in shifts]
+            rows = [slice_axis(x, h, shift, x.shape[h] - shifts[-1], 1) for shift in shifts]
             width = x.shape[w] - shifts[-1]
-            x = tree(lax.max, [cut(row, w, shift, width, 1) for row in rows for shift in shifts])
+            x = tree_reduce(
+                lax.max, [slice_axis(row, w, shift, width, 1) for row in rows for shift in shifts]
+            )
         return x
 
     def tiles_of_channels(x):
@@ -308,7 +309,7 @@ def _by_levels(x: Array, axis: int, kernel: int, radix: int) -> Array:
     x = pad(x, axis, kernel // 2, kernel // 2, _LOWEST)
     for _, shifts in levels(kernel, radix)[::-1]:
         count = x.shape[axis] - shifts[-1]
-        x = tree(lax.max, [cut(x, axis, shift, count, 1) for shift in shifts])
+        x = tree_reduce(lax.max, [slice_axis(x, axis, shift, count, 1) for shift in shifts])
     return x
 
 
@@ -320,7 +321,9 @@ def _van_herk(x: Array, axis: int, kernel: int, running: Run) -> Array:
     starts, ends = (
         running(blocks, axis + 1, reverse=reverse).reshape(x.shape) for reverse in (False, True)
     )
-    return lax.max(cut(ends, axis, 0, size, 1), cut(starts, axis, kernel - 1, size, 1))
+    return lax.max(
+        slice_axis(ends, axis, 0, size, 1), slice_axis(starts, axis, kernel - 1, size, 1)
+    )
 
 
 def _scanned(x: Array, axis: int, reverse: bool) -> Array:
@@ -350,8 +353,8 @@ def _spaced_taps(setting: Setting) -> Ideas:
 
 def _joined(x: Array, axis: int) -> Array:
     """The first and the last window are copies of one cell; they are joined to those between."""
-    size, part = x.shape[axis], functools.partial(cut, x, axis, stride=1)
-    between = reduce_cells(MAX, [part(0, size - 2), part(2, size - 2)])
+    size, part = x.shape[axis], functools.partial(slice_axis, x, axis, stride=1)
+    between = reduce_slices(MAX, [part(0, size - 2), part(2, size - 2)])
     return lax.concatenate([part(1, 1), between, part(size - 2, 1)], axis)
 
 
@@ -359,8 +362,10 @@ def _padded(x: Array, *axes: int) -> Array:
     shape, lowest = x.shape, np.asarray(-np.inf, x.dtype)
     cells = [functools.reduce(lambda x, axis: pad(x, axis, 1, 1, lowest), axes, x)]
     for axis in axes:
-        cells = [cut(cell, axis, start, shape[axis], 1) for cell in cells for start in (0, 2)]
-    return reduce_cells(MAX, cells)
+        cells = [
+            slice_axis(cell, axis, start, shape[axis], 1) for cell in cells for start in (0, 2)
+        ]
+    return reduce_slices(MAX, cells)
 
 
 def _maximum(x: Array, setting: Setting) -> Array:
@@ -376,7 +381,7 @@ def _narrow(setting: Setting) -> Ideas:
         return jnp.moveaxis(y, -1, 1)
 
     def ordered(one_axis: bool) -> Run:
-        return lambda x: in_integers(
+        return lambda x: reduce_in_integers(
             lambda keys, _: _rows_end_to_end(keys, setting, one_axis), x, MAX
         )
 
@@ -406,18 +411,18 @@ def _rows_end_to_end(x: Array, setting: Setting, one_axis: bool) -> Array:
     x, length = x.reshape(*x.shape[:2], size), (height - 1) * step + width
     if one_axis:
         room = size - columns + 1
-        x = tree(lax.max, [cut(x, 2, column, room, 1) for column in range(columns)])
+        x = tree_reduce(lax.max, [slice_axis(x, 2, column, room, 1) for column in range(columns)])
         columns = 1
     taps = [row * step + column for row in range(rows) for column in range(columns)]
-    y = tree(lax.max, [cut(x, 2, tap, length, 1) for tap in taps])
+    y = tree_reduce(lax.max, [slice_axis(x, 2, tap, length, 1) for tap in taps])
     y = pad(y, 2, 0, height * step - length, lowest)
     return y.reshape(*y.shape[:2], height, step)[..., :width]
 
 
-# --- the way back: a maximum and its gradient in one program --------------------------------------
+# --- the backward pass: a maximum and its gradient in one program ---------------------------------
 
 
-def _way_back(setting: Setting) -> Ideas:
+def _backward(setting: Setting) -> Ideas:
     words, geometry = setting.words, setting.geometry
 
     def by_vjp(pool: Run) -> Run:
@@ -429,8 +434,8 @@ def _way_back(setting: Setting) -> Ideas:
 
     def sent(way: Run) -> Run:
         def run(x, cotangent):
-            y, taps = slices.select(x, None, geometry, MAX)
-            return y, way(cotangent, *computed_once(taps), geometry)
+            y, taps = slices.argreduce(x, None, geometry, MAX)
+            return y, way(cotangent, *materialize(taps), geometry, cotangent.dtype)
 
         return run
 
@@ -447,8 +452,8 @@ def _way_back(setting: Setting) -> Ideas:
 
     ours = {
         "jaxpool": by_vjp(lambda x: jaxpool.max_pool(x, **words)),
-        "all axes at once": sent(_send.to_winners_at_once),
-        "one axis after the other": sent(_send.to_winners),
+        "all axes at once": sent(offset_slices.scatter),
+        "one axis after the other": sent(offset_levels.scatter),
         "scatter-add": scattered,
         "reduce_window": by_vjp(lambda x: _maximum(x, setting)),
     }
@@ -469,7 +474,7 @@ QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, ...]]]] =
         _narrow,
         [("googlenet-branch", "NCHW", "bfloat16"), ("yolo-sppf-5", "NCHW", "int8")],
     ),
-    "way-back": (_way_back, [("googlenet-branch", "NCHW"), ("resnet-stem", "NCHW")]),
+    "backward": (_backward, [("googlenet-branch", "NCHW"), ("resnet-stem", "NCHW")]),
 }
 
 

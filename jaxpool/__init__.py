@@ -1,44 +1,65 @@
 """Pooling for JAX: every pooling operator of the big runtimes, differentiable to any order."""
 
+import importlib
+import typing
+
 from . import reductions as reductions
-from ._explain import Explanation as Explanation
-from ._explain import ReceptiveField as ReceptiveField
-from ._explain import explain as explain
-from ._explain import receptive_field as receptive_field
-from ._reductions import Reduction as Reduction
-from ._window import Axis as Axis
-from ._window import Geometry as Geometry
-from ._window import Window as Window
-from ._window import geometry as geometry
+from ._explain.explain import Explanation as Explanation
+from ._explain.explain import explain as explain
+from ._explain.receptive_field import ReceptiveField as ReceptiveField
+from ._explain.receptive_field import receptive_field as receptive_field
+from ._geometry.axis import Axis as Axis
+from ._geometry.resolve import Geometry as Geometry
+from ._geometry.resolve import geometry as geometry
+from ._geometry.window import Window as Window
+from ._patch.patch import Patch as Patch
+from ._patch.patch import patch as patch
+from ._patch.patch import unpatch as unpatch
 from .ops.adaptive import adaptive_avg_pool as adaptive_avg_pool
 from .ops.adaptive import adaptive_max_pool as adaptive_max_pool
 from .ops.adaptive import adaptive_max_pool_with_argmax as adaptive_max_pool_with_argmax
 from .ops.average import avg_pool as avg_pool
 from .ops.average import sum_pool as sum_pool
+from .ops.blur import blur_pool as blur_pool
+from .ops.blur import max_blur_pool as max_blur_pool
 from .ops.custom import pool as pool
 from .ops.fractional import fractional_max_pool as fractional_max_pool
 from .ops.fractional import fractional_max_pool_with_argmax as fractional_max_pool_with_argmax
 from .ops.global_ import global_avg_pool as global_avg_pool
 from .ops.global_ import global_lp_pool as global_lp_pool
 from .ops.global_ import global_max_pool as global_max_pool
+from .ops.global_statistics import global_logsumexp_pool as global_logsumexp_pool
+from .ops.global_statistics import global_max_pool_with_argmax as global_max_pool_with_argmax
+from .ops.global_statistics import global_min_pool as global_min_pool
+from .ops.global_statistics import global_std_pool as global_std_pool
 from .ops.lp import gem_pool as gem_pool
 from .ops.lp import lp_pool as lp_pool
 from .ops.max import max_pool as max_pool
 from .ops.max import max_pool_with_argmax as max_pool_with_argmax
 from .ops.max import min_pool as min_pool
+from .ops.max import min_pool_with_argmin as min_pool_with_argmin
 from .ops.rank import median_pool as median_pool
 from .ops.rank import rank_pool as rank_pool
+from .ops.regions import ps_roi_align as ps_roi_align
+from .ops.regions import ps_roi_pool as ps_roi_pool
+from .ops.regions import roi_align as roi_align
+from .ops.regions import roi_pool as roi_pool
 from .ops.shapes import output_shape as output_shape
 from .ops.smooth import logsumexp_pool as logsumexp_pool
 from .ops.smooth import soft_pool as soft_pool
+from .ops.statistics import quantile_pool as quantile_pool
+from .ops.statistics import std_pool as std_pool
+from .ops.statistics import var_pool as var_pool
 from .ops.stochastic import stochastic_pool as stochastic_pool
 from .ops.unpool import max_unpool as max_unpool
 from .ops.windows import windows as windows
+from .reductions import Reduction as Reduction
 
 __all__ = [
     "Axis",
     "Explanation",
     "Geometry",
+    "Patch",
     "ReceptiveField",
     "Reduction",
     "Window",
@@ -46,28 +67,63 @@ __all__ = [
     "adaptive_max_pool",
     "adaptive_max_pool_with_argmax",
     "avg_pool",
+    "blur_pool",
     "explain",
     "fractional_max_pool",
     "fractional_max_pool_with_argmax",
     "gem_pool",
     "geometry",
     "global_avg_pool",
+    "global_logsumexp_pool",
     "global_lp_pool",
     "global_max_pool",
+    "global_max_pool_with_argmax",
+    "global_min_pool",
+    "global_std_pool",
     "logsumexp_pool",
     "lp_pool",
+    "max_blur_pool",
     "max_pool",
     "max_pool_with_argmax",
     "max_unpool",
     "median_pool",
     "min_pool",
+    "min_pool_with_argmin",
     "output_shape",
+    "patch",
     "pool",
+    "ps_roi_align",
+    "ps_roi_pool",
+    "quantile_pool",
     "rank_pool",
     "receptive_field",
+    "roi_align",
+    "roi_pool",
     "soft_pool",
+    "std_pool",
     "stochastic_pool",
     "sum_pool",
+    "unpatch",
+    "var_pool",
     "windows",
 ]
 __version__ = "0.1.0"
+
+if typing.TYPE_CHECKING:
+    from . import compat as compat
+    from . import filters as filters
+    from . import layers as layers
+    from . import sharding as sharding
+
+_LAZY = ("compat", "filters", "layers", "sharding")
+"""Modules that are loaded when they are first used."""
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "reductions", *_LAZY]
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name in _LAZY:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

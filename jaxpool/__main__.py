@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from . import __version__
+
 
 class Command(NamedTuple):
     """A subcommand: its options, and what it does. ``run`` returns the exit status."""
@@ -37,7 +39,11 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
     add("--data-format", default="channels_last", help="such as NCHW (channels_last)")
     add("--op", default="max_pool", help="such as avg_pool (max_pool)")
     add("--dtype", default="float32", help="dtype of the array (float32)")
-    add("--exclude-pad", action="store_true", help="averages divide by real cells only")
+    add(
+        "--exclude-pad",
+        action="store_true",
+        help="averages divide by elements inside the array only",
+    )
     add("--plot", metavar="FILE", help="also draw it, with matplotlib, to out.png or out.svg")
 
 
@@ -65,7 +71,7 @@ def _padding(text: str) -> Any:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from ._explain import explain
+    from ._explain.explain import explain
 
     try:
         found = explain(
@@ -99,13 +105,21 @@ def _port_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(options: argparse.Namespace) -> int:
-    from ._port import port
+    from ._port.port import port
 
     try:
         return port(options.model, options.check)
     except (ValueError, ModuleNotFoundError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    del options
+    from ._explain.doctor import doctor
+
+    print(*doctor(__version__), sep="\n")
+    return 0
 
 
 # A new subcommand is one row here. `run` imports what it needs, so that --help stays quick.
@@ -118,7 +132,7 @@ COMMANDS = (
     ),
     Command(
         "explain",
-        "say what a pooling does to a shape: sizes, windows, divisors, cost, lowering",
+        "say what a pooling does to a shape: sizes, windows, divisors, cost, implementation",
         _explain_options,
         _explain,
     ),
@@ -128,6 +142,12 @@ COMMANDS = (
         _port_options,
         _port,
     ),
+    Command(
+        "doctor",
+        "print versions, devices, plan and known trouble of this machine, for bug reports",
+        _no_options,
+        _doctor,
+    ),
 )
 
 
@@ -136,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m jaxpool", description="jaxpool: pooling for JAX."
     )
+    parser.add_argument("--version", action="version", version=f"jaxpool {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="command", required=True)
     for command in COMMANDS:
         subparser = subparsers.add_parser(command.name, help=command.help, description=command.help)

@@ -1,19 +1,21 @@
 """Pooling along an axis that is spread over devices, inside ``jax.shard_map``.
 
-Let an axis of ``L`` cells lie on ``n`` shards of ``l = L / n``. Where ``out * stride = L``, shard
-``p`` owns the windows ``p * m <= o < (p + 1) * m`` with ``m = l / stride``. They start ``pad_low``
-cells before its first cell and end ``span - stride - pad_low`` cells behind its last one, whatever
-``p`` is. So it needs that many cells of its neighbours, its halo, and then pools by itself without
-padding. At the two ends of the axis the halo is padding: zeros that are not there.
+Let an axis of ``L`` elements lie on ``n`` shards of ``l = L / n``. Where ``out * stride = L``,
+shard ``p`` owns the windows ``p * m <= o < (p + 1) * m`` with ``m = l / stride``. They start
+``pad_low`` elements before its first one and end ``span - stride - pad_low`` elements behind its
+last one, whatever ``p`` is. So it needs that many elements of its neighbours, its halo, and then
+pools by itself without padding. At the two ends of the axis the halo is padding:
+zeros that are not there.
 
 Outside ``shard_map`` nothing is needed: under ``jit`` with sharded arrays every op of jaxpool is
 partitioned by the compiler, without communication along batch and channel axes. There are two
-exceptions on CPU. Devices that take maxima and minima of long windows side by side agree whether
+exceptions on CPU. Devices that take maxima and minima of long non-overlapping windows agree whether
 any of them may have met a NaN. Devices that unpool by flat indices agree whether any index leaves
 its block, and if so exchange them all.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,20 +23,31 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from . import _indices
-from ._cut import cut, join, numbers
-from ._data_format import pooled_axes
-from ._errors import message, shown
-from ._pick import empty
-from ._window import Axis, Geometry, Window
-from .ops._common import Settings, window_of
+from ._errors import message, public, shown
+from ._geometry.axis import Axis
+from ._geometry.layout import pooled_axes
+from ._geometry.resolve import Geometry
+from ._geometry.window import Window
+from ._lowerings.argreduce import sentinel
+from ._lowerings.axis_slicing import concatenate, iota, slice_axis
+from ._numerics import indices as _indices
+from .ops._dispatch import Configuration, WindowArguments, configure
 from .ops.average import avg_pool, sum_pool
 from .ops.max import max_pool, max_pool_with_argmax, min_pool
 
+__all__ = [
+    "pool_shards",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 _OPS = (max_pool, max_pool_with_argmax, min_pool, avg_pool, sum_pool)
-_OP = "pool_shards"
 
 
+@public
 def pool_shards(
     op: Callable[..., Any],
     x: Array,
@@ -52,8 +65,8 @@ def pool_shards(
     """Pool an array whose pooled axes are spread over devices; call it inside ``jax.shard_map``.
 
     Gives this device's part of what ``op`` gives for the whole array. Each sharded axis costs two
-    exchanges with the neighbours, of the cells that the outermost windows need, and none if the
-    windows lie side by side.
+    exchanges with the neighbours, of the elements that the outermost windows need, and none if the
+    windows are tiled.
 
     Args:
       op: :func:`max_pool`, :func:`max_pool_with_argmax`, :func:`min_pool`, :func:`avg_pool` or
@@ -68,10 +81,12 @@ def pool_shards(
         "spatial" or "window".
     Returns:
       This device's part of the result, of 1 / n of its length along an axis over n devices.
-    Derivatives: as of ``op``; the way back sends the halo's share home, two exchanges an axis.
+    Derivatives: as of ``op``; the backward pass returns the cotangents of the halo, two exchanges
+      an axis.
     Raises:
-      ValueError: the windows of an axis do not fall evenly onto the shards, or need cells from
-        beyond the neighbours; ``axis_names`` holds no axis of the mesh; ``index_space`` is an int.
+      ValueError: the windows of an axis do not fall evenly onto the shards, or need elements
+        from beyond the neighbours; ``axis_names`` holds no axis of the mesh; ``index_space`` is an
+        int.
       TypeError: ``op`` is none of those.
     Example:
       >>> mesh = jax.make_mesh((1,), ("space",))
@@ -86,44 +101,51 @@ def pool_shards(
     if op not in _OPS:
         raise TypeError(
             message(
-                _OP,
-                f"`op` = {shown(op)} is not an op that can be pooled in shards.",
+                f"$op = {shown(op)} is not an op that can be pooled in shards.",
                 f"They are {', '.join(known.__name__ for known in _OPS)}.",
                 "Pass the function itself, for example jaxpool.max_pool.",
             )
         )
+    if settings.get("weights") is not None:
+        raise ValueError(
+            message(
+                "$weights cannot be pooled in shards.",
+                "The elements that a shard needs from its neighbours would come without theirs.",
+                "Pool weights * x and weights by sum_pool, and divide.",
+            )
+        )
     index_space = settings.get("index_space", "spatial")
     _check_space(index_space)
-    words = (window_shape, strides, padding, dilations, rounding, data_format)
-    window, layout = window_of(_OP, *words)
+    arguments = window_shape, strides, padding, dilations, rounding, data_format
+    config = configure(WindowArguments(*arguments))
+    window, layout = config.window, config.data_format
     names = _names(axis_names, len(window.kernel))
-    whole = _whole_geometry(Settings(_OP, window, layout), x.shape, names)
+    whole = _whole_geometry(config, x.shape, names)
     masked = where is not None
     x, where = _with_halos(x, where, whole, names, _counts_padding(op, settings))
     local = [
         (0, 0) if name else (axis.pad_low, axis.pad_high)
         for axis, name in zip(whole.axes, names, strict=True)
     ]
-    here = Window(window.kernel, window.strides, local, window.dilations, rounding, op=_OP)
+    here = Window(window.kernel, window.strides, local, window.dilations, rounding)
     run = functools.partial(
         op, x, here.kernel, here.strides, local, dilations=here.dilations,
         rounding=rounding, data_format=layout, where=where,
     )  # fmt: skip
     if op is not max_pool_with_argmax or index_space == "window":
         return run(**settings)
-    dtype = _indices.check_dtype(_OP, settings.pop("index_dtype", None))
+    dtype = _indices.check_dtype(settings.pop("index_dtype", None))
     values, taps = run(**{**settings, "index_space": "window"})
-    geometry = Settings(_OP, here, layout).geometry(x.shape)
-    found = taps != empty(taps.dtype) if masked or whole.has_empty_window else None
+    geometry = Configuration(here, layout).geometry(x.shape)
+    found = taps != sentinel(taps.dtype) if masked or whole.has_empty_window else None
     return values, _globally(taps, found, geometry, whole, names, dtype)
 
 
 def _check_space(space: Any) -> None:
-    if not isinstance(_indices.check_space(_OP, space), str):
+    if not isinstance(_indices.check_space(space), str):
         raise ValueError(
             message(
-                _OP,
-                f"`index_space` = {space} counts batch or channel axes.",
+                f"$index_space = {space} counts batch or channel axes.",
                 "How these lie on the devices is not known inside shard_map.",
                 'Give "spatial" or "window".',
             )
@@ -132,12 +154,11 @@ def _check_space(space: Any) -> None:
 
 def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
     names = (axis_names,) if isinstance(axis_names, str) or axis_names is None else axis_names
-    names = tuple(names)
+    names = tuple(itertools.islice(names, count + 1))  # they may be endless
     if len(names) > count:
         raise ValueError(
             message(
-                _OP,
-                f"`axis_names` = {shown(axis_names)} has {len(names)} entries.",
+                f"$axis_names = {shown(axis_names)} has {len(names)} entries.",
                 f"The window has {count}, one for each pooled axis.",
                 "Name the mesh axis of each pooled axis, None where there is none.",
             )
@@ -153,8 +174,7 @@ def _check_spread(name: str) -> None:
     except NameError:
         raise ValueError(
             message(
-                _OP,
-                f"`axis_names` holds {shown(name)}, which is no mesh axis here.",
+                f"$axis_names holds {shown(name)}, which is no mesh axis here.",
                 "Axes have names inside jax.shard_map, those of its mesh.",
                 "Call it inside jax.shard_map, and name an axis that the array is spread over.",
             )
@@ -162,14 +182,14 @@ def _check_spread(name: str) -> None:
 
 
 def _whole_geometry(
-    settings: Settings, shape: tuple[int, ...], names: tuple[str | None, ...]
+    config: Configuration, shape: tuple[int, ...], names: tuple[str | None, ...]
 ) -> Geometry:
     """The geometry of the whole array, checked to fall evenly onto the shards."""
-    positions = pooled_axes(_OP, settings.data_format, len(names), shape)
+    positions = pooled_axes(config.data_format, len(names), shape)
     full = list(shape)
     for position, name in zip(positions, names, strict=True):
         full[position] *= lax.axis_size(name) if name else 1
-    whole = settings.geometry(tuple(full))
+    whole = config.geometry(tuple(full))
     for index, (axis, name) in enumerate(zip(whole.axes, names, strict=True)):
         if name:
             _check_even(axis, index, lax.axis_size(name))
@@ -181,35 +201,33 @@ def _check_even(axis: Axis, index: int, shards: int) -> None:
     if axis.out * axis.stride != axis.size or length % axis.stride:
         raise ValueError(
             message(
-                _OP,
                 f"the windows of pooled axis {index} do not fall evenly onto {shards} shards.",
-                f"{axis.size} cells at stride {axis.stride} give {axis.out} windows; they must be "
-                f"{axis.size} / {axis.stride}, with a multiple of the stride on each shard.",
+                f"{axis.size} elements at stride {axis.stride} give {axis.out} windows; they must "
+                f"be {axis.size} / {axis.stride}, with a multiple of the stride on each shard.",
                 'Use padding="SAME" and a size that divides, or leave the axis whole.',
             )
         )
     if max(low, high) > length:
         raise ValueError(
             message(
-                _OP,
                 f"a window of pooled axis {index} reaches past the neighbouring shard.",
-                f"It needs {low} cells before and {high} after the {length} of a shard.",
+                f"It needs {low} elements before and {high} after the {length} of a shard.",
                 "Spread the axis over fewer devices.",
             )
         )
     if axis.overhang:
         raise ValueError(
             message(
-                _OP,
                 f"the last window of pooled axis {index} hangs over its padding.",
-                f"It reaches {axis.overhang} cells past padding ({axis.pad_low}, {axis.pad_high}).",
+                f"It reaches {axis.overhang} elements past padding "
+                f"({axis.pad_low}, {axis.pad_high}).",
                 'Give padding that covers it, or rounding="floor".',
             )
         )
 
 
 def _halo(axis: Axis) -> tuple[int, int]:
-    """Cells needed from the neighbours; a negative number of them is left out."""
+    """Elements needed from the neighbours; a negative number of them is left out."""
     return axis.pad_low, axis.span - axis.stride - axis.pad_low
 
 
@@ -223,15 +241,15 @@ def _counts_padding(op: Callable[..., Any], settings: dict[str, Any]) -> bool:
 def _with_halos(
     x: Array, where: Array | None, whole: Geometry, names: tuple[str | None, ...], zeros: bool
 ) -> tuple[Array, Array | None]:
-    """The shard with its halos, and which of its cells count; ``zeros`` if padding does."""
+    """The shard with its halos, and which of its elements count; ``zeros`` if padding does."""
     for axis, position, name in zip(whole.axes, whole.positions, names, strict=True):
         if name is None:
             continue
         if where is not None:
             where = _exchange(jnp.broadcast_to(where, x.shape), axis, position, name)
         x = _exchange(x, axis, position, name)
-        cells = numbers(x.shape[position], position, x.ndim, np.int32)
-        place = _first_cell(axis, name) + cells
+        here = iota(x.shape[position], position, x.ndim, np.int32)
+        place = _first_coordinate(axis, name) + here
         padding = (place < 0) | (place >= axis.size)
         if zeros:
             where = None if where is None else where | padding
@@ -240,22 +258,22 @@ def _with_halos(
     return x, where
 
 
-def _first_cell(axis: Axis, name: str) -> Array:
-    """Place in the whole array of the first cell of the shard with its halo."""
+def _first_coordinate(axis: Axis, name: str) -> Array:
+    """Coordinate in the whole array of the first element of the shard with its halo."""
     return lax.axis_index(name) * (axis.size // lax.axis_size(name)) - axis.pad_low
 
 
 def _exchange(x: Array, axis: Axis, position: int, name: str) -> Array:
-    """Put the neighbours' cells before and behind; zeros where there is no neighbour."""
+    """Put the neighbours' elements before and behind; zeros where there is no neighbour."""
     (low, high), length, shards = _halo(axis), x.shape[position], lax.axis_size(name)
-    parts = [x if high >= 0 else cut(x, position, 0, length + high, 1)]
+    parts = [x if high >= 0 else slice_axis(x, position, 0, length + high, 1)]
     if low > 0:
         ahead = [(shard, shard + 1) for shard in range(shards - 1)]
-        parts.insert(0, lax.ppermute(cut(x, position, length - low, low, 1), name, ahead))
+        parts.insert(0, lax.ppermute(slice_axis(x, position, length - low, low, 1), name, ahead))
     if high > 0:
         back = [(shard + 1, shard) for shard in range(shards - 1)]
-        parts.append(lax.ppermute(cut(x, position, 0, high, 1), name, back))
-    return join(parts, position)
+        parts.append(lax.ppermute(slice_axis(x, position, 0, high, 1), name, back))
+    return concatenate(parts, position)
 
 
 def _globally(
@@ -271,5 +289,5 @@ def _globally(
     for (axis, position), name in zip(whole.placed, names, strict=True):
         shape[position] = axis.size
         if name:
-            places[position] = places[position] + _first_cell(axis, name)
-    return _indices.flat(_OP, "spatial", places, found, tuple(shape), whole.positions, dtype)
+            places[position] = places[position] + _first_coordinate(axis, name)
+    return _indices.flat("spatial", places, found, tuple(shape), whole.positions, dtype)

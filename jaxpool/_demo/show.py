@@ -13,8 +13,8 @@ import numpy as np
 
 import jaxpool
 
-from .._plan import Plan, plan_for
-from .._reductions import MAX, SUM
+from .._lowerings.plan import Plan, plan_for
+from ..reductions import MAX, SUM
 from . import model
 from .model import POOLINGS, Digits, Params, Pooling, jaxpool_layer, reduce_window_layer
 
@@ -73,10 +73,12 @@ def _progress(held_out: Digits, start: float, epoch: int, loss: float, params: P
 
 def _print_layers(inputs: list[jax.Array]) -> None:
     print("\nwhat the pooling layers do")
-    rows: Rows = [("layer", "op", "input", "window", "stride", "padding", "output", "lowering")]
+    rows: Rows = [
+        ("layer", "op", "input", "window", "stride", "padding", "output", "implementation")
+    ]
     rows += [_layer_row(layer, x) for layer, x in zip(POOLINGS, inputs, strict=True)]
     _print_table(rows)
-    print("  lowering: the program that jaxpool picked for this window, dtype and device")
+    print("  implementation: what computes the values of this window, dtype and device")
 
 
 def _layer_row(layer: Pooling, x: jax.Array) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ def _layer_row(layer: Pooling, x: jax.Array) -> tuple[str, ...]:
         str(layer.stride),
         str(layer.padding),
         _by(plan.geometry.out_shape),
-        plan.cpu if jax.default_backend() == "cpu" else plan.other,
+        getattr(plan.reduce, jax.default_backend(), plan.reduce.gpu),
     )
 
 
@@ -98,7 +100,7 @@ def _plan(layer: Pooling, x: jax.Array) -> Plan:
     geometry = jaxpool.geometry(x.shape[1:3], layer.window, layer.stride, layer.padding)
     geometry = replace(geometry, positions=(-3, -2))
     reduction = MAX if layer.kind == "max" else SUM
-    return plan_for(f"{layer.kind}_pool", geometry, reduction, np.dtype(x.dtype))
+    return plan_for(geometry, reduction, np.dtype(x.dtype))
 
 
 def _print_costs(params: Params, digits: Digits, inputs: list[jax.Array]) -> None:

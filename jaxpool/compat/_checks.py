@@ -1,4 +1,4 @@
-"""Checks of arguments that the front ends share, in the caller's words."""
+"""Checks of arguments that the front ends share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,21 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._arguments import integer, is_sequence
 from .._errors import message, shown
+from .._geometry.arguments import check_finite, entries_of, integer, is_sequence, length_of
 
 
-def array(op: str, name: str, value: Any) -> Array:
+def array(name: str, value: Any) -> Array:
     """Return ``value`` as an array, or raise."""
     if isinstance(value, jax.Array):
         return value
     try:
+        check_finite(value)
         return jnp.asarray(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # whatever the object's own conversion raises
         raise TypeError(
             message(
-                op,
-                f"`{name}` is {shown(value)}: not an array.",
+                f"${name} is {shown(value)}: not an array.",
                 f"jnp.asarray says: {str(error)[:200].rstrip('.')}.",
                 "Give an array of numbers; a tensor of another framework through NumPy.",
             )
@@ -36,74 +36,79 @@ def index_dtype(wide: bool = True) -> np.dtype:
 
 
 def ints(
-    op: str, name: str, value: Any, count: int, least: int = 1, spread: bool = True
+    name: str, value: Any, count: int, least: int = 1, int_for_all: bool = True
 ) -> tuple[int, ...]:
     """Return ``value`` as one int of at least ``least`` per pooled axis, or raise.
 
     Args:
-      op, name: of the function and of the argument, for the message.
+      name: of the argument, for the message.
       value: what the caller wrote.
       count: pooled axes.
       least: bound of each entry.
-      spread: whether one integer, or a sequence of one, stands for all axes.
+      int_for_all: whether one integer stands for all axes.
     """
     if not is_sequence(value):
-        if spread:
-            return (integer(op, name, value, least),) * count
-        raise TypeError(_not_one_for_each(op, name, value, count, spread))
-    entries = tuple(integer(op, name, entry, least) for entry in value)
-    if len(entries) != count and not (spread and len(entries) == 1):
-        raise ValueError(_not_one_for_each(op, name, value, count, spread))
-    return entries * count if len(entries) != count else entries
+        if int_for_all:
+            return (integer(name, value, least),) * count
+        raise TypeError(_not_one_for_each(name, value, count, int_for_all))
+    if length_of(value) != count:
+        raise ValueError(_not_one_for_each(name, value, count, int_for_all))
+    return tuple(integer(name, entry, least) for entry in entries_of(name, value))
 
 
-def _not_one_for_each(op: str, name: str, value: Any, count: int, spread: bool) -> str:
-    kind = f"has {len(value)} entries" if is_sequence(value) else "is not a sequence"
+def _not_one_for_each(name: str, value: Any, count: int, int_for_all: bool) -> str:
+    kind = f"has {length_of(value)} entries" if is_sequence(value) else "is not a sequence"
     return message(
-        op,
-        f"`{name}` = {shown(value)} {kind}.",
+        f"${name} = {shown(value)} {kind}.",
         f"{count} axes are pooled." if count > 1 else "1 axis is pooled.",
-        "Give one integer for all of them, or one for each." if spread else "Give one for each.",
+        "Give one integer for all of them, or one for each."
+        if int_for_all
+        else "Give one for each.",
     )
 
 
-def word(op: str, name: str, value: Any, words: Sequence[str]) -> str:
-    """Return ``value`` if it is one of ``words``, else raise."""
-    if isinstance(value, str) and value in words:
+def not_one_for_all(name: str, value: Any) -> str:
+    """The message that a sequence stands where an integer must."""
+    return message(
+        f"${name} = {shown(value)} is not an integer.", "1 axis is pooled.", "Give one integer."
+    )
+
+
+def one_of(name: str, value: Any, known: Sequence[str]) -> str:
+    """Return ``value`` if it is one of the ``known`` strings, else raise."""
+    if isinstance(value, str) and value in known:
         return value
     raise ValueError(
         message(
-            op,
-            f"`{name}` = {shown(value)} is not known.",
-            f"The words are {', '.join(words)}.",
+            f"${name} = {shown(value)} is not known.",
+            f"Known are {', '.join(known)}.",
             "Give one of them.",
         )
     )
 
 
-def check_rank(op: str, name: str, shape: tuple[int, ...], ranks: Sequence[int], axes: str) -> None:
+def check_rank(name: str, shape: tuple[int, ...], ranks: Sequence[int], axes: str) -> None:
     """Raise unless an array of ``shape`` has one of these ranks; ``axes`` says what they are."""
     if len(shape) not in ranks:
         raise ValueError(
             message(
-                op,
-                f"`{name}` has {len(shape)} axes.",
+                f"${name} has {len(shape)} axes.",
                 f"Its shape is {shape}; it must have {' or '.join(map(str, ranks))}, {axes}.",
                 "Add or drop axes, or use the function for another number of pooled axes.",
             )
         )
 
 
-def check_not_empty(op: str, name: str, shape: tuple[int, ...], first: int, why: str) -> None:
+def check_not_empty(name: str, shape: tuple[int, ...], first: int, why: str) -> None:
     """Raise if an axis from ``first`` on has length 0."""
     if 0 in shape[first:]:
         raise ValueError(
-            message(op, f"`{name}` has shape {shape}.", why, "Check the shape and its layout.")
+            message(f"${name} has shape {shape}.", why, "Check the shape and its layout.")
         )
 
 
 def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int:
-    """Cells by which a window exceeds the padded axis; not positive if it fits.
+    """Elements by which a window exceeds the padded axis; not positive if it fits.
 
     Nothing is said of a symbolic size, as ``jax.export`` allows: the core asks for its bound.
     """
@@ -112,13 +117,12 @@ def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int
 
 
 def does_not_fit(
-    op: str, name: str, axis: int, kernel: int, dilation: int, size: int, pads: tuple[int, int]
+    name: str, axis: int, kernel: int, dilation: int, size: int, pads: tuple[int, int]
 ) -> str:
     """The message that a window exceeds the padded axis."""
     return message(
-        op,
-        f"`{name}` = {kernel} does not fit pooled axis {axis}.",
-        f"It spans {(kernel - 1) * dilation + 1} cells at dilation {dilation}, but the axis has "
+        f"${name} = {kernel} does not fit pooled axis {axis}.",
+        f"It spans {(kernel - 1) * dilation + 1} elements at dilation {dilation}, but the axis has "
         f"{size} + padding {pads} = {size + sum(pads)}.",
         "Use a smaller window or dilation, or more padding.",
     )

@@ -19,21 +19,37 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import reductions
-from .._counts import cells_per_window
-from .._errors import message, shown
-from .._reductions import Reduction, accumulator, identity_array
-from .._window import Geometry, Window, cdiv, settle
+from .._errors import message, public, shown
+from .._geometry.axis import cdiv
+from .._geometry.resolve import Geometry, resolve
+from .._geometry.window import Window
+from .._lowerings.window_counts import elements_per_window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
 from ..ops.custom import pool as _pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
+from ..reductions import Reduction, accumulator, identity_array
+from ._cached import cached
+from ._checks import array
 from ._floats import as_floats
-from ._words import remembered
+
+__all__ = [
+    "avg_pool",
+    "max_pool",
+    "min_pool",
+    "pool",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 Pairs = tuple[tuple[int, int], ...]
 
 
+@public
 def max_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
 ) -> Array:
@@ -45,23 +61,25 @@ def max_pool(
       strides: one per pooled axis; default 1.
       padding: "SAME", "VALID" or "SAME_LOWER", or one (low, high) pair per pooled axis.
     Returns:
-      Array of the dtype of ``inputs``; a window without a cell gives the lowest value.
+      Array of the dtype of ``inputs``; a window without an element gives the lowest value.
     Example:
       >>> from jaxpool.compat import flax as nn
       >>> x = jnp.array([[1.0], [3.0], [2.0]])
       >>> nn.max_pool(x, (2,))[:, 0]
       Array([3., 3.], dtype=float32)
     """
-    return _over_windows("max_pool", _max_pool, inputs, window_shape, strides, padding)
+    return _over_windows(_max_pool, inputs, window_shape, strides, padding)
 
 
+@public
 def min_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
 ) -> Array:
     """Minimum over sliding windows, as ``flax.linen.min_pool``; arguments as :func:`max_pool`."""
-    return _over_windows("min_pool", _min_pool, inputs, window_shape, strides, padding)
+    return _over_windows(_min_pool, inputs, window_shape, strides, padding)
 
 
+@public
 def avg_pool(
     inputs: ArrayLike,
     window_shape: Sequence[int],
@@ -77,16 +95,16 @@ def avg_pool(
     Returns:
       Array of the dtype that Flax returns: that of ``inputs`` for floats (float32 at least with
       ``count_include_pad=False``), else float32. Narrow floats are added and divided in float32,
-      integers are added as floats. Without padding in the divisor, a window without a cell gives
-      NaN.
+      integers are added as floats. Without padding in the divisor, an empty window gives NaN.
     """
     x = as_floats(inputs)
     if not count_include_pad:
         x = x.astype(accumulator(np.dtype(x.dtype)))
     average = functools.partial(_average, count_include_pad=bool(count_include_pad))
-    return _over_windows("avg_pool", average, x, window_shape, strides, padding)
+    return _over_windows(average, x, window_shape, strides, padding)
 
 
+@public
 def pool(
     inputs: ArrayLike,
     init: Any,
@@ -109,11 +127,11 @@ def pool(
       ValueError: ``reduce_fn`` was found not to be associative and commutative, or not to ignore
         ``init``.
     """
-    x = jnp.asarray(inputs)
-    start = _number("pool", init, x.dtype)
+    x = array("inputs", inputs)
+    start = _number(init, x.dtype)
     if reduce_fn in _EXTREMES:
         function, reduction = _EXTREMES[reduce_fn]
-        y = _over_windows("pool", function, x, window_shape, strides, padding)
+        y = _over_windows(function, x, window_shape, strides, padding)
         if start == identity_array(reduction, np.dtype(x.dtype)):
             return y
         return reduce_fn(y, jnp.asarray(start))
@@ -121,7 +139,7 @@ def pool(
         function = sum_pool
     else:
         function = functools.partial(_reduced, reduction=_reduction(reduce_fn, start.item()))
-    return _over_windows("pool", function, x, window_shape, strides, padding).astype(x.dtype)
+    return _over_windows(function, x, window_shape, strides, padding).astype(x.dtype)
 
 
 _EXTREMES = {
@@ -132,19 +150,19 @@ _EXTREMES = {
 }
 
 
-def _average(x: Array, *words: Any, count_include_pad: bool) -> Array:
-    y = _avg_pool(x, *words, count_include_pad=count_include_pad)
-    hollow = None if count_include_pad else _hollow(x.shape[-len(words[0]) - 1 : -1], *words)
+def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
+    y = _avg_pool(x, *window, count_include_pad=count_include_pad)
+    hollow = None if count_include_pad else _hollow(x.shape[-len(window[0]) - 1 : -1], *window)
     if hollow is None:
         return y
-    empty = cells_per_window(hollow, include_pad=False) == 0
+    empty = elements_per_window(hollow, include_pad=False) == 0
     return jnp.where(empty, np.asarray(jnp.nan, y.dtype), y)
 
 
 @functools.lru_cache(maxsize=1024)
-def _hollow(sizes: tuple[int, ...], *words: Any) -> Geometry | None:
-    """The windows over axes of these sizes, features last, or None if all hold some cell."""
-    made = settle("avg_pool", Window(*words), sizes, tuple(range(-len(sizes) - 1, -1)))
+def _hollow(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
+    """The windows over axes of these sizes, features last, or None if all hold some element."""
+    made = resolve(Window(*window), sizes, tuple(range(-len(sizes) - 1, -1)))
     return made if made.has_empty_window else None
 
 
@@ -158,15 +176,14 @@ def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
     return Reduction(name, reduce_fn, init)
 
 
-def _number(op: str, init: Any, dtype: Any) -> np.ndarray:
+def _number(init: Any, dtype: Any) -> np.ndarray:
     """``init`` in the dtype of the array; an infinity becomes the end of a range of integers."""
     try:
         value = float(init)
     except (TypeError, ValueError):
         raise TypeError(
             message(
-                op,
-                f"`init` = {shown(init)} is not a number.",
+                f"$init = {shown(init)} is not a number.",
                 "It is the start of every window, static as the rest of its settings.",
                 "Give for example 0.0 or -jnp.inf.",
             )
@@ -181,21 +198,20 @@ def _number(op: str, init: Any, dtype: Any) -> np.ndarray:
 
 
 class Windows(NamedTuple):
-    """Windows as Flax means them, over arrays of one shape, in the words of the library.
+    """Windows as Flax means them, over arrays of one shape, as the ops take them.
 
     Attributes:
-      words: kernel, strides and padding.
+      window: kernel, strides and padding.
       crop: the part of each pooled axis that negative padding leaves, or None.
       empty: the shape of a result without windows, or None if there are some.
     """
 
-    words: tuple[tuple[int, ...], tuple[int, ...], str | Pairs]
+    window: tuple[tuple[int, ...], tuple[int, ...], str | Pairs]
     crop: tuple[slice, ...] | None
     empty: tuple[int, ...] | None
 
 
 def _over_windows(
-    op: str,
     function: Callable[..., Array],
     inputs: ArrayLike,
     window_shape: Any,
@@ -203,32 +219,29 @@ def _over_windows(
     padding: Any,
 ) -> Array:
     """Run an op of the library over windows as Flax means them."""
-    x = jnp.asarray(inputs)
-    windows = _windows(op, x.shape, window_shape, strides or None, padding)
+    x = array("inputs", inputs)
+    windows = _windows(x.shape, window_shape, strides or None, padding)
     if windows.empty is not None:
         return jnp.zeros(windows.empty, x.dtype)
     if windows.crop is not None:
         x = x[(..., *windows.crop, slice(None))]
-    return function(x, *windows.words)
+    return function(x, *windows.window)
 
 
-@remembered
-def _windows(
-    op: str, shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any
-) -> Windows:
-    window = Window(window_shape, 1 if strides is None else strides, op=op)
+@cached
+def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any) -> Windows:
+    window = Window(window_shape, 1 if strides is None else strides)
     rank = len(window.kernel)
     if len(shape) < rank + 1:
         raise ValueError(
             message(
-                op,
-                f"`window_shape` = {shown(window_shape)} has {rank} entries.",
-                f"`inputs` of shape {shape} has {len(shape)} axes, the last of them features.",
+                f"$window_shape = {shown(window_shape)} has {rank} entries.",
+                f"$inputs of shape {shape} has {len(shape)} axes, the last of them features.",
                 "Give one entry per pooled axis, at most one fewer than axes.",
             )
         )
     sizes, crop = list(shape[-rank - 1 : -1]), None
-    pads = _pads(op, padding, rank)
+    pads = _pads(padding, rank)
     if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
         pairs = zip(sizes, pads, strict=True)
         crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
@@ -239,10 +252,10 @@ def _windows(
     return Windows((window.kernel, window.strides, pads), crop, empty)
 
 
-def _pads(op: str, padding: Any, count: int) -> str | Pairs:
+def _pads(padding: Any, count: int) -> str | Pairs:
     """A padding word, or one pair per pooled axis, which may be negative."""
     if isinstance(padding, str):
-        return Window((1,), 1, padding, op=op).padding  # checks the word
+        return Window((1,), 1, padding).padding  # checks the word
     try:
         pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
     except (TypeError, ValueError):
@@ -250,9 +263,8 @@ def _pads(op: str, padding: Any, count: int) -> str | Pairs:
     if len(pads) != count:
         raise ValueError(
             message(
-                op,
-                f"`padding` = {shown(padding)} is not one (low, high) pair per pooled axis.",
-                f"`window_shape` pools {count}.",
+                f"$padding = {shown(padding)} is not one (low, high) pair per pooled axis.",
+                f"$window_shape pools {count}.",
                 'Give pairs of integers, or "SAME", "VALID" or "SAME_LOWER".',
             )
         )

@@ -9,19 +9,30 @@ error.
 
 from typing import Any
 
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._arguments import is_sequence
-from .._errors import message, shown
+from .._errors import message, public, renamed, shown
+from .._geometry.arguments import is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
 from ..ops.max import max_pool as _max_pool
+from ._checks import array
 from ._floats import as_floats
-from ._words import in_words
+
+__all__ = [
+    "adaptive_average_pool",
+    "adaptive_max_pool",
+    "average_pool",
+    "max_pool",
+]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+@public
 def max_pool(
     inputs: ArrayLike,
     pool_size: Any,
@@ -45,9 +56,10 @@ def max_pool(
       >>> keras.max_pool(x, 2)[0, :, 0]
       Array([3., 5.], dtype=float32)
     """
-    return _over_windows("max_pool", _max_pool, inputs, pool_size, strides, padding, data_format)
+    return _over_windows(_max_pool, inputs, pool_size, strides, padding, data_format)
 
 
+@public
 def average_pool(
     inputs: ArrayLike,
     pool_size: Any,
@@ -62,11 +74,10 @@ def average_pool(
     Returns:
       Array of the dtype of ``inputs`` for floats, else float32.
     """
-    return _over_windows(
-        "average_pool", _average, as_floats(inputs), pool_size, strides, padding, data_format
-    )
+    return _over_windows(_average, as_floats(inputs), pool_size, strides, padding, data_format)
 
 
+@public
 def adaptive_max_pool(inputs: ArrayLike, output_size: Any, data_format: str | None = None) -> Array:
     """Maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
 
@@ -76,13 +87,13 @@ def adaptive_max_pool(inputs: ArrayLike, output_size: Any, data_format: str | No
     Returns:
       Array of the dtype of ``inputs``.
     """
-    x = jnp.asarray(inputs)
-    op = "adaptive_max_pool"
-    layout, sizes = _layout(op, data_format), _per_axis(op, "output_size", output_size, x)
-    with in_words(op):
+    x = array("inputs", inputs)
+    layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
+    with renamed():
         return adaptive.adaptive_max_pool(x, sizes, data_format=layout)
 
 
+@public
 def adaptive_average_pool(
     inputs: ArrayLike, output_size: Any, data_format: str | None = None
 ) -> Array:
@@ -94,25 +105,24 @@ def adaptive_average_pool(
       Array of the dtype of ``inputs`` for floats, else float32.
     """
     x = as_floats(inputs)
-    op = "adaptive_average_pool"
-    layout, sizes = _layout(op, data_format), _per_axis(op, "output_size", output_size, x)
-    with in_words(op):
+    layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
+    with renamed():
         return adaptive.adaptive_avg_pool(x, sizes, data_format=layout)
 
 
 def _over_windows(
-    op: str, function: Any, inputs: Any, pool_size: Any, strides: Any, padding: Any, layout: Any
+    function: Any, inputs: Any, pool_size: Any, strides: Any, padding: Any, layout: Any
 ) -> Array:
-    x = jnp.asarray(inputs)
-    _check_padding(op, padding)
-    window = _per_axis(op, "pool_size", pool_size, x)
-    with in_words(op, window_shape="pool_size"):
+    x = array("inputs", inputs)
+    _check_padding(padding)
+    window = _per_axis("pool_size", pool_size, x)
+    with renamed(window_shape="pool_size"):
         return function(
             x,
             window,
             window if strides is None else strides,
             padding,
-            data_format=_layout(op, layout),
+            data_format=_layout(layout),
         )
 
 
@@ -120,14 +130,13 @@ def _average(x: Array, *window: Any, data_format: str) -> Array:
     return avg_pool(x, *window, count_include_pad=False, data_format=data_format)
 
 
-def _layout(op: str, data_format: Any) -> str:
+def _layout(data_format: Any) -> str:
     if data_format is None:
         return "channels_last"
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError(
             message(
-                op,
-                f"`data_format` = {shown(data_format)} is not a layout.",
+                f"$data_format = {shown(data_format)} is not a layout.",
                 "Keras knows channels_last and channels_first.",
                 "Give one of them, or None for channels_last.",
             )
@@ -135,26 +144,24 @@ def _layout(op: str, data_format: Any) -> str:
     return data_format
 
 
-def _check_padding(op: str, padding: Any) -> None:
+def _check_padding(padding: Any) -> None:
     if not isinstance(padding, str) or padding.lower() not in ("valid", "same"):
         raise ValueError(
             message(
-                op,
-                f"`padding` = {shown(padding)} is not a padding.",
+                f"$padding = {shown(padding)} is not a padding.",
                 "Keras knows valid and same.",
                 "Give one of them; jaxpool.max_pool and jaxpool.avg_pool take pairs.",
             )
         )
 
 
-def _per_axis(op: str, name: str, value: Any, x: Array) -> Any:
+def _per_axis(name: str, value: Any, x: Array) -> Any:
     """``value`` for every axis but batch and channels."""
     count = x.ndim - 2
     if count < 1 or (is_sequence(value) and len(value) != count):
         raise ValueError(
             message(
-                op,
-                f"`{name}` = {shown(value)} does not suit `inputs` of shape {x.shape}.",
+                f"${name} = {shown(value)} does not suit $inputs of shape {x.shape}.",
                 f"Besides batch and channels they have {max(count, 0)} axes.",
                 "Give an integer, or one for each spatial axis.",
             )

@@ -1,6 +1,21 @@
 """Pooling layers of the neural network libraries: ``linen``, ``nnx``, ``haiku``, ``equinox``.
 
-Each is a module of its own, imported by name, such as ``from jaxpool.layers import linen``, so that
-nobody needs a library that they do not use. All have the same layers. A layer holds the static
-settings of an op, spelled and meant as there, and calls it; only ``GeMPool`` learns anything.
+Each is a module of its own, loaded when it is first used, so that nobody needs a library that they
+do not use. All have the same layers. A layer holds the static settings of an op, spelled and meant
+as there, and calls it; only ``GeMPool`` learns anything, and only ``StochasticPool`` is random.
 """
+
+import importlib
+from typing import Any
+
+__all__ = ["equinox", "haiku", "linen", "nnx"]  # noqa: F822  # pyright: ignore
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

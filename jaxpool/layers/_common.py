@@ -1,32 +1,44 @@
 """What the layers of all libraries share."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax import Array
 
-from .._arguments import is_sequence
-from .._errors import message
+import jaxpool
+
+from .._errors import message, public_constructor
+from .._geometry.arguments import is_sequence
+
+PerAxis = int | Sequence[int]
+"""One number for all pooled axes, or one for each."""
+Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
+Rounding = Literal["floor", "ceil", "ceil_torch"]
 
 
 def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
     """The error to raise for ``error``, which the import of the library of ``module`` raised."""
     if error.name is None or error.name.partition(".")[0] != extra:
         return error  # the library is there, but broken
-    return ModuleNotFoundError(
-        message(
-            f"jaxpool.layers.{module}",
-            f"{extra} is not installed.",
-            "These layers are modules of that library; the ops of jaxpool do without it.",
-            f'Run pip install "jaxpool[{extra}]".',
-        ),
-        name=extra,
+    text = message(
+        f"jaxpool.layers.{module}: {extra} is not installed.",
+        "These layers are modules of that library; the ops of jaxpool do without it.",
+        f'Run pip install "jaxpool[{extra}]".',
     )
+    return ModuleNotFoundError(text, name=extra)
+
+
+def name_errors_of_layers(module: dict[str, Any]) -> None:
+    """Let the errors of every public layer of a module, given by its names, bear its name."""
+    for name in module["__all__"]:
+        if isinstance(module[name], type):
+            public_constructor(module[name])
 
 
 def settings(layer: Any, *, besides: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a layer by name, which are the settings of its op, ``besides`` left out."""
+    """The fields of a layer by name, which are the arguments of its op, ``besides`` left out."""
     names = (field.name for field in dataclasses.fields(layer))
     return {name: getattr(layer, name) for name in names if name not in besides}
 
@@ -39,3 +51,8 @@ def hashable(value: Any) -> Any:
 def exponent(p: Any) -> Array:
     """The initial value of the parameter of a GeMPool."""
     return jnp.asarray(p, jnp.float32)
+
+
+def stochastic(x: Any, *, key: Any, **settings: Any) -> Array:
+    """:func:`jaxpool.stochastic_pool` with the array first."""
+    return jaxpool.stochastic_pool(key, x, **settings)

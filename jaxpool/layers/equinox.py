@@ -1,10 +1,11 @@
 """Pooling layers for Equinox: modules for one example, channels first; ``jax.vmap`` a batch.
 
 The fields of a layer are the settings of its op but ``data_format``; they are static. ``where`` is
-an argument of the call. ``key`` is accepted and ignored, as by every layer of Equinox.
+an argument of the call. ``key`` is accepted and ignored, as by every layer of Equinox, but by
+:class:`StochasticPool`, which draws from it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,12 +15,52 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
-from ._common import exponent, hashable, not_installed, settings
+from .._errors import message, renamed, shown
+from .._geometry.arguments import is_sequence
+from ._common import (
+    Padding,
+    PerAxis,
+    Rounding,
+    exponent,
+    hashable,
+    name_errors_of_layers,
+    not_installed,
+    settings,
+    stochastic,
+)
 
 try:
     import equinox as eqx
 except ModuleNotFoundError as error:
     raise not_installed("equinox", "equinox", error) from None
+
+__all__ = [
+    "AdaptiveAvgPool",
+    "AdaptiveMaxPool",
+    "AvgPool",
+    "BlurPool",
+    "GeMPool",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "LogSumExpPool",
+    "LpPool",
+    "MaxBlurPool",
+    "MaxPool",
+    "MaxPoolWithArgmax",
+    "MaxUnpool",
+    "MedianPool",
+    "MinPool",
+    "MinPoolWithArgmin",
+    "QuantilePool",
+    "SoftPool",
+    "StdPool",
+    "StochasticPool",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 _static = partial(eqx.field, static=True, converter=hashable)
 _keyword = partial(_static, kw_only=True)
@@ -28,37 +69,70 @@ _keyword = partial(_static, kw_only=True)
 class _Layer(eqx.Module):
     op: ClassVar[Callable[..., Any]]
 
-    def _call(self, *arrays: Any, **words: Any) -> Any:
-        return self.op(*arrays, data_format="channels_first", **settings(self), **words)
+    def _call(self, x: Any, *arrays: Any, sizes: tuple[str, Any], **options: Any) -> Any:
+        """Call the op; ``sizes`` name and hold an argument with an entry for each pooled axis."""
+        _check_example(jnp.shape(x), *sizes)
+        with renamed(data_format="x"):
+            own = settings(self, besides=("inference",))
+            return self.op(x, *arrays, data_format="channels_first", **own, **options)
 
 
-class _Pool(_Layer):
+def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
+    """Raise unless an example of ``shape`` has channels and the pooled axes, none of them empty."""
+    if not is_sequence(sizes):
+        raise TypeError(
+            message(
+                f"${name} = {shown(sizes)} does not say how many axes are pooled.",
+                "The layer takes one example: an axis of channels, then the pooled axes.",
+                f"Give one entry for each, for example {(sizes, sizes)}.",
+            )
+        )
+    pooled = shape[len(shape) - len(sizes) :]
+    if len(shape) <= len(sizes) or 0 in pooled:
+        raise ValueError(
+            message(
+                f"an example of shape {shape} cannot be pooled over {len(sizes)} axes.",
+                "It has an axis of channels, then the pooled axes, none of which is empty.",
+                "Add an axis of channels, x[None]; map a batch by jax.vmap.",
+            )
+        )
+
+
+class _Sliding(_Layer):
+    window_shape: PerAxis = _static()
+    strides: PerAxis = _static()
+    padding: Padding = _static(default="VALID")
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
+
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
     ) -> Any:
-        return self._call(x, where=where)
+        return self._call(x, sizes=("window_shape", self.window_shape), where=where)
 
 
-class _Windowed(_Pool):
-    window_shape: Any = _static()
-    strides: Any = _static()
-    padding: Any = _static(default="VALID")
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
-    lowering: str = _keyword(default="auto")
+class _Windowed(_Sliding):
+    implementation: str = _keyword(default="auto")
 
 
-class _Adaptive(_Pool):
-    output_size: Any = _static()
+class _Adaptive(_Layer):
+    output_size: int | Sequence[int | None] = _static()
+
+    def __call__(
+        self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
+    ) -> Any:
+        return self._call(x, sizes=("output_size", self.output_size), where=where)
 
 
-class _Global(_Pool):
+class _Global(_Layer):
     keepdims: bool = _keyword(default=True)
 
-    def _call(self, *arrays: Any, **words: Any) -> Any:
-        """The global ops look for a batch axis."""
-        (x,) = arrays
-        return super()._call(jnp.asarray(x)[None], **words)[0]
+    def __call__(
+        self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
+    ) -> Any:
+        _check_example(jnp.shape(x), "x", jnp.shape(x)[1:] or (1,))
+        batch = jnp.asarray(x)[None]  # which the op looks for
+        return self._call(batch, sizes=("x", jnp.shape(x)[1:]), where=where)[0]
 
 
 class MaxPool(_Windowed):
@@ -110,20 +184,21 @@ class MaxPoolWithArgmax(_Windowed):
 
 
 class MaxUnpool(_Layer):
-    """:func:`jaxpool.max_unpool` as a layer, the way back from :class:`MaxPoolWithArgmax`."""
+    """:func:`jaxpool.max_unpool` as a layer, after a :class:`MaxPoolWithArgmax`."""
 
     op = staticmethod(jaxpool.max_unpool)
     index_space: str | int = _keyword(default="spatial")
-    window_shape: Any = _keyword(default=None)
-    strides: Any = _keyword(default=None)
-    padding: Any = _keyword(default="VALID")
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
+    window_shape: PerAxis | None = _keyword(default=None)
+    strides: PerAxis | None = _keyword(default=None)
+    padding: Padding = _keyword(default="VALID")
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
 
     def __call__(
-        self, y: ArrayLike, indices: ArrayLike, output_shape: Any, *, key: Array | None = None
+        self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis, *, key: Array | None = None
     ) -> Array:
-        return self._call(y, indices, output_shape)
+        sizes = ("output_shape", output_shape)
+        return self._call(y, indices, output_shape, sizes=sizes)
 
 
 class AdaptiveAvgPool(_Adaptive):
@@ -148,3 +223,89 @@ class GlobalMaxPool(_Global):
     """:func:`jaxpool.global_max_pool` as a layer."""
 
     op = staticmethod(jaxpool.global_max_pool)
+
+
+class BlurPool(_Sliding):
+    """:func:`jaxpool.blur_pool` as a layer."""
+
+    op = staticmethod(jaxpool.blur_pool)
+    mode: str = _keyword(default="reflect")
+
+
+class MaxBlurPool(_Sliding):
+    """:func:`jaxpool.max_blur_pool` as a layer."""
+
+    op = staticmethod(jaxpool.max_blur_pool)
+    blur_shape: PerAxis = _keyword(default=3)
+    mode: str = _keyword(default="reflect")
+
+
+class StdPool(_Sliding):
+    """:func:`jaxpool.std_pool` as a layer."""
+
+    op = staticmethod(jaxpool.std_pool)
+    correction: int = _keyword(default=0)
+
+
+class QuantilePool(_Sliding):
+    """:func:`jaxpool.quantile_pool` as a layer."""
+
+    op = staticmethod(jaxpool.quantile_pool)
+    q: float = _keyword()
+    method: str = _keyword(default="linear")
+
+
+class MedianPool(_Sliding):
+    """:func:`jaxpool.median_pool` as a layer."""
+
+    op = staticmethod(jaxpool.median_pool)
+
+
+class LogSumExpPool(_Windowed):
+    """:func:`jaxpool.logsumexp_pool` as a layer."""
+
+    op = staticmethod(jaxpool.logsumexp_pool)
+    temperature: float = _keyword(default=1.0)
+
+
+class SoftPool(_Windowed):
+    """:func:`jaxpool.soft_pool` as a layer."""
+
+    op = staticmethod(jaxpool.soft_pool)
+
+
+class MinPoolWithArgmin(_Windowed):
+    """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
+
+    op = staticmethod(jaxpool.min_pool_with_argmin)
+    index_space: str | int = _keyword(default="spatial")
+    index_dtype: Any = _keyword(default=None)
+
+
+class StochasticPool(_Sliding):
+    """:func:`jaxpool.stochastic_pool` as a layer, with the ``key`` of the call.
+
+    Attributes:
+      inference: whether to return the expectation, ``deterministic`` of the op. It is changed by
+        ``eqx.nn.inference_mode``; that of a call goes before it.
+    """
+
+    op = staticmethod(stochastic)
+    inference: bool = eqx.field(default=False, kw_only=True)
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        key: Array | None = None,
+        inference: bool | None = None,
+    ) -> Array:
+        expected = self.inference if inference is None else inference
+        sizes = ("window_shape", self.window_shape)
+        return self._call(
+            x, sizes=sizes, where=where, key=None if expected else key, deterministic=expected
+        )
+
+
+name_errors_of_layers(globals())

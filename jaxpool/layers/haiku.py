@@ -1,11 +1,13 @@
 """Pooling for Haiku: functions and modules, drop-in for ``hk.max_pool`` and ``hk.MaxPool``.
 
-Settings of one entry for each axis are spelled as in Haiku: the entries are those of the last axes
-of the value; axes before them are batch axes, as is a first axis with window 1. The entry of
-``channel_axis`` leaves that axis alone: 1 as window, stride or dilation, 0 as padding, None as
-output size, its own length in an output shape. An int as window stands for every axis but the first
-and the channels, any other int for the pooled axes. ``channel_axis`` None leaves no axis out. All
-else is as in the ops, but that averages do not count padding, as in Haiku.
+Arguments are written as in Haiku, with an entry for each of the last axes of the value. The entry
+of ``channel_axis`` leaves that axis alone: 1 as window, stride or dilation, 0 as padding, None as
+output size, its own length in an output shape. A window that names the axis with another entry
+pools it, as in Haiku. ``channel_axis`` None leaves no axis out. All else is as in the ops, but that
+averages do not count padding, as in Haiku.
+
+What differs from Haiku: an int as stride stands for the pooled axes alone, where Haiku thins every
+axis but the first and the channels, also one that the window leaves alone.
 """
 
 import dataclasses
@@ -13,190 +15,101 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-import jaxpool
-
-from .._arguments import is_sequence
-from .._errors import message, shown
-from ._common import exponent, not_installed, settings
+from ._common import (
+    Padding,
+    PerAxis,
+    Rounding,
+    exponent,
+    name_errors_of_layers,
+    not_installed,
+    settings,
+)
+from ._haiku_functions import adaptive_avg_pool as adaptive_avg_pool
+from ._haiku_functions import adaptive_max_pool as adaptive_max_pool
+from ._haiku_functions import avg_pool as avg_pool
+from ._haiku_functions import gem_pool as gem_pool
+from ._haiku_functions import global_avg_pool as global_avg_pool
+from ._haiku_functions import global_max_pool as global_max_pool
+from ._haiku_functions import lp_pool as lp_pool
+from ._haiku_functions import max_pool as max_pool
+from ._haiku_functions import max_pool_with_argmax as max_pool_with_argmax
+from ._haiku_functions import max_unpool as max_unpool
+from ._haiku_functions import min_pool as min_pool
+from ._haiku_further import blur_pool as blur_pool
+from ._haiku_further import logsumexp_pool as logsumexp_pool
+from ._haiku_further import max_blur_pool as max_blur_pool
+from ._haiku_further import median_pool as median_pool
+from ._haiku_further import min_pool_with_argmin as min_pool_with_argmin
+from ._haiku_further import quantile_pool as quantile_pool
+from ._haiku_further import soft_pool as soft_pool
+from ._haiku_further import std_pool as std_pool
+from ._haiku_further import stochastic_pool as stochastic_pool
 
 try:
     import haiku as hk
 except ModuleNotFoundError as error:
     raise not_installed("haiku", "haiku", error) from None
 
+__all__ = [
+    "AdaptiveAvgPool",
+    "AdaptiveMaxPool",
+    "AvgPool",
+    "BlurPool",
+    "GeMPool",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "LogSumExpPool",
+    "LpPool",
+    "MaxBlurPool",
+    "MaxPool",
+    "MaxPoolWithArgmax",
+    "MaxUnpool",
+    "MedianPool",
+    "MinPool",
+    "MinPoolWithArgmin",
+    "QuantilePool",
+    "SoftPool",
+    "StdPool",
+    "StochasticPool",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "avg_pool",
+    "blur_pool",
+    "gem_pool",
+    "global_avg_pool",
+    "global_max_pool",
+    "logsumexp_pool",
+    "lp_pool",
+    "max_blur_pool",
+    "max_pool",
+    "max_pool_with_argmax",
+    "max_unpool",
+    "median_pool",
+    "min_pool",
+    "min_pool_with_argmin",
+    "quantile_pool",
+    "soft_pool",
+    "std_pool",
+    "stochastic_pool",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 _keyword = partial(dataclasses.field, kw_only=True)
 _module = dataclasses.dataclass(eq=False, repr=False)
-
-# --- from Haiku's words to jaxpool's --------------------------------------------------------------
-
-_ALONE = {"window_shape": 1, "strides": 1, "dilations": 1, "padding": 0, "output_size": None}
-"""Settings of one entry for each axis, and the entry that leaves an axis alone."""
-_SIZES = ("window_shape", "output_size", "output_shape")
-"""Settings that say which axes are pooled."""
-
-
-def _call(
-    op: Callable[..., Any], arrays: Sequence[Any], channel_axis: int | None, words: dict[str, Any]
-) -> Any:
-    """Call ``op``; the entries of the first of the ``words`` say which axes are pooled."""
-    shape = jnp.shape(arrays[0])
-    channel = _channel(op.__name__, shape, channel_axis)
-    pooled = [axis for axis in _from_first(shape, *next(iter(words.items()))) if axis != channel]
-    found = {
-        word: _entries(op.__name__, shape, pooled, word, setting) for word, setting in words.items()
-    }
-    return op(*arrays, data_format=_layout(op.__name__, shape, channel, pooled), **found)
-
-
-def _channel(op: str, shape: tuple[int, ...], channel_axis: int | None) -> int | None:
-    """The channel axis, counted from the front."""
-    if channel_axis is None:
-        return None
-    if -len(shape) <= channel_axis < len(shape):
-        return channel_axis % len(shape)
-    raise ValueError(
-        message(
-            op,
-            f"`channel_axis` = {channel_axis} is no axis of the value.",
-            f"The value has shape {shape}.",
-            "Give the axis of the channels, or None.",
-        )
-    )
-
-
-def _alone(word: str, shape: tuple[int, ...], axis: int) -> Any:
-    """The entry that leaves an axis alone."""
-    return shape[axis] if word == "output_shape" else _ALONE[word]
-
-
-def _from_first(shape: tuple[int, ...], word: str, setting: Any) -> range:
-    """The axes from the first pooled one on, channels included."""
-    if not is_sequence(setting):
-        return range(1, len(shape))
-    start = len(shape) - len(setting)
-    batch = start == 0 and setting[0] == _alone(word, shape, 0)
-    return range(start + batch, len(shape))
-
-
-def _entries(op: str, shape: tuple[int, ...], pooled: list[int], word: str, setting: Any) -> Any:
-    """The entries of the pooled axes, of a setting that has an entry for each axis."""
-    if not is_sequence(setting):
-        spread = word in _SIZES and setting is not None
-        return (setting,) * len(pooled) if spread else setting
-    if word not in (*_ALONE, *_SIZES):
-        return setting
-    given = dict(enumerate(setting, start=len(shape) - len(setting)))
-    for axis in given.keys() - set(pooled):
-        if np.any(np.not_equal(given[axis], _alone(word, shape, axis))):
-            raise ValueError(
-                message(
-                    op,
-                    f"`{word}` = {shown(setting)} has {given[axis]} for axis {axis}.",
-                    f"The value has shape {shape}; its pooled axes are {pooled}.",
-                    f"Give {_alone(word, shape, axis)} for that axis, or another `channel_axis`.",
-                )
-            )
-    return tuple(given.get(axis, _alone(word, shape, axis)) for axis in pooled)
-
-
-def _layout(op: str, shape: tuple[int, ...], channel: int | None, pooled: list[int]) -> str:
-    """The layout of a windowed op, to which an axis that is not pooled is a batch axis."""
-    if channel == len(shape) - 1:
-        return "channels_last"
-    if channel is not None and pooled and channel > pooled[0]:
-        raise ValueError(
-            message(
-                op,
-                f"`channel_axis` = {channel} stands between pooled axes.",
-                f"The value has shape {shape}; its pooled axes are {pooled}.",
-                "Move the channels before them or to the end.",
-            )
-        )
-    return "DHW"[-len(shape) :] if pooled[:1] == [0] else "channels_first"
-
-
-# --- functions ------------------------------------------------------------------------------------
-
-
-def _named(function: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = op.__name__
-    function.__doc__ = f":func:`jaxpool.{op.__name__}` in the words of Haiku; see the module."
-    return function
-
-
-def _windowed(op: Callable[..., Any], **defaults: Any) -> Callable[..., Any]:
-    def function(
-        value: ArrayLike,
-        window_shape: Any,
-        strides: Any,
-        padding: Any = "VALID",
-        channel_axis: int | None = -1,
-        **words: Any,
-    ) -> Any:
-        window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-        return _call(op, [value], channel_axis, {**window, **defaults, **words})
-
-    return _named(function, op)
-
-
-def _adaptive(op: Callable[..., Any]) -> Callable[..., Any]:
-    def function(
-        value: ArrayLike, output_size: Any, channel_axis: int | None = -1, **words: Any
-    ) -> Any:
-        return _call(op, [value], channel_axis, {"output_size": output_size, **words})
-
-    return _named(function, op)
-
-
-def _global(op: Callable[..., Any]) -> Callable[..., Any]:
-    def function(value: ArrayLike, channel_axis: int | None = -1, **words: Any) -> Any:
-        rank = jnp.ndim(value)
-        channel = _channel(op.__name__, jnp.shape(value), channel_axis)
-        spatial = sorted({*range(1, rank)} - {channel})
-        letters = {0: "N", channel: "C", **dict(zip(reversed(spatial), "WHD", strict=False))}
-        layout = "".join(letters.get(axis, "") for axis in range(rank))
-        return op(value, data_format=layout, **words)
-
-    return _named(function, op)
-
-
-max_pool = _windowed(jaxpool.max_pool)
-min_pool = _windowed(jaxpool.min_pool)
-avg_pool = _windowed(jaxpool.avg_pool, count_include_pad=False)
-lp_pool = _windowed(jaxpool.lp_pool)
-gem_pool = _windowed(jaxpool.gem_pool)
-max_pool_with_argmax = _windowed(jaxpool.max_pool_with_argmax)
-adaptive_avg_pool = _adaptive(jaxpool.adaptive_avg_pool)
-adaptive_max_pool = _adaptive(jaxpool.adaptive_max_pool)
-global_avg_pool = _global(jaxpool.global_avg_pool)
-global_max_pool = _global(jaxpool.global_max_pool)
-
-
-def max_unpool(
-    value: ArrayLike,
-    indices: ArrayLike,
-    output_shape: Any,
-    channel_axis: int | None = -1,
-    **words: Any,
-) -> Array:
-    """:func:`jaxpool.max_unpool` in the words of Haiku; see the module."""
-    words = {"output_shape": output_shape, **words}
-    return _call(jaxpool.max_unpool, [value, indices], channel_axis, words)
-
-
-# --- modules --------------------------------------------------------------------------------------
 
 
 class _Layer(hk.Module):
     function: ClassVar[Callable[..., Any]]
 
-    def _call(self, *arrays: Any, **words: Any) -> Any:
-        return self.function(*arrays, **{**settings(self, besides=("name",)), **words})
+    def _call(self, *arrays: Any, **options: Any) -> Any:
+        return self.function(*arrays, **{**settings(self, besides=("name",)), **options})
 
 
 class _Pool(_Layer):
@@ -205,20 +118,24 @@ class _Pool(_Layer):
 
 
 @_module
-class _Windowed(_Pool):
-    window_shape: Any
-    strides: Any
-    padding: Any = "VALID"
+class _Sliding(_Pool):
+    window_shape: PerAxis
+    strides: PerAxis
+    padding: Padding = "VALID"
     channel_axis: int | None = -1
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
-    lowering: str = _keyword(default="auto")
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
     name: str | None = _keyword(default=None)
 
 
 @_module
+class _Windowed(_Sliding):
+    implementation: str = _keyword(default="auto")
+
+
+@_module
 class _Adaptive(_Pool):
-    output_size: Any
+    output_size: int | Sequence[int | None]
     channel_axis: int | None = -1
     name: str | None = _keyword(default=None)
 
@@ -269,7 +186,7 @@ class GeMPool(_Windowed):
     """
 
     function = staticmethod(gem_pool)
-    p: Any = _keyword(default=3.0)
+    p: float | Sequence[Any] | ArrayLike = _keyword(default=3.0)
     eps: float = _keyword(default=1e-6)
     name: str | None = _keyword(default="gem_pool")
 
@@ -290,19 +207,19 @@ class MaxPoolWithArgmax(_Windowed):
 
 @_module
 class MaxUnpool(_Layer):
-    """:func:`max_unpool` as a module, the way back from :class:`MaxPoolWithArgmax`."""
+    """:func:`max_unpool` as a module, after a :class:`MaxPoolWithArgmax`."""
 
     function = staticmethod(max_unpool)
     channel_axis: int | None = -1
     index_space: str | int = _keyword(default="spatial")
-    window_shape: Any = _keyword(default=None)
-    strides: Any = _keyword(default=None)
-    padding: Any = _keyword(default="VALID")
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
+    window_shape: PerAxis | None = _keyword(default=None)
+    strides: PerAxis | None = _keyword(default=None)
+    padding: Padding = _keyword(default="VALID")
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
     name: str | None = _keyword(default=None)
 
-    def __call__(self, value: ArrayLike, indices: ArrayLike, output_shape: Any) -> Array:
+    def __call__(self, value: ArrayLike, indices: ArrayLike, output_shape: PerAxis) -> Array:
         return self._call(value, indices, output_shape)
 
 
@@ -328,3 +245,91 @@ class GlobalMaxPool(_Global):
     """:func:`global_max_pool` as a module."""
 
     function = staticmethod(global_max_pool)
+
+
+@_module
+class BlurPool(_Sliding):
+    """:func:`blur_pool` as a module."""
+
+    function = staticmethod(blur_pool)
+    mode: str = _keyword(default="reflect")
+
+
+@_module
+class MaxBlurPool(_Sliding):
+    """:func:`max_blur_pool` as a module."""
+
+    function = staticmethod(max_blur_pool)
+    blur_shape: PerAxis = _keyword(default=3)
+    mode: str = _keyword(default="reflect")
+
+
+@_module
+class StdPool(_Sliding):
+    """:func:`std_pool` as a module."""
+
+    function = staticmethod(std_pool)
+    correction: int = _keyword(default=0)
+
+
+@_module
+class QuantilePool(_Sliding):
+    """:func:`quantile_pool` as a module."""
+
+    function = staticmethod(quantile_pool)
+    q: float = _keyword()
+    method: str = _keyword(default="linear")
+
+
+class MedianPool(_Sliding):
+    """:func:`median_pool` as a module."""
+
+    function = staticmethod(median_pool)
+
+
+@_module
+class LogSumExpPool(_Windowed):
+    """:func:`logsumexp_pool` as a module."""
+
+    function = staticmethod(logsumexp_pool)
+    temperature: float = _keyword(default=1.0)
+
+
+class SoftPool(_Windowed):
+    """:func:`soft_pool` as a module."""
+
+    function = staticmethod(soft_pool)
+
+
+@_module
+class MinPoolWithArgmin(_Windowed):
+    """:func:`min_pool_with_argmin` as a module: returns (values, indices)."""
+
+    function = staticmethod(min_pool_with_argmin)
+    index_space: str | int = _keyword(default="spatial")
+    index_dtype: Any = _keyword(default=None)
+
+
+@_module
+class StochasticPool(_Sliding):
+    """:func:`stochastic_pool` as a module, with a key of ``hk.next_rng_key``.
+
+    A call may be given ``deterministic``, which then goes before that of the module.
+    """
+
+    function = staticmethod(stochastic_pool)
+    deterministic: bool = _keyword(default=False)
+
+    def __call__(
+        self,
+        value: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        deterministic: bool | None = None,
+    ) -> Array:
+        expected = self.deterministic if deterministic is None else deterministic
+        key = None if expected else hk.next_rng_key()
+        return self._call(key, value, where=where, deterministic=expected)
+
+
+name_errors_of_layers(globals())

@@ -4,7 +4,7 @@ The fields of a layer are the settings of its op; ``where`` is an argument of th
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,12 +13,49 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
-from ._common import exponent, not_installed, settings
+from ._common import (
+    Padding,
+    PerAxis,
+    Rounding,
+    exponent,
+    name_errors_of_layers,
+    not_installed,
+    settings,
+    stochastic,
+)
 
 try:
     from flax import linen as nn
 except ModuleNotFoundError as error:
     raise not_installed("linen", "flax", error) from None
+
+__all__ = [
+    "AdaptiveAvgPool",
+    "AdaptiveMaxPool",
+    "AvgPool",
+    "BlurPool",
+    "GeMPool",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "LogSumExpPool",
+    "LpPool",
+    "MaxBlurPool",
+    "MaxPool",
+    "MaxPoolWithArgmax",
+    "MaxUnpool",
+    "MedianPool",
+    "MinPool",
+    "MinPoolWithArgmin",
+    "QuantilePool",
+    "SoftPool",
+    "StdPool",
+    "StochasticPool",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 _keyword = partial(dataclasses.field, kw_only=True)
 
@@ -26,9 +63,9 @@ _keyword = partial(dataclasses.field, kw_only=True)
 class _Layer(nn.Module):
     op: ClassVar[Callable[..., Any]]
 
-    def _call(self, *arrays: Any, **words: Any) -> Any:
+    def _call(self, *arrays: Any, **options: Any) -> Any:
         own = settings(self, besides=("parent", "name"))
-        return self.op(*arrays, **{**own, **words})
+        return self.op(*arrays, **{**own, **options})
 
 
 class _Pool(_Layer):
@@ -36,18 +73,21 @@ class _Pool(_Layer):
         return self._call(x, where=where)
 
 
-class _Windowed(_Pool):
-    window_shape: Any
-    strides: Any
-    padding: Any = "VALID"
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
+class _Sliding(_Pool):
+    window_shape: PerAxis
+    strides: PerAxis
+    padding: Padding = "VALID"
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
     data_format: str = _keyword(default="channels_last")
-    lowering: str = _keyword(default="auto")
+
+
+class _Windowed(_Sliding):
+    implementation: str = _keyword(default="auto")
 
 
 class _Adaptive(_Pool):
-    output_size: Any
+    output_size: int | Sequence[int | None]
     data_format: str = _keyword(default="channels_last")
 
 
@@ -92,7 +132,7 @@ class GeMPool(_Windowed):
     """
 
     op = staticmethod(jaxpool.gem_pool)
-    p: Any = _keyword(default=3.0)
+    p: float | Sequence[Any] | ArrayLike = _keyword(default=3.0)
     eps: float = _keyword(default=1e-6)
 
     @nn.compact
@@ -110,18 +150,18 @@ class MaxPoolWithArgmax(_Windowed):
 
 
 class MaxUnpool(_Layer):
-    """:func:`jaxpool.max_unpool` as a layer, the way back from :class:`MaxPoolWithArgmax`."""
+    """:func:`jaxpool.max_unpool` as a layer, after a :class:`MaxPoolWithArgmax`."""
 
     op = staticmethod(jaxpool.max_unpool)
     index_space: str | int = _keyword(default="spatial")
     data_format: str = _keyword(default="channels_last")
-    window_shape: Any = _keyword(default=None)
-    strides: Any = _keyword(default=None)
-    padding: Any = _keyword(default="VALID")
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
+    window_shape: PerAxis | None = _keyword(default=None)
+    strides: PerAxis | None = _keyword(default=None)
+    padding: Padding = _keyword(default="VALID")
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
 
-    def __call__(self, y: ArrayLike, indices: ArrayLike, output_shape: Any) -> Array:
+    def __call__(self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis) -> Array:
         return self._call(y, indices, output_shape)
 
 
@@ -147,3 +187,84 @@ class GlobalMaxPool(_Global):
     """:func:`jaxpool.global_max_pool` as a layer."""
 
     op = staticmethod(jaxpool.global_max_pool)
+
+
+class BlurPool(_Sliding):
+    """:func:`jaxpool.blur_pool` as a layer."""
+
+    op = staticmethod(jaxpool.blur_pool)
+    mode: str = _keyword(default="reflect")
+
+
+class MaxBlurPool(_Sliding):
+    """:func:`jaxpool.max_blur_pool` as a layer."""
+
+    op = staticmethod(jaxpool.max_blur_pool)
+    blur_shape: PerAxis = _keyword(default=3)
+    mode: str = _keyword(default="reflect")
+
+
+class StdPool(_Sliding):
+    """:func:`jaxpool.std_pool` as a layer."""
+
+    op = staticmethod(jaxpool.std_pool)
+    correction: int = _keyword(default=0)
+
+
+class QuantilePool(_Sliding):
+    """:func:`jaxpool.quantile_pool` as a layer."""
+
+    op = staticmethod(jaxpool.quantile_pool)
+    q: float = _keyword()
+    method: str = _keyword(default="linear")
+
+
+class MedianPool(_Sliding):
+    """:func:`jaxpool.median_pool` as a layer."""
+
+    op = staticmethod(jaxpool.median_pool)
+
+
+class LogSumExpPool(_Windowed):
+    """:func:`jaxpool.logsumexp_pool` as a layer."""
+
+    op = staticmethod(jaxpool.logsumexp_pool)
+    temperature: float = _keyword(default=1.0)
+
+
+class SoftPool(_Windowed):
+    """:func:`jaxpool.soft_pool` as a layer."""
+
+    op = staticmethod(jaxpool.soft_pool)
+
+
+class MinPoolWithArgmin(_Windowed):
+    """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
+
+    op = staticmethod(jaxpool.min_pool_with_argmin)
+    index_space: str | int = _keyword(default="spatial")
+    index_dtype: Any = _keyword(default=None)
+
+
+class StochasticPool(_Sliding):
+    """:func:`jaxpool.stochastic_pool` as a layer, with a key of the collection "pooling".
+
+    A call may be given ``deterministic``, which then goes before that of the layer.
+    """
+
+    op = staticmethod(stochastic)
+    deterministic: bool = _keyword(default=False)
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        deterministic: bool | None = None,
+    ) -> Array:
+        expected = self.deterministic if deterministic is None else deterministic
+        key = None if expected else self.make_rng("pooling")
+        return self._call(x, where=where, key=key, deterministic=expected)
+
+
+name_errors_of_layers(globals())

@@ -5,7 +5,7 @@ is an argument of the call.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,12 +14,50 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
-from ._common import exponent, hashable, not_installed, settings
+from ._common import (
+    Padding,
+    PerAxis,
+    Rounding,
+    exponent,
+    hashable,
+    name_errors_of_layers,
+    not_installed,
+    settings,
+    stochastic,
+)
 
 try:
     from flax import nnx
 except ModuleNotFoundError as error:
     raise not_installed("nnx", "flax", error) from None
+
+__all__ = [
+    "AdaptiveAvgPool",
+    "AdaptiveMaxPool",
+    "AvgPool",
+    "BlurPool",
+    "GeMPool",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "LogSumExpPool",
+    "LpPool",
+    "MaxBlurPool",
+    "MaxPool",
+    "MaxPoolWithArgmax",
+    "MaxUnpool",
+    "MedianPool",
+    "MinPool",
+    "MinPoolWithArgmin",
+    "QuantilePool",
+    "SoftPool",
+    "StdPool",
+    "StochasticPool",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 _keyword = partial(dataclasses.field, kw_only=True)
 _module = dataclasses.dataclass(eq=False, repr=False)
@@ -29,11 +67,11 @@ class _Layer(nnx.Module):
     op: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
-        for name, value in settings(self).items():
+        for name, value in settings(self, besides=("rngs",)).items():
             setattr(self, name, hashable(value))
 
-    def _call(self, *arrays: Any, **words: Any) -> Any:
-        return self.op(*arrays, **{**settings(self), **words})
+    def _call(self, *arrays: Any, **options: Any) -> Any:
+        return self.op(*arrays, **{**settings(self, besides=("rngs",)), **options})
 
 
 class _Pool(_Layer):
@@ -42,19 +80,23 @@ class _Pool(_Layer):
 
 
 @_module
-class _Windowed(_Pool):
-    window_shape: Any
-    strides: Any
-    padding: Any = "VALID"
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
+class _Sliding(_Pool):
+    window_shape: PerAxis
+    strides: PerAxis
+    padding: Padding = "VALID"
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
     data_format: str = _keyword(default="channels_last")
-    lowering: str = _keyword(default="auto")
+
+
+@_module
+class _Windowed(_Sliding):
+    implementation: str = _keyword(default="auto")
 
 
 @_module
 class _Adaptive(_Pool):
-    output_size: Any
+    output_size: int | Sequence[int | None]
     data_format: str = _keyword(default="channels_last")
 
 
@@ -125,18 +167,18 @@ class MaxPoolWithArgmax(_Windowed):
 
 @_module
 class MaxUnpool(_Layer):
-    """:func:`jaxpool.max_unpool` as a layer, the way back from :class:`MaxPoolWithArgmax`."""
+    """:func:`jaxpool.max_unpool` as a layer, after a :class:`MaxPoolWithArgmax`."""
 
     op = staticmethod(jaxpool.max_unpool)
     index_space: str | int = _keyword(default="spatial")
     data_format: str = _keyword(default="channels_last")
-    window_shape: Any = _keyword(default=None)
-    strides: Any = _keyword(default=None)
-    padding: Any = _keyword(default="VALID")
-    dilations: Any = _keyword(default=1)
-    rounding: str = _keyword(default="floor")
+    window_shape: PerAxis | None = _keyword(default=None)
+    strides: PerAxis | None = _keyword(default=None)
+    padding: Padding = _keyword(default="VALID")
+    dilations: PerAxis = _keyword(default=1)
+    rounding: Rounding = _keyword(default="floor")
 
-    def __call__(self, y: ArrayLike, indices: ArrayLike, output_shape: Any) -> Array:
+    def __call__(self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis) -> Array:
         return self._call(y, indices, output_shape)
 
 
@@ -162,3 +204,99 @@ class GlobalMaxPool(_Global):
     """:func:`jaxpool.global_max_pool` as a layer."""
 
     op = staticmethod(jaxpool.global_max_pool)
+
+
+@_module
+class BlurPool(_Sliding):
+    """:func:`jaxpool.blur_pool` as a layer."""
+
+    op = staticmethod(jaxpool.blur_pool)
+    mode: str = _keyword(default="reflect")
+
+
+@_module
+class MaxBlurPool(_Sliding):
+    """:func:`jaxpool.max_blur_pool` as a layer."""
+
+    op = staticmethod(jaxpool.max_blur_pool)
+    blur_shape: PerAxis = _keyword(default=3)
+    mode: str = _keyword(default="reflect")
+
+
+@_module
+class StdPool(_Sliding):
+    """:func:`jaxpool.std_pool` as a layer."""
+
+    op = staticmethod(jaxpool.std_pool)
+    correction: int = _keyword(default=0)
+
+
+@_module
+class QuantilePool(_Sliding):
+    """:func:`jaxpool.quantile_pool` as a layer."""
+
+    op = staticmethod(jaxpool.quantile_pool)
+    q: float = _keyword()
+    method: str = _keyword(default="linear")
+
+
+class MedianPool(_Sliding):
+    """:func:`jaxpool.median_pool` as a layer."""
+
+    op = staticmethod(jaxpool.median_pool)
+
+
+@_module
+class LogSumExpPool(_Windowed):
+    """:func:`jaxpool.logsumexp_pool` as a layer."""
+
+    op = staticmethod(jaxpool.logsumexp_pool)
+    temperature: float = _keyword(default=1.0)
+
+
+class SoftPool(_Windowed):
+    """:func:`jaxpool.soft_pool` as a layer."""
+
+    op = staticmethod(jaxpool.soft_pool)
+
+
+@_module
+class MinPoolWithArgmin(_Windowed):
+    """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
+
+    op = staticmethod(jaxpool.min_pool_with_argmin)
+    index_space: str | int = _keyword(default="spatial")
+    index_dtype: Any = _keyword(default=None)
+
+
+@_module
+class StochasticPool(_Sliding):
+    """:func:`jaxpool.stochastic_pool` as a layer, with keys of the stream "pooling".
+
+    A call may be given ``deterministic``, which then goes before that of the layer.
+
+    Attributes:
+      rngs: the stream, forked from the ``nnx.Rngs`` that is given; None if ``deterministic``.
+    """
+
+    op = staticmethod(stochastic)
+    deterministic: bool = _keyword(default=False)
+    rngs: Any = _keyword(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rngs = nnx.data(self.rngs and self.rngs["pooling"].fork())
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        deterministic: bool | None = None,
+    ) -> Array:
+        expected = self.deterministic if deterministic is None else deterministic
+        key = None if expected or self.rngs is None else self.rngs()
+        return self._call(x, where=where, key=key, deterministic=expected)
+
+
+name_errors_of_layers(globals())

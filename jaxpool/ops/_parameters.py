@@ -13,56 +13,56 @@ from .._errors import message, shown
 _LARGEST_EXPONENT = 2**20
 """Of a norm: multiples of it by the exponents of floats are whole numbers of float32."""
 
+_SMALLEST_EXPONENT = 2**-20
+"""Of a norm: powers of a smaller one are 1 to the rounding of floats, whatever is raised to it."""
 
-def check_positive(op: str, name: str, value: Any, static: bool = False) -> None:
+
+def check_positive(name: str, value: Any, static: bool = False) -> None:
     """Raise unless ``value`` is a positive finite number.
 
     It may be an array, whose values are unknown, unless it is ``static``.
     """
     if not static and isinstance(value, (np.ndarray, jax.Array)):
         return
-    _check_number(op, name, value)
+    _check_number(name, value)
     if not 0 < value < math.inf:
         raise ValueError(
             message(
-                op,
-                f"`{name}` = {value!r} is out of range.",
+                f"${name} = {value!r} is out of range.",
                 "It must be positive and finite.",
                 "Give for example 1.0.",
             )
         )
 
 
-def _check_number(op: str, name: str, value: Any) -> None:
+def _check_number(name: str, value: Any) -> None:
     number = isinstance(value, (int, float, np.integer, np.floating))
     if not number or isinstance(value, bool):
         raise TypeError(
             message(
-                op,
-                f"`{name}` = {value!r} is not a real number.",
+                f"${name} = {value!r} is not a real number.",
                 f"Its type is {type(value).__name__}.",
                 "Give a Python or NumPy number, such as 2 or 3.5.",
             )
         )
 
 
-def settle_exponent(op: str, p: Any) -> float:
+def canonical_exponent(p: Any) -> float:
     """Return the exponent of a norm, positive or infinite, or raise."""
-    _check_number(op, "p", p)
-    if not (0 < p <= _LARGEST_EXPONENT or p == math.inf):
+    _check_number("p", p)
+    if not (_SMALLEST_EXPONENT <= p <= _LARGEST_EXPONENT or p == math.inf):
         raise ValueError(
             message(
-                op,
-                f"`p` = {shown(p)} is out of range.",
-                f"A norm needs a positive exponent of at most {_LARGEST_EXPONENT}; infinity gives "
-                "the largest absolute value.",
+                f"$p = {shown(p)} is out of range.",
+                "A norm needs a positive exponent, 2**-20 to 2**20; "
+                "infinity gives the largest absolute value.",
                 "Give for example 2, or math.inf.",
             )
         )
     return int(p) if float(p).is_integer() else float(p)
 
 
-def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Array:
+def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Array:
     """Return a number or array as an array of the rank and dtype of ``x``, or raise.
 
     It must broadcast to ``x`` and have length 1 on the pooled axes, ``positions``.
@@ -73,8 +73,7 @@ def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ..
     ):
         raise TypeError(
             message(
-                op,
-                f"`{name}` has dtype {value.dtype}.",
+                f"${name} has dtype {value.dtype}.",
                 "It is a real number, or an array of them.",
                 "Give a float, or an array of floats.",
             )
@@ -85,8 +84,7 @@ def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ..
     if not fits:
         raise ValueError(
             message(
-                op,
-                f"`{name}` of shape {value.shape} does not fit the array.",
+                f"${name} of shape {value.shape} does not fit the array.",
                 f"The array has shape {x.shape}; a window has one value, so pooled axes "
                 f"{tuple(a % x.ndim for a in positions)} need length 1.",
                 "Give a number, or for example one value per channel.",
@@ -95,17 +93,27 @@ def parameter(op: str, name: str, value: Any, x: Array, positions: tuple[int, ..
     return value.astype(x.dtype).reshape(shape)
 
 
-def check_key(op: str, key: Any) -> None:
+def check_key(key: Any) -> None:
     """Raise unless ``key`` is one random key, typed or of the old kind."""
     dtype = key.dtype if isinstance(key, (jax.Array, np.ndarray)) else None
     typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    if not (typed and key.shape == ()) and not (dtype == np.uint32 and key.ndim == 1):
+    if not (typed and key.shape == ()) and not (dtype == np.uint32 and _is_old_key(key)):
         described = f"{dtype}{list(key.shape)}" if dtype is not None else shown(key)
         raise TypeError(
             message(
-                op,
-                "`key` is not a random key.",
+                "$key is not a random key.",
                 f"It is {described}.",
                 "Give for example jax.random.key(0).",
             )
         )
+
+
+def _is_old_key(key: Any) -> bool:
+    """Whether an array of integers has the shape of the data of one key."""
+    if key.ndim != 1:
+        return False
+    try:
+        jax.eval_shape(jax.random.wrap_key_data, key)
+    except Exception:  # as the implementation of the keys has it
+        return False
+    return True

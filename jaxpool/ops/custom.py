@@ -1,76 +1,83 @@
 """Pooling by any reduction.
 
-Derivatives. Selections (max, min) and sums have the rules of :mod:`jaxpool._derivatives`. Any other
-reduction of floats is ``combine`` applied to slices of the array, in plain JAX, and is
+Derivatives. Selections (max, min) and sums have the rules of :mod:`jaxpool._autodiff.rules`. Any
+other reduction of floats is ``combine`` applied to slices of the array, in plain JAX, and is
 differentiated as such: by window doubling on every platform, since JAX has no derivative of
 ``lax.reduce_window`` and ``lax.reduce`` with a combine it does not know, and since the backward
-pass of the unrolled lowering would compute every window anew for each of its cells.
+pass of the unrolled lowering would compute every window anew for each of its elements.
 
-Laws. Lowerings combine the parts of a window in an order of their own. That ``combine`` allows it
-is tried on a few numbers when a reduction first meets a dtype: enough to find a subtraction or an
-average of averages, no proof.
+What is combined may be a pytree of arrays: slices, padding and masks are those of each of them.
 """
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.tree_util import treedef_is_leaf
 from jax.typing import ArrayLike
 
-from .. import _derivatives, _plan
-from .._errors import message
-from .._plan import Plan
-from .._reductions import Reduction, accumulator, filled, identity_array
-from ._common import Op, Settings, call, check_real, check_where
-from ._sums import counts
+from .._autodiff import rules
+from .._errors import message, public, shown
+from .._geometry.window import Padding, Rounding
+from .._lowerings import plan as plan_
+from .._lowerings.plan import Plan
+from .._lowerings.remembered import remembered
+from .._numerics.checks import check_real, check_where
+from .._numerics.divisors import counts
+from ..reductions import Reduction, accumulator, filled
+from ._dispatch import Configuration, Op, WindowArguments, call
+from ._laws import check_laws, described, prepared
 
 
+@public
 def pool(
     x: ArrayLike,
     reduction: Reduction,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
-    lowering: str = "auto",
-) -> Array:
+    implementation: str = "auto",
+) -> Any:
     """Any reduction over sliding windows.
 
     ``y[.., o, ..] = finish(combine over t of prepare(x[.., o * stride - pad_low + t * dilation,
-    ..]), count[o])`` over the cells inside ``x``, of which the window has ``count``.
+    ..]), count[o])`` over the elements inside ``x``, of which the window has ``count``. What is
+    combined may be a pytree of several arrays.
 
     Args:
       x: array of a dtype that the reduction takes, or anything ``jnp.asarray`` makes one of.
       reduction: a value of :mod:`jaxpool.reductions` (``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP,
         ANY, ALL, lp(p)``) or your own :class:`jaxpool.Reduction`. Make it once, not in each call:
         the op is compiled for each value.
-      window_shape, strides, padding, dilations, rounding, data_format, where, lowering: as in
+      window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
     Returns:
       Array; pooled axes have :func:`output_shape`, the others are unchanged. The dtype is that of
       ``x`` unless the reduction says otherwise: SUM and PRODUCT follow ``jnp.sum``, ANY and ALL are
       boolean. Narrow floats are combined in float32 and rounded once, unless the reduction has an
-      ``accumulator``. MEAN, LOGSUMEXP and lp take floats only.
+      ``accumulator``. MEAN, LOGSUMEXP and lp take floats only. If the reduction makes a pytree of
+      arrays, that is the result, and each keeps its dtype.
     Derivatives: forward and reverse, to the order to which ``prepare``, ``combine`` and ``finish``
-      have them, on every backend. MAX, MIN and every reduction with ``beats`` as :func:`max_pool`.
-      With ``lowering="reduce_window"`` or "reshape" a combine other than ``jnp.add`` and
-      ``lax.add`` has those that JAX has of such a window, if any.
-    Edge cases: a window without a cell gives ``finish`` of the identity and a count of 0. NaN and
-      infinities go where ``combine`` takes them.
+      have them, on every backend. MAX, MIN and every reduction with ``comparator`` have those of
+      :func:`max_pool`. With ``implementation="reduce_window"`` or "tiled" a combine other than
+      ``jnp.add`` and ``lax.add`` has those that JAX has of such a window, if any.
+    Edge cases: a window without an element gives ``finish`` of the identity and a count of 0. NaN
+      and infinities go where ``combine`` takes them.
     Raises:
-      TypeError: ``reduction`` is not a Reduction, does not take the dtype, or its ``combine``
-        changes shape or dtype.
+      TypeError: ``reduction`` is not a Reduction, does not take the dtype, its ``prepare`` changes
+        the shape, or its ``combine`` changes shape, dtype or structure.
       ValueError: ``combine`` is declared, or found, not to be associative and commutative, or does
-        not ignore the identity; the message has the numbers.
+        not ignore the identity, the message has the numbers; or the identity is not a scalar for
+        each array that is combined.
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
     References: van Herk 1992 and Gil and Werman 1993 (windows of an associative combine).
     Example:
@@ -81,71 +88,92 @@ def pool(
       >>> jaxpool.pool(jnp.array([[1], [3], [2]]), either, (2,), 1)[:, 0]
       Array([2, 1], dtype=int32)
     """
-    return call(
-        _POOL, x, where, window_shape, strides, padding, dilations, rounding,
-        data_format, lowering, reduction,
-    )  # fmt: skip
+    windows = WindowArguments(
+        window_shape, strides, padding, dilations, rounding, data_format, implementation
+    )
+    return call(_POOL, x, (where,), windows, reduction=reduction)
 
 
-def _pool(settings: Settings, x: Array, where: Any) -> Array:
-    (reduction,) = settings.own
-    check_real(settings.op, x)
-    valid = check_where(settings.op, where, x.shape)
-    wide = _accumulator(settings.op, reduction, x.dtype)
-    _check_laws(settings.op, reduction, wide)
-    result = reduction.result(x.dtype) if reduction.result else x.dtype
+def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) -> Any:
+    check_real(x)
+    valid = check_where(where, x.shape)
+    wide = _accumulator(reduction, x.dtype)
+    check_laws(reduction, wide)
+    dtype = x.dtype
     if wide != np.bool_:
         reduction = _in_lax(reduction)
-    geometry = settings.geometry(x.shape)
-    count = counts(settings, geometry, valid, include_pad=False)
-    return _reduce(settings, reduction, x.astype(wide), valid, count).astype(result)
+    count = counts(config.geometry(x.shape), valid, False, config.implementation)
+    return _as_results(_reduce(x.astype(wide), valid, count, reduction, config), reduction, dtype)
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _in_lax(reduction: Reduction) -> Reduction:
     """The reduction with the sum that lowerings and derivatives know; of numbers, the same."""
     return replace(reduction, combine=lax.add) if reduction.combine is jnp.add else reduction
 
 
 def _reduce(
-    settings: Settings, reduction: Reduction, x: Array, valid: Array | None, count: Any
-) -> Array:
-    x = x if reduction.prepare is None else reduction.prepare(x)
-    plan = _plan_for(settings, reduction, x)
-    if reduction.beats is not None:
-        combined = _derivatives.extreme(x, valid, plan)
+    x: Array, valid: Array | None, count: Any, reduction: Reduction, config: Configuration
+) -> Any:
+    elements = prepared(reduction, x)
+    plan = _plan_for(elements, reduction, config)
+    if reduction.comparator is not None:
+        combined = rules.extreme(elements, valid, plan)
     elif reduction.combine is lax.add:
         # What the derivative of a finish costs is not known, and each tap would take it again.
         costly = reduction.finish is not None
-        combined = _derivatives.window_sum(filled(x, valid, reduction), plan, costly)
+        combined = rules.window_sum(filled(elements, valid, reduction), plan, costly)
     else:
-        combined = _plan.run(plan, filled(x, valid, reduction))
+        combined = plan_.reduce(plan, filled(elements, valid, reduction))
     if reduction.finish is None:
         return combined
-    number = combined.dtype if jnp.issubdtype(combined.dtype, jnp.floating) else jnp.int32
-    return reduction.finish(combined, jnp.asarray(count, number))
+    floats = _dtypes(combined, jnp.floating)
+    return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
 
 
-def _plan_for(settings: Settings, reduction: Reduction, x: Array) -> Plan:
+def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Plan:
     """The plan; unless a lowering is named, one with derivatives where they are defined."""
-    has_rule = reduction.beats is not None or reduction.combine is lax.add
-    if settings.lowering == "auto" and not has_rule and jnp.issubdtype(x.dtype, jnp.inexact):
-        settings = replace(settings, lowering="doubling")
-    return settings.plan(x.shape, x.dtype, reduction)
+    has_rule = reduction.comparator is not None or reduction.combine is lax.add
+    if config.implementation == "auto" and not has_rule and _dtypes(elements, jnp.inexact):
+        config = replace(config, implementation="doubling")
+    first = jax.tree.leaves(elements)[0]
+    return config.plan(first.shape, first.dtype, reduction)
 
 
-# --- dtypes and laws -----------------------------------------------------------------------------
+# --- dtypes --------------------------------------------------------------------------------------
 
 
-def _accumulator(op: str, reduction: Reduction, dtype: np.dtype) -> np.dtype:
-    """The dtype that is combined; a selection returns a cell and needs no other."""
+def _dtypes(arrays: Any, kind: Any) -> list[np.dtype]:
+    """The dtypes of a kind that arrays of a pytree have."""
+    return [a.dtype for a in jax.tree.leaves(arrays) if jnp.issubdtype(a.dtype, kind)]
+
+
+def _as_results(made: Any, reduction: Reduction, dtype: np.dtype) -> Any:
+    """Return one array in the dtype of ``x``, several in their own, or all in those stated."""
+    if reduction.result is None and not treedef_is_leaf(jax.tree.structure(made)):
+        return made
+    stated = reduction.result(dtype) if reduction.result else dtype
+    try:
+        each = jax.tree.broadcast(stated, made)
+    except ValueError:
+        raise ValueError(
+            message(
+                f"the result of reduction {reduction.name!r} has another structure.",
+                f"Its dtypes are {shown(stated)}, for {described(made)}.",
+                "Give one dtype for all results, or a pytree with one for each of them.",
+            )
+        ) from None
+    return jax.tree.map(lambda a, to: a.astype(to), made, each)
+
+
+def _accumulator(reduction: Reduction, dtype: np.dtype) -> np.dtype:
+    """The dtype that is combined; a selection returns an element and needs no other."""
     if reduction.accumulator is None:
-        return dtype if reduction.beats is not None else accumulator(dtype)
+        return dtype if reduction.comparator is not None else accumulator(dtype)
     wide = reduction.accumulator(dtype)
     if wide is None:
         raise TypeError(
             message(
-                op,
                 f"reduction {reduction.name!r} does not take {dtype.name}.",
                 "Its result would not be a number of that dtype.",
                 "Convert the array first, for example x.astype(jnp.float32).",
@@ -154,12 +182,11 @@ def _accumulator(op: str, reduction: Reduction, dtype: np.dtype) -> np.dtype:
     return np.dtype(wide)
 
 
-def _settle(op: str, reduction: Any) -> tuple[Reduction]:
+def _canonical(reduction: Any) -> dict[str, Reduction]:
     if not isinstance(reduction, Reduction):
         raise TypeError(
             message(
-                op,
-                f"`reduction` = {reduction!r} is not a Reduction.",
+                f"$reduction = {reduction!r} is not a Reduction.",
                 "It is a value with a combine and its identity, not a function or a name.",
                 "Give for example jaxpool.reductions.MAX, or "
                 'jaxpool.Reduction("largest", jnp.maximum, -jnp.inf).',
@@ -169,133 +196,12 @@ def _settle(op: str, reduction: Any) -> tuple[Reduction]:
         if not getattr(reduction, law):
             raise ValueError(
                 message(
-                    op,
                     f"reduction {reduction.name!r} is declared not {law}.",
                     "A window is cut into parts that are combined in any order.",
                     "Find another combine, or reduce the taps of jaxpool.windows in their order.",
                 )
             )
-    return (reduction,)
+    return {"reduction": reduction}
 
 
-class Trial(NamedTuple):
-    """Two sides of a law, as text and as numbers, and the operands they were made of."""
-
-    fault: str
-    left: str
-    right: str
-    sides: Any
-    operands: Any
-
-
-@functools.lru_cache(maxsize=1024)
-def _check_laws(op: str, reduction: Reduction, wide: np.dtype) -> None:
-    """Raise unless the laws hold for a few numbers of the accumulator's dtype."""
-    with jax.ensure_compile_time_eval():
-        cells = jnp.asarray(_numbers(wide))
-        cells = cells if reduction.prepare is None else reduction.prepare(cells)
-        _check_signature(op, reduction, cells)
-        trials = list(_trials(reduction, cells))
-    for trial in trials:
-        left, right, *operands = (np.asarray(a) for a in (*trial.sides, *trial.operands))
-        broken = np.argwhere(~_close(left, right, operands))
-        if len(broken):
-            numbers = dict(zip("abc", (a[tuple(broken[0])] for a in operands), strict=False))
-            values = left[tuple(broken[0])], right[tuple(broken[0])]
-            raise ValueError(_counterexample(op, reduction, wide, trial, values, numbers))
-
-
-def _numbers(dtype: np.dtype) -> np.ndarray:
-    """Few, of both signs, with a pair of opposites."""
-    if dtype == np.bool_:
-        return np.array([False, True])
-    if jnp.issubdtype(dtype, jnp.floating):
-        return np.array([-2, -0.5, 0, 0.25, 0.5, 1, 3], dtype)
-    if jnp.issubdtype(dtype, jnp.unsignedinteger):
-        return np.array([0, 1, 2, 3, 5, 7], dtype)
-    return np.array([-3, -1, 0, 1, 2, 5], dtype)
-
-
-def _trials(reduction: Reduction, cells: Array) -> Iterator[Trial]:
-    """Every law on every choice of numbers, one program for all."""
-    combine, count = reduction.combine, cells.size
-    identity = jnp.asarray(identity_array(reduction, cells.dtype))
-
-    def sides(a: Array, b: Array, c: Array, e: Array) -> list[tuple[Array, Array]]:
-        return [
-            (combine(a, b), combine(b, a)),
-            (combine(combine(a, b), c), combine(a, combine(b, c))),
-            (combine(a, e), a),
-            (combine(a, a), a),
-        ]
-
-    shape = (count,) * 3
-    a, b, c = (jnp.broadcast_to(cells.reshape((-1,) + (1,) * rest), shape) for rest in (2, 1, 0))
-    results = jax.jit(sides)(a, b, c, jnp.broadcast_to(identity, shape))
-    laws = [
-        ("is not commutative", "combine(a, b)", "combine(b, a)", (a, b)),
-        ("is not associative", "combine(combine(a, b), c)", "combine(a, combine(b, c))", (a, b, c)),
-        ("does not ignore its identity", "combine(a, identity)", "a", (a,)),
-        ("is not idempotent", "combine(a, a)", "a", (a,)),
-    ]
-    stated = laws if reduction.idempotent else laws[:-1]
-    for (fault, left, right, operands), pair in zip(stated, results, strict=False):
-        yield Trial(fault, left, right, pair, operands)
-
-
-def _close(left: np.ndarray, right: np.ndarray, operands: list[np.ndarray]) -> np.ndarray:
-    """Where two sides of a law agree, floats to the rounding of a few operations."""
-    same = (left == right) | ((left != left) & (right != right))
-    if not jnp.issubdtype(left.dtype, jnp.floating):
-        return same
-    sizes = [np.abs(np.where(np.isfinite(a), a, 0)) for a in (left, right, *operands)]
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(left - right)
-    return same | (difference <= 64 * jnp.finfo(left.dtype).eps * np.max(sizes, axis=0))
-
-
-def _counterexample(
-    op: str,
-    reduction: Reduction,
-    wide: np.dtype,
-    trial: Trial,
-    values: tuple[Any, Any],
-    numbers: dict[str, Any],
-) -> str:
-    where = ", ".join(f"{letter} = {number}" for letter, number in numbers.items())
-    return message(
-        op,
-        f"the combine of reduction {reduction.name!r} {trial.fault}.",
-        f"In {wide.name}, with {where}: {trial.left} = {values[0]}, {trial.right} = {values[1]}.",
-        "Windows are cut into parts and combined in any order, padding is the identity: "
-        "give a combine and an identity for which both are equal.",
-    )
-
-
-def _check_signature(op: str, reduction: Reduction, cells: Array) -> None:
-    """Raise unless ``combine`` keeps shape and dtype and the dtype holds the identity."""
-    made = jax.eval_shape(reduction.combine, cells, cells)
-    if made.shape != cells.shape or made.dtype != cells.dtype:
-        raise TypeError(
-            message(
-                op,
-                f"the combine of reduction {reduction.name!r} does not keep shape and dtype.",
-                f"Of two arrays {cells.dtype.name}{list(cells.shape)} it makes "
-                f"{made.dtype.name}{list(made.shape)}.",
-                "Give an elementwise combine, and an `accumulator` of a dtype that it keeps.",
-            )
-        )
-    try:
-        identity_array(reduction, cells.dtype)
-    except (OverflowError, ValueError, TypeError):
-        raise ValueError(
-            message(
-                op,
-                f"the identity of reduction {reduction.name!r} is no {cells.dtype.name}.",
-                f"It is {reduction.identity(cells.dtype)!r}.",
-                "Give a function from the dtype to its identity, or an `accumulator` dtype.",
-            )
-        ) from None
-
-
-_POOL = Op("pool", _pool, _settle)
+_POOL = Op("pool", _pool, _canonical)

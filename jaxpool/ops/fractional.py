@@ -1,41 +1,45 @@
 """Fractional max pooling (Graham): windows at random places.
 
-An axis of ``L`` cells gets ``O`` windows of ``K`` cells, nearly evenly spread: with ``u`` in [0, 1)
-and ``alpha = (L - K) / (O - 1)``,
+An axis of ``L`` elements gets ``O`` windows of ``K`` elements, nearly evenly spread: with ``u`` in
+[0, 1) and ``alpha = (L - K) / (O - 1)``,
 
     start[i] = trunc((i + u) * alpha) - trunc(u * alpha),   start[O - 1] = L - K.
 
-The windows are copied side by side, which is linear in the array, and pooled there by the max
+The windows are copied into tiles, which is linear in the array, and pooled there by the max
 pooling of the core: its derivatives are theirs.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
-from .. import _derivatives, _gather, _indices
-from .._arguments import entries_of, is_sequence, per_axis
-from .._errors import message
-from .._pick import empty
-from .._plan import plan_for
-from .._reductions import MAX, MAX_LAST_NAN, MaxRule, Reduction, accumulator
-from .._window import Geometry, Window, check_known, settle
-from ._common import Op, Settings, as_array, call, check_real, check_where
-from ._parameters import check_key
+from .._autodiff import rules
+from .._autodiff.gather import gather
+from .._errors import message, public
+from .._geometry.arguments import entries_of, is_sequence, per_axis
+from .._geometry.resolve import Geometry, check_known, resolve
+from .._geometry.window import Window
+from .._lowerings.argreduce import sentinel
+from .._lowerings.plan import plan_for
+from .._numerics import indices as _indices
+from .._numerics.checks import check_real, check_where
+from .._numerics.indices import IndexSpace
+from ..reductions import MAX, Reduction
+from ._dispatch import Configuration, Op, WindowArguments, call
+from ._fractional_starts import check_samples, draw, window_starts
 
 
+@public
 def fractional_max_pool(
     key: ArrayLike | None,
     x: ArrayLike,
-    window_shape: Any,
-    output_size: Any,
+    window_shape: int | Sequence[int],
+    output_size: int | Sequence[int],
     *,
     samples: ArrayLike | None = None,
     data_format: str = "channels_last",
@@ -43,16 +47,17 @@ def fractional_max_pool(
 ) -> Array:
     """Maximum over windows at random places, as many of them as you ask for.
 
-    Window ``i`` of an axis of ``L`` cells starts at ``trunc((i + u) * alpha) - trunc(u * alpha)``
-    with ``alpha = (L - window) / (output_size - 1)`` and a random ``u`` in [0, 1); the last one at
-    ``L - window``. Neighbouring windows are ``floor(alpha)`` or ``ceil(alpha)`` cells apart.
+    Window ``i`` of an axis of ``L`` elements starts at ``trunc((i + u) * alpha) - trunc(u *
+    alpha)`` with ``alpha = (L - window) / (output_size - 1)`` and a random ``u`` in [0, 1); the
+    last one at ``L - window``. Neighbouring windows are ``floor(alpha)`` or ``ceil(alpha)``
+    elements away.
 
     Args:
       key: of :mod:`jax.random`; None if ``samples`` are given. Draws ``u`` for every pooled axis
-        of every plane (batch and channel entry) apart, as PyTorch does. The same key, shape and
+        of every plane (batch and channel entry), as PyTorch does. The same key, shape and
         window give the same windows on every platform.
       x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      window_shape: cells per pooled axis, >= 1; its length is the number of pooled axes. With a
+      window_shape: elements per pooled axis, >= 1; its length is the number of pooled axes. With a
         ``data_format`` in letters an int stands for all of them.
       output_size: windows per pooled axis, >= 1; an int stands for all axes. ``output_size +
         window - 1`` may not exceed the axis.
@@ -64,9 +69,9 @@ def fractional_max_pool(
     Returns:
       Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
     Derivatives: in ``x`` as :func:`max_pool`; ``samples`` have none (the starts are integers).
-    Edge cases: NaN and windows without a cell that ``where`` leaves as :func:`max_pool`. Samples
-      outside [0, 1) are an error in an eager call; inside a transformation, where values are
-      unknown, starts are clipped to the axis.
+    Edge cases: NaN and windows without an element that ``where`` leaves as :func:`max_pool`.
+      Samples outside [0, 1) are an error in an eager call; inside a transformation, where values
+      are unknown, starts are clipped to the axis.
     Raises:
       TypeError: a setting is not an integer, ``key`` is not a key, ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``; both or
@@ -79,25 +84,27 @@ def fractional_max_pool(
       >>> jaxpool.fractional_max_pool(jax.random.key(0), x, 2, 4, data_format="W").shape
       (4,)
     """
-    return _fractional(_FRACTIONAL, key, x, window_shape, output_size, samples, data_format, where)
+    windows = WindowArguments(window_shape, 1, data_format=data_format)
+    return fractional(_FRACTIONAL, key, x, windows, output_size, samples, where)
 
 
+@public
 def fractional_max_pool_with_argmax(
     key: ArrayLike | None,
     x: ArrayLike,
-    window_shape: Any,
-    output_size: Any,
+    window_shape: int | Sequence[int],
+    output_size: int | Sequence[int],
     *,
     samples: ArrayLike | None = None,
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
-    index_space: str | int = "spatial",
-    index_dtype: Any = None,
+    index_space: IndexSpace = "spatial",
+    index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
     """Maximum over windows at random places, and where it was found.
 
-    ``y`` as :func:`fractional_max_pool`; ``indices`` say which cell of ``x`` is the first maximum
-    of its window, row-major in the window.
+    ``y`` as :func:`fractional_max_pool`; ``indices`` say which element of ``x`` is the first
+    maximum of its window, row-major in the window.
 
     Args:
       key, x, window_shape, output_size, samples, data_format, where: as in
@@ -116,237 +123,122 @@ def fractional_max_pool_with_argmax(
       >>> jaxpool.fractional_max_pool_with_argmax(None, x, 2, 3, samples=half, data_format="W")[1]
       Array([0, 2, 5], dtype=int32)
     """
-    return _fractional(
-        _FRACTIONAL_WITH_ARGMAX, key, x, window_shape, output_size, samples, data_format, where,
-        index_space, index_dtype,
-    )  # fmt: skip
+    windows = WindowArguments(window_shape, 1, data_format=data_format)
+    space = {"index_space": index_space, "index_dtype": index_dtype}
+    return fractional(_WITH_ARGMAX, key, x, windows, output_size, samples, where, **space)
 
 
 # --- what the caller wrote -----------------------------------------------------------------------
 
 
-def _check_samples(op: str, key: Any, samples: Any) -> Any:
-    """Return the samples as an array, or None; exactly one of the two must be given."""
-    if (key is None) == (samples is None):
-        raise ValueError(
-            message(
-                op,
-                "neither `key` nor `samples` is given."
-                if key is None
-                else "`key` and `samples` are both given.",
-                "The places of the windows come from one of them.",
-                "Give a key such as jax.random.key(0), or None and samples in [0, 1).",
-            )
-        )
-    if samples is None:
-        return check_key(op, key)
-    samples = (
-        samples if isinstance(samples, jax.Array) else as_array(op, "`samples`", samples, _floats)
-    )
-    if not jnp.issubdtype(samples.dtype, jnp.floating) or samples.ndim < 1:
-        raise TypeError(
-            message(
-                op,
-                f"`samples` are {samples.dtype.name}{list(samples.shape)}.",
-                "They are floats in [0, 1), the last axis one for each pooled axis.",
-                "Give for example jnp.array([0.3, 0.7]) for images.",
-            )
-        )
-    if not isinstance(samples, Tracer):
-        _check_range(op, np.asarray(samples))
-    return samples
-
-
-def _floats(samples: Any) -> Any:
-    """On the host, so that 64-bit samples stay what they are."""
-    return np.asarray(samples)
-
-
-def _check_range(op: str, samples: np.ndarray) -> None:
-    outside = samples[~((samples >= 0) & (samples < 1))]
-    if outside.size:
-        raise ValueError(
-            message(
-                op,
-                f"`samples` hold {outside[0]}.",
-                "A sample is a number u with 0 <= u < 1.",
-                "Give for example the numbers of jax.random.uniform.",
-            )
-        )
-
-
-def _settle_sizes(
-    op: str, output_size: Any, index_space: Any = "spatial", index_dtype: Any = None
-) -> tuple[Any, ...]:
-    count = len(output_size) if is_sequence(output_size) else 1
-    sizes = per_axis(op, "output_size", output_size, count)
-    sizes = sizes if is_sequence(output_size) else sizes[0]
-    return sizes, _indices.check_space(op, index_space), _indices.check_dtype(op, index_dtype)
+def canonical(
+    output_size: Any, index_space: Any = "spatial", index_dtype: Any = None
+) -> dict[str, Any]:
+    many = is_sequence(output_size)
+    sizes = per_axis("output_size", output_size, len(output_size) if many else 1)
+    space = _indices.canonical(index_space, index_dtype)
+    return {"output_size": sizes if many else sizes[0], **space}
 
 
 # --- bodies --------------------------------------------------------------------------------------
 
 
-def fractional_max_by(
-    op: str,
-    rule: MaxRule,
-    x: ArrayLike,
-    window_shape: Any,
+def fractional(
+    op: Op,
+    key: Any,
+    x: Any,
+    windows: WindowArguments,
     output_size: Any,
-    samples: ArrayLike | None,
-    key: ArrayLike | None = None,
-    index_dtype: Any = None,
-) -> tuple[Array, Array]:
-    """Return values and "spatial" indices of fractional pooling, "first_nan" or "last_nan"."""
-    return _fractional(
-        _fractional_max_by(op, rule), key, x, window_shape, output_size, samples,
-        "channels_first", None, "spatial", index_dtype,
-    )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=256)
-def _fractional_max_by(op: str, rule: MaxRule) -> Op:
-    reduction = MAX_LAST_NAN if rule == "last_nan" else MAX
-    body = functools.partial(_fractional_with_argmax, reduction=reduction)
-    return Op(op, body, _settle_sizes, _DRAWN)
-
-
-def _fractional(
-    op: Op, key: Any, x: Any, window_shape: Any, output_size: Any, samples: Any,
-    data_format: Any, where: Any, *own: Any,
-) -> Any:  # fmt: skip
-    samples = _check_samples(op.name, key, samples)
+    samples: Any,
+    where: Any = None,
+    **space: Any,
+) -> Any:
+    """Run a fractional op; exactly one of ``key`` and ``samples`` is given."""
+    samples = check_samples(key, samples)
     if is_sequence(output_size):
-        output_size = entries_of(op.name, "output_size", output_size)
-    return call(
-        op, x, (where, key, samples), window_shape, 1, "VALID", 1, "floor", data_format, "auto",
-        output_size, *own,
-    )  # fmt: skip
+        output_size = entries_of("output_size", output_size)
+    return call(op, x, (where, key, samples), windows, output_size=output_size, **space)
 
 
-def _fractional_max(settings: Settings, x: Array, arrays: Any) -> Array:
-    return _fractional_with_argmax(settings, x, arrays)[0]
+def max_pool(x: Array, *arrays: Any, **canonical: Any) -> Array:
+    return max_pool_with_argmax(x, *arrays, **canonical)[0]
 
 
-def _fractional_with_argmax(
-    settings: Settings, x: Array, arrays: Any, reduction: Reduction = MAX
-) -> tuple[Array, Array]:
-    where, key, samples = arrays
-    check_real(settings.op, x)
-    valid = check_where(settings.op, where, x.shape)
-    geometry = settings.geometry(x.shape)
-    check_known(settings.op, geometry.spatial_shape)
-    sizes = per_axis(settings.op, "output_size", settings.own[0], len(geometry.axes))
-    _check_room(settings.op, geometry, sizes)
-    samples = _samples(settings.op, key, samples, x.shape, geometry)
-    starts = _starts(samples, geometry, sizes)
-    tiled = functools.partial(_side_by_side, starts=starts, geometry=geometry)
-    tiles = _tiles(geometry, sizes)
-    plan = plan_for(settings.op, tiles, reduction, np.dtype(x.dtype))
-    tiled_valid = None if valid is None else tiled(valid)
-    values, taps = _derivatives.extreme_with_taps(tiled(x), tiled_valid, plan)
-    return values, _indices_of(settings, x, taps, tiled, tiles, masked=valid is not None)
-
-
-def _indices_of(
-    settings: Settings,
+def max_pool_with_argmax(
     x: Array,
-    taps: Array,
-    tiled: Callable[[Array], Array],
-    tiles: Geometry,
-    masked: bool,
-) -> Array:
-    """Tap numbers of the tiles as indices of ``x``: the index of every cell, read at the taps."""
-    _, space, dtype = settings.own
+    where: Any,
+    key: Any,
+    samples: Any,
+    *,
+    config: Configuration,
+    output_size: int | tuple[int, ...],
+    index_space: IndexSpace,
+    index_dtype: np.dtype | None,
+    reduction: Reduction = MAX,
+) -> tuple[Array, Array]:
+    check_real(x)
+    valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
+    check_known(geometry.spatial_shape)
+    sizes = per_axis("output_size", output_size, len(geometry.axes))
+    _check_room(geometry, sizes)
+    drawn = draw(key, samples, x.shape, geometry)
+    starts = window_starts(drawn, geometry, sizes)
+    tiled = functools.partial(_tiled, starts=starts, geometry=geometry)
+    tiles = _tiles(geometry, sizes)
+    plan = plan_for(tiles, reduction, np.dtype(x.dtype))
+    tiled_valid = None if valid is None else tiled(valid)
+    values, offsets = rules.extreme_with_offsets(tiled(x), tiled_valid, plan)
     convert = functools.partial(
-        _indices.convert, settings.op, space=space, dtype=dtype, masked=masked
+        _indices.convert, space=index_space, dtype=index_dtype, masked=valid is not None
     )
-    if space == "window":
-        return convert(taps, tiles.full_shape(taps.shape), tiles)
-    lengths = [x.shape[position] for position in tiles.positions]
-    each = settle(settings.op, Window((1,) * len(lengths), 1), lengths, tiles.positions)
-    cells = tiled(convert(jnp.zeros(x.shape, jnp.uint8), x.shape, each))
-    found = _gather.read(cells, taps, tiles)
-    return found if not masked else jnp.where(taps == empty(taps.dtype), -1, found)
+    if index_space == "window":
+        return values, convert(offsets, tiles.full_shape(offsets.shape), tiles)
+    elements = tiled(convert(jnp.zeros(x.shape, jnp.uint8), x.shape, _each(x, geometry)))
+    indices = gather(elements, offsets, tiles)
+    if valid is None:
+        return values, indices
+    return values, jnp.where(offsets == sentinel(offsets.dtype), -1, indices)
 
 
-def _check_room(op: str, geometry: Geometry, sizes: tuple[int, ...]) -> None:
+def _each(x: Array, geometry: Geometry) -> Geometry:
+    """One window for each element."""
+    lengths = [x.shape[position] for position in geometry.positions]
+    return resolve(Window((1,) * len(lengths), 1), lengths, geometry.positions)
+
+
+def _check_room(geometry: Geometry, sizes: tuple[int, ...]) -> None:
     for number, (axis, size) in enumerate(zip(geometry.axes, sizes, strict=True)):
         if size + axis.kernel - 1 > axis.size:
             raise ValueError(
                 message(
-                    op,
-                    f"`output_size` = {size} does not fit pooled axis {number}.",
-                    f"{size} windows of {axis.kernel} cells at different places need "
-                    f"{size + axis.kernel - 1} cells, but the axis has {axis.size}.",
+                    f"$output_size = {size} does not fit pooled axis {number}.",
+                    f"{size} windows of {axis.kernel} elements at different places need "
+                    f"{size + axis.kernel - 1} elements, but the axis has {axis.size}.",
                     f"Ask for at most {axis.size - axis.kernel + 1}, or use smaller windows.",
                 )
             )
 
 
-def _samples(op: str, key: Any, samples: Any, shape: tuple[int, ...], geometry: Geometry) -> Array:
-    """The samples, ``[plane axes.., pooled axis]``, plane axes of length 1 where all are alike."""
-    pooled = {position % len(shape) for position in geometry.positions}
-    planes = tuple(size for axis, size in enumerate(shape) if axis not in pooled)
-    wanted = (*planes, len(geometry.axes))
-    if samples is None:
-        return jax.random.uniform(key, wanted, jnp.float32)
-    samples = jnp.asarray(samples)
-    samples = samples.astype(accumulator(samples.dtype))
-    given = (1,) * (len(wanted) - samples.ndim) + samples.shape
-    fits = len(given) == len(wanted) and given[-1] == wanted[-1]
-    if not fits or any(a not in (1, b) for a, b in zip(given, wanted, strict=True)):
-        raise ValueError(
-            message(
-                op,
-                f"`samples` of shape {samples.shape} do not fit the array.",
-                f"The array has {wanted[-1]} pooled axes and planes of shape {planes}; samples "
-                f"broadcast to {wanted}, the last axis does not.",
-                f"Give shape {wanted[-1:]} for the same windows in all planes, or {wanted}.",
-            )
-        )
-    return samples.reshape(given)
-
-
-def _starts(samples: Array, geometry: Geometry, sizes: tuple[int, ...]) -> list[Array]:
-    """The starts of the windows on each pooled axis, in arrays that broadcast to the input."""
-    rank = samples.ndim - 1 + len(sizes)
-    pooled = tuple(position % rank for position in geometry.positions)
-    starts = []
-    for number, (axis, size) in enumerate(zip(geometry.axes, sizes, strict=True)):
-        u = jnp.expand_dims(samples[..., number], pooled)
-        line = [1] * rank
-        line[pooled[number]] = size
-        i = jnp.arange(size, dtype=u.dtype).reshape(line)
-        last = axis.size - axis.kernel
-        alpha = np.asarray(last, u.dtype) / np.asarray(max(size - 1, 1), u.dtype)
-        start = ((i + u) * alpha).astype(jnp.int32) - (u * alpha).astype(jnp.int32)
-        starts.append(jnp.clip(jnp.where(i < size - 1, start, last), 0, last))
-    return starts
-
-
 def _tiles(geometry: Geometry, sizes: tuple[int, ...]) -> Geometry:
-    """The windows side by side, ``size`` on each pooled axis."""
+    """The tiles: ``size`` windows on each pooled axis."""
     window = Window(geometry.kernel, geometry.kernel)
     lengths = [size * kernel for size, kernel in zip(sizes, geometry.kernel, strict=True)]
-    return settle("fractional_max_pool", window, lengths, geometry.positions)
+    return resolve(window, lengths, geometry.positions)
 
 
-def _side_by_side(x: Array, starts: list[Array], geometry: Geometry) -> Array:
+def _tiled(x: Array, starts: list[Array], geometry: Geometry) -> Array:
     """Copy the windows of each pooled axis next to each other."""
     for axis, position, start in zip(geometry.axes, geometry.positions, starts, strict=True):
-        # One read per tap: no two windows start at one place, so its transpose adds nothing up.
+        # One read per tap: no two windows start at one place, so its transpose adds no cotangents.
         read = functools.partial(jnp.take_along_axis, x, axis=position, mode="clip")
-        cells = [read(start + tap) for tap in range(axis.kernel)]
+        elements = [read(start + tap) for tap in range(axis.kernel)]
         dimension = x.ndim + position
-        shape = list(cells[0].shape)
+        shape = list(elements[0].shape)
         shape[dimension] *= axis.kernel
-        x = jnp.stack(cells, dimension + 1).reshape(shape)
+        x = jnp.stack(elements, dimension + 1).reshape(shape)
     return x
 
 
-_DRAWN = ("where", "key", "samples")
-_FRACTIONAL = Op("fractional_max_pool", _fractional_max, _settle_sizes, _DRAWN)
-_FRACTIONAL_WITH_ARGMAX = Op(
-    "fractional_max_pool_with_argmax", _fractional_with_argmax, _settle_sizes, _DRAWN
-)
+DRAWN = ("where", "key", "samples")
+_FRACTIONAL = Op("fractional_max_pool", max_pool, canonical, DRAWN)
+_WITH_ARGMAX = Op("fractional_max_pool_with_argmax", max_pool_with_argmax, canonical, DRAWN)

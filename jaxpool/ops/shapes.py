@@ -1,21 +1,22 @@
 """Shapes of results, without arrays."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from .._arguments import is_sequence, per_axis
-from .._errors import message, shown
-from ._common import Settings, window_of
+from .._errors import message, public, shown
+from .._geometry.arguments import is_sequence, length_of, per_axis
+from .._geometry.window import Padding, Rounding
+from ._dispatch import WindowArguments, configure
 
 
+@public
 def output_shape(
     input_shape: Sequence[int],
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
 ) -> tuple[int, ...]:
     """Shape of a pooled array, from the shape of the array and the window; no array is made.
@@ -38,16 +39,15 @@ def output_shape(
       >>> output_shape((8, 64, 7, 7), 2, 2, rounding="ceil", data_format="NCHW")
       (8, 64, 4, 4)
     """
-    op = "output_shape"
-    window, layout = window_of(op, window_shape, strides, padding, dilations, rounding, data_format)
+    arguments = window_shape, strides, padding, dilations, rounding, data_format
+    config = configure(WindowArguments(*arguments))
     if not is_sequence(input_shape):
         raise TypeError(
             message(
-                op,
-                f"`input_shape` = {shown(input_shape)} is not a shape.",
+                f"$input_shape = {shown(input_shape)} is not a shape.",
                 "It has one length for each axis of the array, batch and channel axes included.",
                 "Give for example x.shape.",
             )
         )
-    shape = per_axis(op, "input_shape", input_shape, len(input_shape), least=0)
-    return Settings(op, window, layout).geometry(shape).full_shape(shape)
+    shape = per_axis("input_shape", input_shape, length_of(input_shape), least=0)
+    return config.geometry(shape).full_shape(shape)

@@ -1,6 +1,7 @@
 """The taps of every window as an axis, for any function of a window."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,20 +9,23 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._errors import message, shown
-from ._common import Op, Settings, call, check_real, check_where
-from ._stacks import stacked
+from .._errors import message, public, shown
+from .._geometry.window import Padding, Rounding
+from .._lowerings.stack import stacked
+from .._numerics.checks import check_real, check_where
+from ._dispatch import Configuration, Op, WindowArguments, call
 
 
+@public
 def windows(
     x: ArrayLike,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     fill: float = 0,
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
@@ -34,7 +38,7 @@ def windows(
       x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
       fill: a number that the dtype of ``x`` holds, such as ``-jnp.inf``.
-      where: boolean mask that broadcasts to ``x``; cells where it is False read as ``fill``.
+      where: boolean mask that broadcasts to ``x``; elements where it is False read as ``fill``.
     Returns:
       Array of the dtype of ``x`` with one axis more: pooled axes have :func:`output_shape`, the
       last axis has one entry per tap. Within ``jax.jit`` it is not made if it only feeds a sum,
@@ -54,18 +58,16 @@ def windows(
       >>> jaxpool.windows(x, (2,), 1).std(-1)[:, 0]
       Array([0.5, 1. ], dtype=float32)
     """
-    return call(
-        _WINDOWS, x, where, window_shape, strides, padding, dilations, rounding,
-        data_format, "auto", fill, _sign(fill),
-    )  # fmt: skip
+    windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
+    return call(_WINDOWS, x, (where,), windows, fill=fill, sign=_sign(fill))
 
 
-def _windows(settings: Settings, x: Array, where: Any) -> Array:
-    check_real(settings.op, x)
-    fill = _fill_of(settings.op, settings.own[0], np.dtype(x.dtype))
-    valid = check_where(settings.op, where, x.shape)
-    x = x if valid is None else jnp.where(valid, x, fill)
-    return stacked(x, settings.geometry(x.shape), fill)
+def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: float) -> Array:
+    check_real(x)
+    value = _fill_of(fill if fill else 0 * sign, np.dtype(x.dtype))
+    valid = check_where(where, x.shape)
+    x = x if valid is None else jnp.where(valid, x, value)
+    return stacked(x, config.geometry(x.shape), value)
 
 
 def _sign(fill: Any) -> float:
@@ -74,29 +76,26 @@ def _sign(fill: Any) -> float:
     return math.copysign(1, number) if isinstance(number, float) else 1
 
 
-def _settle_fill(op: str, fill: Any, sign: float) -> tuple[Any, ...]:
-    if isinstance(fill, (int, float, np.generic)):
-        number = fill.item() if isinstance(fill, np.generic) else fill
-        if isinstance(number, (int, float)):
-            return (math.nan if number != number else number, sign)
+def _canonical_fill(fill: Any, sign: float) -> dict[str, float]:
+    number = fill.item() if isinstance(fill, np.generic) else fill
+    if isinstance(number, (int, float)):
+        return {"fill": math.nan if number != number else number, "sign": sign}
     raise TypeError(
         message(
-            op,
-            f"`fill` = {fill!r} is not a real number.",
+            f"$fill = {fill!r} is not a real number.",
             f"Its type is {type(fill).__name__}; the value of padding is static.",
             "Give a Python or NumPy number, such as 0 or -jnp.inf.",
         )
     )
 
 
-def _fill_of(op: str, fill: float, dtype: np.dtype) -> np.ndarray:
+def _fill_of(fill: float, dtype: np.dtype) -> np.ndarray:
     """The fill in the dtype of the array, or raise if it is not one of its values."""
     floats = jnp.issubdtype(dtype, jnp.floating)
     if not (_fits_float if floats else _fits_whole)(fill, dtype):
         raise ValueError(
             message(
-                op,
-                f"`fill` = {shown(fill)} is not a value of {dtype.name}.",
+                f"$fill = {shown(fill)} is not a value of {dtype.name}.",
                 f"The array holds {'floating-point' if floats else 'whole'} numbers of that dtype.",
                 "Give one of them, or convert the array first.",
             )
@@ -117,4 +116,4 @@ def _fits_whole(fill: float, dtype: np.dtype) -> bool:
     return limits[0] <= fill <= limits[1] and fill == int(fill)
 
 
-_WINDOWS = Op("windows", _windows, _settle_fill)
+_WINDOWS = Op("windows", _windows, _canonical_fill)

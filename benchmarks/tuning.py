@@ -1,0 +1,368 @@
+"""What every tuned constant costs at other values: ``jaxpool/_lowerings/tuning.py`` measured anew.
+
+    python benchmarks/tuning.py [NAME..] [--rounds N] [--out results/tuning.json]
+
+A constant has cases, calls of the public functions around its threshold, and values to try beside
+the committed one. Each case is compiled once for each value that makes a program of its own, and
+the programs take turns. The cost of a value is the geometric mean over the cases of its time
+relative to the fastest value of the case. The table proposes the value of least cost and marks
+a committed value that costs more than 20 % more than that. A constant whose values all make the
+same programs cannot be derived, and is reported so.
+"""
+
+import contextlib
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
+
+import jaxpool
+from jaxpool._lowerings import plan, tuning
+
+NOTABLE = 1.2
+"""A committed value that costs more than this times the best one is marked."""
+
+Call = Callable[[Any], Any]
+
+
+class Case(NamedTuple):
+    """A call of a public function on an array of this shape."""
+
+    name: str
+    shape: tuple[int, ...]
+    call: Call
+    dtype: str = "float32"
+
+
+LAST, FIRST = (4, 56, 56, 64), (4, 64, 56, 56)
+
+
+def max_pool(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+    """Values of a maximum."""
+    return _pooled("max_pool", window, stride, first, words)
+
+
+def argmax(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+    """Values and indices of a maximum."""
+    return _pooled("max_pool_with_argmax", window, stride, first, words)
+
+
+def gradient(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+    """A maximum and its gradient."""
+    return _with_gradient(_pooled("max_pool", window, stride, first, words))
+
+
+def average(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+    """Averages."""
+    return _pooled("avg_pool", window, stride, first, words)
+
+
+def average_gradient(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
+    """Averages and their gradient."""
+    return _with_gradient(_pooled("avg_pool", window, stride, first, {}))
+
+
+def directional(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
+    """A maximum and its derivative in a direction."""
+    case = _pooled("max_pool", window, stride, first, {})
+    return case._replace(name=f"jvp of {case.name}", call=lambda x: jax.jvp(case.call, (x,), (x,)))
+
+
+def stacked(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
+    """The variance of every window."""
+    case = _pooled("windows", window, stride, first, {})
+    return case._replace(name=f"variance, {case.name}", call=lambda x: case.call(x).var(-1))
+
+
+def softened(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
+    """Soft averages."""
+    return _pooled("soft_pool", window, stride, first, {})
+
+
+def median(window: tuple[int, ...], stride: Any, shape: tuple[int, ...] = (2, 56, 56, 16)) -> Case:
+    """Medians."""
+    return _pooled("median_pool", window, stride, False, {"shape": shape})
+
+
+def adaptive(kind: str, size: tuple[int, ...], *, first: int = False) -> Case:
+    """Adaptive maxima or averages, whose windows do not divide the axis."""
+    layout, shape = ("channels_first", FIRST) if first else ("channels_last", LAST)
+    shape = (64, 448, 16) if len(size) == 1 else shape
+    op = functools.partial(getattr(jaxpool, f"adaptive_{kind}_pool"), output_size=size)
+    return Case(f"adaptive {kind} {size} {layout}", shape, lambda x: op(x, data_format=layout))
+
+
+def unpool(length: int) -> Case:
+    """Unpooling of square blocks, values and indices from one pooling."""
+
+    def both(x: Any) -> Any:
+        y, indices = jaxpool.max_pool_with_argmax(x, (length, length), length)
+        return jaxpool.max_unpool(y, indices, x.shape[1:3])
+
+    return Case(f"unpool {length}", (4, 60, 60, 64), both)
+
+
+def _pooled(op: str, window: Any, stride: Any, first: bool, words: dict[str, Any]) -> Case:
+    dtype, shape = words.pop("dtype", "float32"), words.pop("shape", FIRST if first else LAST)
+    layout = "channels_first" if first else "channels_last"
+    call = lambda x: getattr(jaxpool, op)(x, window, stride, data_format=layout, **words)  # noqa: E731
+    return Case(f"{op} {window} / {stride} {layout} {dtype} {shape}", shape, call, dtype)
+
+
+def _with_gradient(case: Case) -> Case:
+    def both(x: Any) -> Any:
+        y, pull = jax.vjp(case.call, x)
+        return y, pull(y)
+
+    return case._replace(name=f"gradient of {case.name}", call=both)
+
+
+def both_layouts(make: Callable[..., Case], *windows: tuple[Any, Any], **words: Any) -> list[Case]:
+    """A case for each window and layout."""
+    return [make(*window, first=first, **words) for window in windows for first in (False, True)]
+
+
+def squares(*lengths: int, stride: int | None = None) -> list[tuple[Any, Any]]:
+    """Square windows, tiled or of one stride."""
+    return [((k, k), k if stride is None else stride) for k in lengths]
+
+
+LARGE = (8, 112, 112, 64)
+TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
+    "LONGEST_SLICED": (
+        (3, 4, 5, 6, 7, 8),
+        both_layouts(max_pool, *squares(4, 5, 6, 7, 8, stride=1))
+        + both_layouts(argmax, *squares(4, 5, 6, 7, 8, stride=2)),
+    ),
+    "LONGEST_SLICED_APART": (
+        (6, 16, 32, 64),
+        [argmax((k, k), k) for k in (7, 14, 28)] + [argmax((k,), k, shape=(64, 4096, 16))
+         for k in (16, 24, 32, 48, 64)],
+    ),
+    "LONGEST_SLICED_ROWS": (
+        (6, 8, 12, 16, 24, 32),
+        [argmax((k,), k, first=True, shape=(64, 16, 4096)) for k in (7, 8, 14, 16, 24, 32)],
+    ),
+    "LEAST_ROWS": (
+        (2, 3, 4, 6, 8),
+        [argmax((h, 8), (h, 8), first=True) for h in (2, 3, 4, 5, 7)],
+    ),
+    "MOST_JOINT": (
+        (4, 6, 9, 12, 16, 25),
+        [max_pool(w, s) for w, s in (((2, 3), 1), *squares(3, 4, 5, stride=1), ((3, 3), 2))]
+        + [argmax(w, s) for w, s in squares(3, 4, 5, stride=2)],
+    ),
+    "FEW_ELEMENTS": (
+        (1, 2, 4, 6, 9),
+        both_layouts(argmax, ((2, 2), 2), ((2, 3), 2), ((3, 3), 2))
+        + both_layouts(argmax, ((2, 2), 2), ((3, 3), 2), dtype="bfloat16"),
+    ),
+    "MOST_FUSED": (
+        (4, 9, 16, 25, 36),
+        both_layouts(argmax, *squares(3, 4, 5, 6)),
+    ),
+    "LEAST_BYTES_OF_SEGMENTS": (
+        (2**20, 2**22, 2**24, 2**26),
+        [argmax((3, 3), 2, padding=1, shape=shape)
+         for shape in ((1, 56, 56, 64), (4, 56, 56, 64), (8, 112, 112, 32), LARGE)],
+    ),
+    "ARGREDUCE_RADIX": (
+        (2, 3, 4, 5, 6),
+        both_layouts(argmax, *squares(7, 9, 13, 19, 31, stride=1)),
+    ),
+    "LONGEST_PASS": (
+        (16, 32, 64, 128, 256),
+        [max_pool((k,), k, shape=(16, 4096, 16)) for k in (16, 32, 64, 128, 256)]
+        + [max_pool((k, k), k) for k in (14, 28, 56)],
+    ),
+    "LONGEST_PASS_ROWS": (
+        (4, 8, 12, 16, 24, 32),
+        [max_pool((k, k), k, first=True) for k in (7, 8, 14, 28)]
+        + [max_pool((k,), k, first=True, shape=(16, 16, 4096)) for k in (8, 16, 32)],
+    ),
+    "LONGEST_SUM_PASS_ROWS": (
+        (4, 8, 14, 20, 28),
+        [average((k, k), k, first=True) for k in (7, 8, 14, 28)]
+        + [average((k,), k, first=True, shape=(16, 16, 4096)) for k in (8, 16, 32)],
+    ),
+    "SHORTEST_SUM_PASS": (
+        (2, 5, 7, 10, 14),
+        [average((k, k), k, shape=LARGE) for k in (7, 8, 14)],
+    ),
+    "LONGEST_SUM_PASS": (
+        (8, 16, 32, 64),
+        [average((k, k), k, shape=LARGE) for k in (14, 16, 28, 56)],
+    ),
+    "LEAST_SIZE_OF_SUM_PASS": (
+        (2**18, 2**20, 2**22, 2**24),
+        [average((k, k), k, shape=(n, 56, 56, 64)) for k in (7, 14) for n in (1, 4, 16)],
+    ),
+    "MOST_SLICED_OFFSETS": (
+        (9, 16, 25, 32, 49, 64),
+        [directional((k, k), 2) for k in (4, 5, 6, 7, 8)],
+    ),
+    "MOST_SCATTERED": (
+        (4, 6, 9, 16, 25),
+        both_layouts(gradient, *squares(2, 3, stride=1), *squares(3, 4, 5, stride=2)),
+    ),
+    "MOST_UNSTORED": (
+        (1, 4, 9),
+        [gradient((k, k), s) for k, s in ((2, 2), (2, 1), (3, 3), (3, 2))],
+    ),
+    "LONGEST_SCATTERED": (
+        (3, 5, 7, 9, 12),
+        both_layouts(gradient, *squares(5, 7, 9, 11, stride=1))
+        + both_layouts(average_gradient, *squares(5, 7, 9, 11, stride=1)),
+    ),
+    "SCATTER_RADIX": (
+        (2, 3, 4, 6, 8),
+        both_layouts(gradient, *squares(9, 13, 19, 31, stride=1)),
+    ),
+    "MOST_STACKED": (
+        (16, 25, 64, 100),
+        [stacked((k, k), 1) for k in (5, 6, 8, 10)],
+    ),
+    "LONGEST_STACKED": (
+        (16, 32, 64, 128),
+        [stacked((k,), 1, first=False) for k in (33, 65, 100)],
+    ),
+    "LONGEST_RAGGED": (
+        (8, 16, 32, 64),
+        [adaptive("max", size) for size in ((3,), (5,), (9,))]
+        + [adaptive("avg", size) for size in ((3,), (5,), (9,))],
+    ),
+    "MOST_RAGGED_JOINT": (
+        (8, 16, 32, 64),
+        [adaptive("max", size) for size in ((5, 5), (9, 9), (13, 13))]
+        + [adaptive("avg", size) for size in ((5, 5), (9, 9), (13, 13))],
+    ),
+    "MOST_RAGGED_GROUPS": (
+        (1, 4, 8, 16, 32),
+        [adaptive("avg", size, first=f) for size in ((5, 5), (9, 9), (25, 25)) for f in (0, 1)],
+    ),
+    "MOST_RAGGED_COMPARED": (
+        (4, 8, 16, 32),
+        [_with_gradient(adaptive("max", (k, k), first=True)) for k in (5, 9, 13, 25)],
+    ),
+    "MOST_COMPARED_IN_BLOCK": (
+        (4, 9, 16, 25, 36),
+        [unpool(k) for k in (2, 3, 4, 5, 6)],
+    ),
+    "LONGEST_TERMS_SLICED": (
+        (4, 8, 16, 32),
+        both_layouts(softened, *squares(5, 9, 13, 17, 25, stride=1)),
+    ),
+    "MOST_IN_NETWORK": (
+        (32, 64, 128, 256),
+        [median((k, k), 2) for k in (7, 9, 11, 13)],
+    ),
+    "LONGEST_ORDERED": (
+        (2**12, 2**13, 2**14, 2**15, 2**16),
+        [median((k,), 1, shape=shape)
+         for k, shape in ((201, (2**18, 1)), (1001, (2**18, 1)), (301, (2**16, 4)))],
+    ),
+    "LONGEST_CONSTANT_RUN": (
+        (1, 16, 64, 256),
+        [average((3, 3), 1, padding=1, count_include_pad=False)],
+    ),
+}  # fmt: skip
+
+
+def main() -> int:
+    options = parser(__doc__ or "", rounds=15)
+    options.add_argument("names", nargs="*", help="constants; all of them if none is given")
+    given = options.parse_args()
+    keep_memory()
+    rows = []
+    for name in given.names or TUNED:
+        rows.append(_measured(name, given.rounds))
+        print(_line(rows[-1]), flush=True)
+    write(given.out, {"versions": versions(), "rows": rows})
+    return 0
+
+
+def _measured(name: str, rounds: int) -> dict[str, Any]:
+    values, cases = TUNED[name]
+    committed = getattr(tuning, name)
+    values = tuple(sorted({*values, committed}))
+    times = {case.name: _times(name, values, case, rounds) for case in cases}
+    costs = {value: _cost([case[value] for case in times.values()], times) for value in values}
+    best = min(costs, key=costs.__getitem__)
+    differ = any(len(set(case.values())) > 1 for case in times.values())
+    return {
+        "constant": name,
+        "committed": committed,
+        "proposed": best if differ else None,
+        "excess": costs[committed] / costs[best],
+        "costs": costs,
+        "milliseconds": times,
+    }
+
+
+def _cost(own: list[float], times: dict[str, dict[int, float]]) -> float:
+    """The geometric mean of the times of a value relative to the fastest of each case."""
+    fastest = [min(case.values()) for case in times.values()]
+    return math.exp(sum(math.log(t / f) for t, f in zip(own, fastest, strict=True)) / len(own))
+
+
+def _times(name: str, values: tuple[int, ...], case: Case, rounds: int) -> dict[int, float]:
+    """Milliseconds of a case at each value; values that make one program share its time."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=case.shape), case.dtype)
+    programs: dict[str, Any] = {}
+    program_of = {}
+    for value in values:
+        with _set(name, value):
+            lowered = jax.jit(case.call).lower(x)
+            program_of[value] = lowered.as_text()
+            if program_of[value] not in programs:
+                programs[program_of[value]] = lowered.compile()
+    calls = {text: lambda run=run: jax.block_until_ready(run(x)) for text, run in programs.items()}
+    times = (
+        milliseconds(interleaved(calls, rounds)) if len(calls) > 1 else dict.fromkeys(calls, 1.0)
+    )
+    return {value: times[text] for value, text in program_of.items()}
+
+
+@contextlib.contextmanager
+def _set(name: str, value: int) -> Iterator[None]:
+    """The constant at another value, for programs that are traced inside."""
+    committed = getattr(tuning, name)
+    setattr(tuning, name, value)
+    _forget()
+    try:
+        yield
+    finally:
+        setattr(tuning, name, committed)
+        _forget()
+
+
+def _forget() -> None:
+    """Drop what was planned: plans are kept by their reduction, compiled programs by JAX."""
+    for name in jaxpool.reductions.__all__:
+        reduction = getattr(jaxpool.reductions, name)
+        if isinstance(reduction, jaxpool.Reduction):
+            reduction.kept.clear()
+    plan.plan_for.shared.cache_clear()
+    plan.choice_of.shared.cache_clear()
+    jax.clear_caches()
+
+
+def _line(row: dict[str, Any]) -> str:
+    costs = "  ".join(f"{value}: {cost:.2f}" for value, cost in row["costs"].items())
+    if row["proposed"] is None:
+        verdict = "makes no difference"
+    elif row["excess"] > NOTABLE:
+        verdict = f"PROPOSED {row['proposed']}, the committed one costs {row['excess']:.2f} times"
+    else:
+        verdict = f"best {row['proposed']}, within {row['excess'] - 1:.0%}"
+    return f"{row['constant']:24} = {row['committed']:<9} {verdict}\n    {costs}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

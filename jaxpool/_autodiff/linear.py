@@ -1,0 +1,122 @@
+"""Linear maps with a written transpose, which every transformation of JAX keeps.
+
+JAX lets a written transpose be batched, and differentiated any number of times in both modes, only
+as that of a linear solve of a square system. So a map is the solution operator
+
+    (t, y) -> (0, forward(t)),    with the transpose    (t, y) -> (transpose(y), 0).
+
+Both halves lie in one array, and XLA removes the packing.
+
+A known result. Where ``forward(x)`` is known, for example as the maximum that ``x`` is read at, it
+is written as
+
+    value + zero(x),    zero(x) = 0,    d zero = forward(dx).
+
+The packing marks the argument ``x`` by ones in the half of ``y``. Tangents are marked by zeros
+there, since a constant has a tangent of zeros. ``zero`` is 0 where the mark is one, else
+``forward``; XLA knows the mark, and neither computes ``forward(x)`` nor adds the zero. No rule of
+``jax.custom_jvp`` is involved, so none can be lost (:mod:`jaxpool._xla.lost_rules`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._xla.sharding_types import varying
+
+Map = Callable[[Array], Array]
+
+
+def is_differentiable(x: Any) -> bool:
+    """Whether arrays like those in ``x`` have derivatives: integers and bool have none."""
+    return all(jnp.issubdtype(array.dtype, jnp.inexact) for array in jax.tree.leaves(x))
+
+
+def linear_map(
+    forward: Map,
+    transpose: Map,
+    t: Array,
+    out_shape: tuple[int, ...],
+    value: Array | None = None,
+) -> Array:
+    """Return ``forward(t)``, whose transpose JAX takes from ``transpose`` and not from ``forward``.
+
+    Args:
+      forward: linear map from arrays like ``t`` to arrays of ``out_shape``, of the same dtype.
+      transpose: its transpose.
+      t: the argument.
+      out_shape: shape of the result; as many axes as ``t``.
+      value: ``forward(t)`` if it is known, also in another dtype, which the result then has.
+        Derivatives of ``value`` itself are ignored.
+    """
+    if varying(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
+        return forward(t) if value is None else forward(t).astype(value.dtype)
+    if value is None:
+        return _solved(forward, transpose, t, out_shape, known=False)
+    if 0 in (*t.shape, *out_shape):
+        return lax.stop_gradient(value)
+    zero = _solved(forward, transpose, t, out_shape, known=True)
+    return lax.stop_gradient(value) + zero.astype(value.dtype)
+
+
+def tangent_only(x: Array) -> Array:
+    """Return zeros whose tangent is that of ``x``."""
+    return linear_map(_itself, _itself, x, x.shape, jnp.zeros_like(x))
+
+
+def _itself(t: Array) -> Array:
+    return t
+
+
+def _solved(
+    forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...], known: bool
+) -> Array:
+    """Return ``forward(t)``, or 0 in its place where ``t`` is the argument of a known result."""
+    box = tuple(map(_room, t.shape, out_shape))
+
+    def put(a: Array, half: int, others: int = 0) -> Array:
+        config = [(0, whole - part, 0) for whole, part in zip(box, a.shape, strict=True)]
+        return lax.pad(a[None], np.asarray(others, a.dtype), [(half, 1 - half, 0), *config])
+
+    def take(both: Array, half: int, shape: tuple[int, ...]) -> Array:
+        starts = (half, *(0 for _ in shape))
+        return lax.slice(both, starts, (half + 1, *shape)).reshape(shape)
+
+    def mapped(both: Array) -> Array:
+        y = forward(take(both, 0, t.shape))
+        if not known:
+            return y
+        # Of every element: one number of a sharded array would have to be sent to all devices.
+        marked = take(both, 1, out_shape) == 1
+        return jnp.where(marked, np.zeros((), y.dtype), y)
+
+    solved = lax.custom_linear_solve(
+        lambda both: both,
+        put(t, 0, others=int(known)),
+        lambda _, both: put(mapped(both), 1),
+        lambda _, both: put(transpose(take(both, 1, out_shape)), 0),
+    )
+    return take(jnp.asarray(solved), 1, out_shape)
+
+
+def _varies_as_a_whole(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...]) -> bool:
+    """Whether all that the maps close over varies over the mesh as ``t`` does.
+
+    Constants do not. Inside ``jax.shard_map`` JAX (0.10.2 and 0.12) gives them the wrong types in a
+    linear solve; without one it finds a transpose by itself.
+    """
+    y = jax.ShapeDtypeStruct(out_shape, t.dtype)
+    consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
+    return all(varying(const) == varying(t) for const in consts)
+
+
+def _room(a: int, b: int) -> int:
+    """A length for both: the larger, or the sum of symbolic lengths that cannot be compared."""
+    try:
+        return max(a, b)
+    except Exception:  # the name of the error is not JAX's everywhere
+        return a + b

@@ -1,0 +1,90 @@
+"""Sums and maxima over windows of any start and length, with their derivatives.
+
+Sums are linear. The transpose of a sum along an axis is a sum again: an element adds up the windows
+that hold it, which are neighbours.
+
+Maxima are selections, see :mod:`.rules`.
+"""
+
+import functools
+from typing import NamedTuple
+
+from jax import Array
+
+from .._geometry.ragged import RaggedAxis
+from .._lowerings import ragged
+from .._lowerings.argreduce import ValueOffset
+from .._lowerings.ragged_gather import gather, scatter
+from .._lowerings.ragged_offsets import is_countable
+from .._xla.lost_rules import RULES_ARE_LOST
+from .._xla.materialize import materialize
+from ..reductions import MAX, SUM, Reduction, accumulator, filled
+from .linear import is_differentiable, linear_map
+from .rules import selection, selection_with_offsets
+
+
+class RaggedWindows(NamedTuple):
+    """Windows over some axes of an array.
+
+    Attributes:
+      positions: the array axes, negative.
+      axes: windows along each of them.
+    """
+
+    positions: tuple[int, ...]
+    axes: tuple[RaggedAxis, ...]
+
+
+def total(x: Array, windows: RaggedWindows) -> Array:
+    """Return the sum of every window; differentiable."""
+    return ragged.one_after_the_other(_total, x, *windows)
+
+
+def _total(x: Array, position: int, axis: RaggedAxis) -> Array:
+    forward = functools.partial(ragged.reduce_axis, position=position, axis=axis, reduction=SUM)
+    if not is_differentiable(x):
+        return forward(x)
+    shape = list(x.shape)
+    shape[position] = len(axis.starts)
+
+    def transpose(g: Array) -> Array:
+        (g,) = materialize(g)  # it may come from the sum, which each element would take again
+        return forward(g, axis=axis.holders())
+
+    return linear_map(forward, transpose, x, tuple(shape))
+
+
+def extreme(
+    x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction = MAX
+) -> Array:
+    """Return the largest ``valid`` element of every window; differentiable."""
+
+    def reduce(x: Array, valid: Array | None) -> Array:
+        return ragged.extreme(filled(x, valid, MAX), *windows)
+
+    argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
+    read = functools.partial(_gather, windows=windows)
+    may_be_lost = RULES_ARE_LOST and is_countable(windows.axes)
+    return selection(reduce, argreduce, read, x, valid, rule_may_be_lost=may_be_lost)
+
+
+def extreme_with_offsets(
+    x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction = MAX
+) -> ValueOffset:
+    """Return the largest elements, differentiable, and their offsets."""
+    argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
+    return selection_with_offsets(argreduce, functools.partial(_gather, windows=windows), x, valid)
+
+
+def _argreduce(
+    x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction
+) -> ValueOffset:
+    return ragged.argreduce(filled(x, valid, MAX), valid, *windows, reduction)
+
+
+def _gather(x: Array, offsets: Array, value: Array, windows: RaggedWindows) -> Array:
+    read, transpose = (
+        functools.partial(f, offsets=offsets, positions=windows.positions, axes=windows.axes)
+        for f in (gather, scatter)
+    )
+    return linear_map(read, transpose, x.astype(accumulator(x.dtype)), offsets.shape, value)

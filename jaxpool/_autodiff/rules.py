@@ -1,0 +1,139 @@
+"""The derivative rules of selections and of sums.
+
+Selections. A selection returns an element of its window, ``y[o] = x[p(o)]``, where the position
+``p(o)`` is the argmax of window ``o``: the first of equals, the first NaN. Where ``p`` is locally
+constant,
+
+    dy[o] = dx[p(o)]
+
+is linear in ``dx``, and ``x`` enters it only through the offsets of ``p``: one byte per output for
+windows of up to 255 elements. Its transpose is ``dx[i] = sum over {o: p(o) = i} of dy[o]``. So one
+linear map gives forward mode, reverse mode and every order; second derivatives in ``x`` are zero.
+The offsets are the only residual. At ties the derivative is one element of the subdifferential.
+
+Sums. ``dy`` is the same sum of ``dx``. Its transpose is ``dx[i] = sum of dy[o]`` over the windows
+that hold ``i``.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax import Array, lax
+
+from .._lowerings import plan as plan_
+from .._lowerings.argreduce import ValueOffset
+from .._lowerings.plan import Plan
+from .._xla.lost_rules import RULES_ARE_LOST
+from ..reductions import filled
+from .gather import gather
+from .linear import is_differentiable, linear_map
+
+Reduce = Callable[..., Array]
+"""``reduce(x, *arrays)``: values."""
+
+ArgReduce = Callable[..., tuple[Array, Any]]
+"""``argreduce(x, *arrays)``: the same values, and the offsets where ``x`` holds them."""
+
+Gather = Callable[[Any, Any, Array], Array]
+"""``gather(x, offsets, value)``: a linear map of ``x`` whose result ``value`` is known."""
+
+
+def selection(
+    reduce: Reduce,
+    argreduce: ArgReduce,
+    gather: Gather,
+    x: Any,
+    *arrays: Any,
+    rule_may_be_lost: bool = RULES_ARE_LOST,
+) -> Array:
+    """Return ``reduce(x, *arrays)`` with the derivative of a selection from ``x``.
+
+    Values alone are cheaper than values with offsets, and are all that is computed where nothing is
+    differentiated. Elsewhere this is :func:`selection_with_offsets`.
+
+    Args:
+      reduce, argreduce, gather: of ``x`` and the other arrays.
+      x: what is selected from: an array, or a tree of arrays of one dtype.
+      arrays: the others.
+      rule_may_be_lost: whether the plain function, too, must have the derivative. What it takes to
+        find the offsets is then part of the program, until XLA sees that nothing reads them.
+    """
+    if not is_differentiable(x):
+        return reduce(x, *arrays)
+    both = functools.partial(selection_with_offsets, argreduce, gather)
+
+    @jax.custom_jvp
+    def values(x: Any, *arrays: Any) -> Array:
+        y = reduce(x, *arrays)
+        if not rule_may_be_lost:
+            return y
+        return gather(x, argreduce(lax.stop_gradient(x), *arrays)[1], y)
+
+    @values.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        x, *arrays = primals
+        return jax.jvp(lambda x: both(x, *arrays)[0], (x,), tangents[:1])
+
+    return values(x, *arrays)
+
+
+def selection_with_offsets(
+    argreduce: ArgReduce, gather: Gather, x: Any, *arrays: Any
+) -> tuple[Array, Any]:
+    """Return ``argreduce(x, *arrays)``, whose values have the derivative of a selection from ``x``.
+
+    Nothing but ``gather`` is differentiated, so no transformation can lose the derivative.
+    """
+    values, offsets = argreduce(lax.stop_gradient(x), *arrays)
+    return gather(x, offsets, values) if is_differentiable(x) else values, offsets
+
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
+    """Return the extreme of the ``valid`` elements of every window; differentiable."""
+
+    def reduce(x: Array, valid: Array | None) -> Array:
+        return plan_.reduce(plan, filled(x, valid, plan.reduction))
+
+    return selection(reduce, *_argreduce_and_gather(plan), x, valid)
+
+
+def extreme_with_offsets(x: Array, valid: Array | None, plan: Plan) -> ValueOffset:
+    """Return extremes, differentiable, and their window offsets."""
+    return selection_with_offsets(*_argreduce_and_gather(plan), x, valid)
+
+
+def _argreduce_and_gather(plan: Plan) -> tuple[ArgReduce, Gather]:
+    def argreduce(x: Array, valid: Array | None) -> ValueOffset:
+        return plan_.argreduce(plan, filled(x, valid, plan.reduction), valid)
+
+    read = functools.partial(gather, implementation=plan.implementation)
+    return argreduce, lambda x, offsets, value: read(x, offsets, plan.geometry, value)
+
+
+def window_sum(x: Array, plan: Plan, costly: bool = False) -> Array:
+    """Return the sum of every window; differentiable.
+
+    Cotangents that are ``costly`` to compute are stored before the transpose reads them.
+    """
+    return _sum(x, plan, costly) if is_differentiable(x) else plan_.reduce(plan, x)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _sum(x: Array, plan: Plan, costly: bool) -> Array:
+    """The sum, whose derivative JAX finds by itself should it lose the rule, but a slower one."""
+    return plan_.reduce(plan, x)
+
+
+@_sum.defjvp
+def _sum_jvp(plan: Plan, costly: bool, primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    reduce = functools.partial(plan_.reduce, plan)
+    transpose = functools.partial(plan_.sum_transpose, plan, materialize_cotangent=costly)
+    shape = plan.geometry.full_shape(x.shape)
+    value = reduce(lax.stop_gradient(x))
+    return jax.jvp(lambda x: linear_map(reduce, transpose, x, shape, value), (x,), (t,))

@@ -1,0 +1,193 @@
+"""What a call meant to say, once it has failed: words of other libraries, traced settings.
+
+Nothing here runs while calls succeed. Each function returns the three lines of a message, with
+``$name`` for an argument, or None if the failure is another one.
+"""
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+Lines = tuple[str, str, str]
+
+SYNONYMS: tuple[tuple[str, ...], ...] = (
+    ("window_shape", "kernel", "kernel_size", "pool_size", "ksize", "kernel_shape")
+    + ("window", "window_dimensions", "size", "footprint", "filter_shape"),
+    ("strides", "stride", "window_strides", "subsample"),
+    ("padding", "pads", "pad", "auto_pad", "border_mode"),
+    ("dilations", "dilation", "window_dilation", "dilation_rate", "rates"),
+    ("rounding", "ceil_mode", "use_ceil", "rounding_type"),
+    ("data_format", "channel_axis", "layout", "axis", "axes", "dim"),
+    ("where", "mask"),
+    ("fill", "padding_value", "pad_value", "fill_value", "constant_values"),
+    ("boxes", "rois", "bboxes"),
+    ("spatial_scale", "scale"),
+    ("count_include_pad", "include_pad", "exclude_pad", "count_padding"),
+    ("x", "y", "x_or_shape", "inputs", "input", "value", "data", "src", "operand", "tensor")
+    + ("image", "images", "a", "array"),
+    ("output_size", "output_shape", "target_shape", "out_shape", "output_dims"),
+    ("input_shape", "spatial_shape", "shape"),
+    ("p", "norm_type", "ord"),
+    ("keepdims", "keepdim", "keep_dims"),
+    ("correction", "ddof", "unbiased"),
+    ("q", "quantile", "percentile"),
+    ("rank", "k"),
+    ("key", "rng", "rngs", "seed"),
+    ("reduction", "reduce_fn", "computation"),
+    ("identity", "init", "init_value", "init_values", "initial"),
+)
+"""Words for one and the same argument; the first is this library's."""
+
+REMARKS: dict[tuple[str, str], str] = {
+    ("ceil_mode", "rounding"): 'ceil_mode=True is rounding="ceil_torch"',
+    ("use_ceil", "rounding"): 'use_ceil=True is rounding="ceil_torch"',
+    ("rounding_type", "rounding"): "the words are floor, ceil and ceil_torch",
+    ("exclude_pad", "count_include_pad"): "exclude_pad=True is count_include_pad=False",
+    ("unbiased", "correction"): "unbiased=True is correction=1",
+    ("percentile", "q"): "q is a fraction, from 0 to 1",
+    ("seed", "key"): "make a key by jax.random.key(seed)",
+    ("footprint", "window_shape"): "footprints are for jaxpool.filters",
+    ("size", "window_shape"): "jaxpool.filters has the arguments of scipy.ndimage",
+    **{
+        (word, "data_format"): 'channels are last, or give "channels_first" or letters as "NCHW"'
+        for word in ("channel_axis", "axis", "axes", "dim")
+    },
+}
+"""What is to be said of a word where an argument has taken its place."""
+
+ELSEWHERE: dict[str, str] = {
+    "return_indices": "jaxpool.max_pool_with_argmax returns indices",
+    "count_include_pad": "jaxpool.avg_pool alone can count padding",
+    "exclude_pad": "jaxpool.avg_pool alone can count padding",
+    "divisor_override": "jaxpool.avg_pool alone takes another divisor",
+    "footprint": "footprints are for jaxpool.filters",
+    "mode": "jaxpool.filters has the arguments of scipy.ndimage",
+    "origin": "jaxpool.filters has the arguments of scipy.ndimage",
+    "cval": "jaxpool.filters has the arguments of scipy.ndimage",
+    "name": "jax.named_scope names a part of a program",
+    "dtype": "the dtype is that of the array: convert it first",
+    "base_dilation": "arrays are not dilated, only windows",
+    "window_shape": "it pools all of an axis, without a window",
+    "strides": "it has no strides",
+}
+"""Where to find what a function has no argument for, by the first of its synonyms or by itself."""
+
+EXAMPLES: dict[str, str] = {
+    "window_shape": "(2, 2), one entry per pooled axis",
+    "strides": "2, or one per pooled axis; libraries disagree on a default, so there is none",
+    "output_size": "(7, 7), one entry per pooled axis",
+    "key": "jax.random.key(0)",
+    "q": "0.5",
+    "rank": "0",
+    "reduction": "jaxpool.reductions.MAX",
+    "indices": "those of max_pool_with_argmax",
+}
+
+ADVICE = (
+    "Settings are static: give Python numbers, close over them, as in jax.jit(lambda x: f(x, 2)), "
+    "or name {} in the static_argnames or static_argnums of jax.jit."
+)
+
+
+def call_that_does_not_fit(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Lines | None:
+    """Say why the arguments do not fit the signature of ``function``; None if they do."""
+    parameters = _parameters(function)
+    if parameters and parameters[0].name == "self":
+        parameters, args = parameters[1:], args[1:]
+    by_position = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    names = [p.name for p in parameters]
+    if any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters):
+        return None
+    unknown = [name for name in kwargs if name not in names]
+    if unknown:
+        return _unknown(unknown, names, {*by_position[: len(args)], *kwargs})
+    if len(args) > len(by_position):
+        return _too_many(len(args), by_position, names)
+    twice = [name for name in by_position[: len(args)] if name in kwargs]
+    if twice:
+        facts = f"By position the arguments are {', '.join(by_position)}."
+        return f"${twice[0]} is given twice, by position and by name.", facts, "Give it once."
+    given = {*by_position[: len(args)], *kwargs}
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in given]
+    return _missing(missing, names) if missing else None
+
+
+def traced_setting(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    names: Iterable[str],
+) -> str | None:
+    """Return the advice for a setting among ``names`` that is traced; None if there is none."""
+    parameters = _parameters(function)
+    given = {**dict(zip((p.name for p in parameters), args, strict=False)), **kwargs}
+    arrays = {p.name for p in parameters if "Array" in str(p.annotation)}
+    found = [n for n in names if n not in arrays and is_traced(given.get(n))]
+    return ADVICE.format(", ".join(f"${name}" for name in found)) if found else None
+
+
+def is_traced(value: Any, depth: int = 2) -> bool:
+    """Whether ``value`` is a traced array, or a tuple or list that holds one, as pairs do."""
+    if type(value) in (tuple, list):
+        return depth > 0 and any(is_traced(entry, depth - 1) for entry in value)
+    return any(base.__name__ == "Tracer" for base in type(value).__mro__)
+
+
+def own_name(word: str, names: Sequence[str]) -> str | None:
+    """Return what ``word`` of another library, or a misspelt one, is called among ``names``."""
+    group = next((group for group in SYNONYMS if word in group), ())
+    close = difflib.get_close_matches(word, names, 1, 0.8)
+    return next((name for name in group if name in names), close[0] if close else None)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def _unknown(unknown: Sequence[str], names: Sequence[str], given: set[str]) -> Lines:
+    quoted = _listed([f"`{word}`" for word in unknown])
+    what = f"{quoted} is not an argument." if len(unknown) == 1 else f"{quoted} are not arguments."
+    advice = "; ".join(_replacement(word, names, given) for word in unknown)
+    return what, f"The arguments are {', '.join(names)}.", f"{advice[0].upper()}{advice[1:]}."
+
+
+def _replacement(word: str, names: Sequence[str], given: set[str]) -> str:
+    own = own_name(word, names)
+    if own is None or own in given:
+        head = next((group[0] for group in SYNONYMS if word in group), word)
+        remark = "" if own else ELSEWHERE.get(word, ELSEWHERE.get(head, ""))
+        return f"leave out `{word}`" + (f": {remark}" if remark else "")
+    remark = REMARKS.get((word, own), "")
+    return f"write ${own} for `{word}`" + (f": {remark}" if remark else "")
+
+
+def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> Lines:
+    rest = [name for name in names if name not in by_position]
+    advice = f"Give the others by name: {', '.join(rest)}." if rest else "Leave the others out."
+    facts = f"By position it takes {len(by_position)}: {', '.join(by_position)}."
+    return f"{count} arguments are given by position.", facts, advice
+
+
+def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:
+    first = missing[0]
+    head = next((group[0] for group in SYNONYMS if first in group), first)
+    example = EXAMPLES.get(head, EXAMPLES.get(first, ""))
+    verb = "is" if len(missing) == 1 else "are"
+    return (
+        f"{_listed([f'${name}' for name in missing])} {verb} missing.",
+        f"The arguments are {', '.join(names)}.",
+        f"Give for example {first}={example}." if example else f"Give ${first}.",
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def named_in(line: str) -> list[str]:
+    """The arguments that a line of a template names."""
+    return re.findall(r"(?<!\$)\$(\w+)", line)

@@ -1,0 +1,1 @@
+"""What a pooling does, in print and in pictures."""

@@ -1,0 +1,197 @@
+"""What a pooling will do, before it runs: sizes, windows, divisors, cost, plan. No arrays."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import message, public, shown
+from .._geometry.arguments import entries_of, flag, is_sequence, per_axis
+from .._geometry.resolve import Geometry
+from .._geometry.window import Window
+from .._lowerings.plan import Plan
+from .._lowerings.reduce_window import configuration
+from ..ops._dispatch import WindowArguments, configure
+from ..reductions import MAX, MIN, SUM, Reduction, sum_dtype
+from .axes import axis_lines, in_runs, row
+from .picture import draw
+
+_REDUCTIONS: dict[str, Reduction] = {
+    "max_pool": MAX,
+    "max_pool_with_argmax": MAX,
+    "min_pool": MIN,
+    "sum_pool": SUM,
+    "avg_pool": SUM,
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What :func:`explain` found. ``str`` gives a page of text, :meth:`plot` a picture.
+
+    Attributes:
+      op: name of the op.
+      input_shape: full shape of the array.
+      output_shape: full shape of the result.
+      dtype: dtype of the array.
+      window: what was asked for.
+      geometry: what it means for this array.
+      plan: the implementation of every step on each platform, forward and backward, with reasons.
+      count_include_pad: whether declared padding counts in an average.
+    """
+
+    op: str
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    dtype: np.dtype
+    window: Window
+    geometry: Geometry
+    plan: Plan
+    count_include_pad: bool = True
+
+    @property
+    def divisors(self) -> tuple[tuple[int, ...], ...]:
+        """Per pooled axis, the elements of each window that count; a divisor is their product."""
+        return tuple(axis.counts(self.count_include_pad) for axis in self.geometry.axes)
+
+    @property
+    def operations(self) -> int:
+        """Comparisons or additions of a window-by-window evaluation, padding included."""
+        return math.prod(self.output_shape) * (self.geometry.taps - 1)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must be read and written once: the array and the result, with its indices."""
+        written = sum_dtype(self.dtype) if self.op == "sum_pool" else self.dtype
+        each = written.itemsize + (4 if self.op == "max_pool_with_argmax" else 0)
+        elements, windows = math.prod(self.input_shape), math.prod(self.output_shape)
+        return elements * self.dtype.itemsize + windows * each
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def plot(self, path: Any = None, *, window: Sequence[int] | None = None) -> Any:
+        """Draw the padded array, its windows and the elements of one window.
+
+        Args:
+          path: file to write (its suffix names the format), or None.
+          window: number of the highlighted window on each pooled axis; None is the middle one.
+        Returns:
+          The matplotlib figure.
+        Raises:
+          ModuleNotFoundError: matplotlib is not installed; ``pip install "jaxpool[plot]"``.
+        """
+        title = f"{self.op} {self.input_shape} to {self.output_shape}"
+        return draw(self.geometry, len(self.input_shape), title, path, window)
+
+
+@public
+def explain(
+    x_or_shape: Any,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    op: str = "max_pool",
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    dtype: Any = None,
+    count_include_pad: bool = True,
+    implementation: str = "auto",
+) -> Explanation:
+    """Say what a pooling does to a shape: sizes, windows, divisors, cost and plan.
+
+    Offset ``t`` of window ``o`` reads ``o * stride - pad_low + t * dilation`` of each pooled axis;
+    the text lists the first windows and the last one, and the elements that no window reads.
+
+    Args:
+      x_or_shape: an array (anything with a shape and a dtype), or a full shape.
+      window_shape, strides, padding, dilations, rounding, data_format, implementation: as in
+        :func:`max_pool`.
+      op: "max_pool", "max_pool_with_argmax", "min_pool", "sum_pool" or "avg_pool".
+      dtype: dtype of the array; None is that of the array, float32 for a shape.
+      count_include_pad: as in :func:`avg_pool`.
+    Returns:
+      Explanation, which prints as text and draws itself.
+    Raises:
+      TypeError: a setting is not an integer. ValueError: it is out of range or does not fit, or
+      ``op`` is none of these. NotImplementedError: the named implementation does not
+      support the windows.
+    Example:
+      >>> print(str(explain((1, 7, 1), (3,), 2, 1)).splitlines()[1])
+        output         (1, 4, 1), from float32 (1, 7, 1)
+    """
+    if not isinstance(op, str) or op not in _REDUCTIONS:
+        raise ValueError(
+            message(
+                f"$op = {shown(op)} is not an op over sliding windows.",
+                f"The ops are {', '.join(_REDUCTIONS)}.",
+                'Give for example op="avg_pool".',
+            )
+        )
+    meaning = "It says whether declared padding counts in the divisor."
+    counts = flag("count_include_pad", count_include_pad, meaning)
+    shape, own = _shape_and_dtype(x_or_shape)
+    dtype = _dtype(own if dtype is None else dtype)
+    windows = WindowArguments(
+        window_shape, strides, padding, dilations, rounding, data_format, implementation
+    )
+    config = configure(windows)
+    geometry = config.geometry(shape)
+    plan = config.plan(shape, dtype, _REDUCTIONS[op])
+    out = geometry.full_shape(shape)
+    return Explanation(op, shape, out, dtype, config.window, geometry, plan, counts)
+
+
+def _dtype(dtype: Any) -> np.dtype:
+    try:
+        return np.dtype(jnp.dtype(dtype))
+    except Exception:  # whatever the object's own conversion raises
+        raise TypeError(
+            message(
+                f"$dtype = {shown(dtype)} is not a dtype.",
+                "It says what the array holds, and so how many bytes there are.",
+                "Give for example jnp.bfloat16.",
+            )
+        ) from None
+
+
+def _shape_and_dtype(x_or_shape: Any) -> tuple[tuple[int, ...], Any]:
+    shape = getattr(x_or_shape, "shape", None)
+    if isinstance(shape, tuple) and hasattr(x_or_shape, "dtype"):
+        return shape, x_or_shape.dtype
+    if not is_sequence(x_or_shape):
+        raise TypeError(
+            message(
+                f"$x_or_shape = {shown(x_or_shape)} is neither an array nor a shape.",
+                "A shape has one length for each axis, batch and channel axes included.",
+                "Give an array, or for example (8, 112, 112, 64).",
+            )
+        )
+    lengths = entries_of("x_or_shape", x_or_shape)
+    return per_axis("x_or_shape", lengths, len(lengths), least=0), np.float32
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _lines(found: Explanation) -> Iterator[str]:
+    window, rank = found.window, len(found.input_shape)
+    yield (
+        f"{found.op}  window {window.kernel}, strides {window.strides}, padding {window.padding}, "
+        f"dilations {window.dilations}, rounding {window.rounding}"
+    )
+    yield row("output", f"{found.output_shape}, from {found.dtype} {found.input_shape}")
+    for axis, position in found.geometry.placed:
+        yield from axis_lines(axis, rank + position)
+    if found.op == "avg_pool":
+        runs = (axis.count_runs(found.count_include_pad) for axis in found.geometry.axes)
+        yield row("divisors", " x ".join(f"({in_runs(run)})" for run in runs))
+    yield row("work", f"{found.operations:,} operations window by window; {found.bytes:,} bytes")
+    yield from found.plan.lines()
+    for n, (name, value) in enumerate(configuration(found.geometry, rank).items()):
+        yield row("" if n else "XLA", f"{name} = {value}")

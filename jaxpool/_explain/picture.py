@@ -1,0 +1,100 @@
+"""The picture of a geometry; needs matplotlib, the ``plot`` extra."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._errors import message
+from .._geometry.arguments import per_axis
+from .._geometry.axis import Axis
+from .._geometry.resolve import Geometry
+
+LONGEST = 40
+"""Elements and windows drawn of a long axis, from its start."""
+
+COLOURS = {"element": "#9ecae1", "padding": "#e0e0e0", "overhang": "#fdd0a2", "window": "#08519c"}
+CHOSEN = "#d62728"
+
+
+def draw(geometry: Geometry, rank: int, title: str, path: Any, window: Sequence[int] | None) -> Any:
+    """Return a figure with one strip per pooled axis, written to ``path`` unless that is None."""
+    figure_type, patches = _matplotlib()
+    axes = geometry.axes
+    if window is None:
+        window = [_windows_shown(axis) // 2 for axis in axes]
+    chosen = per_axis("window", window, len(axes), least=0)
+    heights = [_windows_shown(axis) for axis in axes]
+    figure = figure_type(figsize=(10, 1.6 * len(axes) + 0.22 * sum(heights)), layout="constrained")
+    panels = figure.subplots(len(axes), 1, squeeze=False, height_ratios=[3 + h for h in heights])
+    for panel, axis, position, choice in zip(
+        panels[:, 0], axes, geometry.positions, chosen, strict=True
+    ):
+        _strip(panel, patches, axis, choice)
+        panel.set_title(
+            f"axis {rank + position}: {axis.size} elements, {axis.out} windows", loc="left"
+        )
+    figure.suptitle(title)
+    _legend(figure, patches)
+    if path is not None:
+        figure.savefig(path, dpi=120)
+    return figure
+
+
+def _matplotlib() -> tuple[Any, Any]:
+    try:
+        from matplotlib import patches
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            message(
+                "matplotlib is not installed.",
+                "Pictures need it; the text of an explanation does not.",
+                'Run pip install "jaxpool[plot]".',
+            )
+        ) from None
+    return Figure, patches
+
+
+def _windows_shown(axis: Axis) -> int:
+    return max(min(axis.out, (LONGEST - axis.span) // axis.stride + 1), 1)
+
+
+def _strip(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
+    """The padded axis as a row of squares; below it each window as a bar, its elements as dots."""
+    windows = _windows_shown(axis)
+    first, last = -axis.pad_low, axis.size + axis.pad_high + axis.overhang
+    drawn = min(last, first + max(LONGEST, axis.span))
+    for q in range(first, drawn):
+        kind = "element" if 0 <= q < axis.size else "padding"
+        kind = "overhang" if q >= axis.size + axis.pad_high else kind
+        square = patches.Rectangle((q, 0.4), 1, 1, facecolor=COLOURS[kind], edgecolor="white")
+        panel.add_patch(square)
+    for window in range(windows):
+        _bar(panel, patches, axis, window, CHOSEN if window == chosen else COLOURS["window"])
+    cut = "  ..." if drawn < last or windows < axis.out else ""
+    panel.text(drawn + 0.3, 0.9, f"{axis.size} elements{cut}", va="center", fontsize=8)
+    panel.set_xlim(first - 0.5, drawn + 6)
+    panel.set_ylim(-windows - 0.6, 1.8)
+    panel.set_xticks([q + 0.5 for q in range(0, min(axis.size, drawn), 5)])
+    panel.set_xticklabels([str(q) for q in range(0, min(axis.size, drawn), 5)])
+    panel.set_yticks([])
+    panel.spines[:].set_visible(False)
+
+
+def _bar(panel: Any, patches: Any, axis: Axis, window: int, colour: str) -> None:
+    start, height = axis.start(window), -window - 0.5
+    bar = patches.Rectangle((start, height - 0.35), axis.span, 0.7, facecolor=colour, alpha=0.2)
+    panel.add_patch(bar)
+    for offset in range(axis.kernel):
+        q = start + offset * axis.dilation
+        real = 0 <= q < axis.size
+        panel.plot(q + 0.5, height, "o", ms=5, mec=colour, mfc=colour if real else "white")
+    panel.text(start - 0.2, height, str(window), ha="right", va="center", fontsize=7, color=colour)
+
+
+def _legend(figure: Any, patches: Any) -> None:
+    boxes = [patches.Patch(color=COLOURS[kind], label=kind) for kind in ("element", "padding")]
+    boxes.append(patches.Patch(color=COLOURS["overhang"], label="overhang of ceil rounding"))
+    boxes.append(
+        patches.Patch(color=CHOSEN, label="chosen window; dots its elements, hollow: none there")
+    )
+    figure.legend(handles=boxes, loc="outside lower center", ncols=len(boxes), fontsize=8)

@@ -1,0 +1,1 @@
+"""Window geometry in Python integers; imports no jax."""

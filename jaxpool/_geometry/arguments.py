@@ -1,0 +1,165 @@
+"""What a caller wrote, as integers, bools and tuples, or an error in the caller's words."""
+
+import itertools
+import operator
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from .._errors import message, shown
+
+MOST_AXES = 32
+_MOST_ENTRIES = 2**28
+_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Return ``value`` as an int of at least ``least``, or raise in the caller's words."""
+    try:
+        if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
+            raise TypeError
+        number = operator.index(value)
+    except Exception:  # whatever the object's own conversion raises
+        raise TypeError(
+            message(
+                f"${name} holds {shown(value)}, which is not an integer.",
+                f"Its type is {type(value).__name__}; settings of a window are static integers.",
+                "Give a Python or NumPy integer; it may not be a bool, a float or a traced array.",
+            )
+        ) from None
+    if number < least:
+        raise ValueError(
+            message(
+                f"${name} holds {number}.",
+                f"It must be at least {least}.",
+                "Crop the array instead of padding by less."
+                if name == "padding"
+                else "Give a larger integer.",
+            )
+        )
+    return number
+
+
+def flag(name: str, value: Any, meaning: str = "") -> bool:
+    """Return ``value`` if it is a bool, or raise, saying what it means."""
+    if type(value).__name__ in ("bool", "bool_"):  # Python's or NumPy's
+        return bool(value)
+    raise TypeError(
+        message(
+            f"${name} = {shown(value)} is not a bool.",
+            meaning or f"Its type is {type(value).__name__}.",
+            "Give True or False.",
+        )
+    )
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether ``value`` holds one entry per axis: a list, tuple or array."""
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__getitem__"):
+        return False
+    try:
+        return length_of(value) >= 0
+    except Exception:  # an array of rank 0 is a number, and an object may raise what it likes
+        return False
+
+
+def entries_of(name: str, value: Any) -> tuple[Any, ...]:
+    """Return the entries of a sequence, or raise: it may be endless, or have a length and yet none.
+
+    A tuple is returned as it is.
+    """
+    length = length_of(value)
+    if length > MOST_AXES:
+        raise ValueError(
+            message(
+                f"${name} = {shown(value)} has {length} entries.",
+                f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
+                "Give one entry for each pooled axis.",
+            )
+        )
+    try:
+        found = value if isinstance(value, tuple) else tuple(itertools.islice(value, length + 1))
+        if len(found) == length:
+            return tuple(found)
+        given = "more" if len(found) > length else str(len(found))
+        fault = f"it has a length of {length}, but gives {given} entries"
+    except Exception as error:  # whatever the object's own iteration raises
+        fault = f"iterating over it raises {type(error).__name__}"
+    raise TypeError(
+        message(
+            f"${name} = {shown(value)} cannot be read entry by entry.",
+            f"Its type is {type(value).__name__}; {fault}.",
+            "Give a tuple of integers.",
+        )
+    )
+
+
+def check_finite(value: Any, depth: int = 0) -> None:
+    """Raise unless what may be made an array comes to an end when it is read entry by entry."""
+    whole = isinstance(value, (str, bytes, Mapping)) or hasattr(value, "dtype")
+    if whole or depth > MOST_AXES or not hasattr(value, "__getitem__"):
+        return
+    if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__jax_array__")):
+        return
+    try:
+        length = length_of(value)
+        if length > _MOST_ENTRIES:
+            raise ValueError(f"it has {length} entries, more than {_MOST_ENTRIES}")
+        if isinstance(value, (range, memoryview)):
+            return
+        is_plain = isinstance(value, (list, tuple))
+        entries = value if is_plain else list(itertools.islice(iter(value), length + 1))
+    except TypeError:  # without a length or entries it is read as one thing
+        return
+    if len(entries) > length:
+        raise ValueError(f"it has a length of {length}, but gives more entries")
+    if not set(map(type, entries)) <= _NUMBERS:
+        for entry in entries:
+            check_finite(entry, depth + 1)
+
+
+def length_of(value: Any) -> int:
+    try:
+        return len(value)
+    except OverflowError:  # a range longer than any array
+        return sys.maxsize
+
+
+def check_length(name: str, value: Any, count: int) -> None:
+    length = length_of(value)
+    if length != count:
+        entries = "1 entry" if length == 1 else f"{length} entries"
+        axes = "1 axis is pooled" if count == 1 else f"{count} axes are pooled"
+        raise ValueError(
+            message(
+                f"${name} = {shown(value)} has {entries}.",
+                f"{axes}, one for each entry of the window.",
+                "Give one integer for all pooled axes, or one entry for each."
+                + (advice_without_others(value) if length == count + 2 else ""),
+            )
+        )
+
+
+def advice_without_others(entries: Any) -> str:
+    """Return what to say of entries that seem to be for batch and channels as well, if any are."""
+    if type(entries) not in (tuple, list) or len(entries) < 3:
+        return ""
+    last, first = ((entries[0], entries[-1]), entries[1:-1]), (entries[:2], entries[2:])
+    without_batch = entries[-1:], entries[:-1]
+    for others, pooled in (last, first, without_batch):
+        if all(map(_leaves_alone, others)):
+            return f" If some are for batch and channels, leave them out: {shown(pooled)}."
+    return ""
+
+
+def _leaves_alone(entry: Any) -> bool:
+    """Whether an axis is as before with this entry of a window, strides or padding."""
+    return type(entry) in (int, tuple, list) and repr(entry) in ("1", "0", "(0, 0)", "[0, 0]")
+
+
+def per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """Return ``value``, one int or one per pooled axis, as a tuple of ``count`` ints."""
+    if not is_sequence(value):
+        return (integer(name, value, least),) * count
+    check_length(name, value, count)
+    return tuple(integer(name, entry, least) for entry in entries_of(name, value))

@@ -1,0 +1,86 @@
+"""Layout words to the array axes that are pooled, counted from the end."""
+
+from typing import Any
+
+from .._errors import message, shown
+from .arguments import advice_without_others
+
+WORDS = ("channels_last", "channels_first")
+_SPATIAL = "DHW"
+_LETTERS = "NC" + _SPATIAL
+
+
+def is_explicit(data_format: Any) -> bool:
+    """Whether the layout is spelled in letters, such as "NHWC", which fixes the rank."""
+    return data_format not in WORDS
+
+
+def check(data_format: Any) -> str:
+    """Return ``data_format`` if it is a layout, else raise."""
+    letters = data_format if isinstance(data_format, str) else ""
+    if letters in WORDS:
+        return letters
+    known = set(letters) <= set(_LETTERS) and len(set(letters)) == len(letters)
+    if not known or not set(letters) & set(_SPATIAL):
+        raise ValueError(
+            message(
+                f"$data_format = {shown(data_format)} is not a layout.",
+                f"It is one of {', '.join(WORDS)}, or letters of {_LETTERS}, each once, with at "
+                "least one of D, H, W.",
+                'Give for example "NHWC", "NCHW", "NCDHW", "HWC" or "channels_first".',
+            )
+        )
+    return letters
+
+
+def spatial_count(data_format: str) -> int:
+    """Number of pooled axes that explicit letters name."""
+    return sum(letter in _SPATIAL for letter in data_format)
+
+
+def pooled_axes(
+    data_format: str, count: int, shape: tuple[int, ...], kernel: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """Return the ``count`` pooled axes of an array of ``shape``, as negative positions.
+
+    The kernel, if there is one, is for the advice of errors.
+    """
+    rank = len(shape)
+    if not is_explicit(data_format):
+        _check_rank(data_format, count, shape, kernel)
+        last = -1 if data_format == "channels_first" else -2
+        return tuple(range(last - count + 1, last + 1))
+    if spatial_count(data_format) != count:
+        raise ValueError(
+            message(
+                f"$window_shape has {count} entries.",
+                f"data_format {data_format!r} has {spatial_count(data_format)} pooled axes.",
+                "Give one entry per pooled axis, or a layout of that many."
+                + advice_without_others(kernel),
+            )
+        )
+    if rank != len(data_format):
+        raise ValueError(
+            message(
+                f"the array has {rank} axes.",
+                f"Its shape is {shape}; data_format {data_format!r} has {len(data_format)}.",
+                'Give an array of that rank, or "channels_last" / "channels_first", which take '
+                "any number of leading batch axes.",
+            )
+        )
+    return tuple(i - rank for i, letter in enumerate(data_format) if letter in _SPATIAL)
+
+
+def _check_rank(
+    data_format: str, count: int, shape: tuple[int, ...], kernel: tuple[int, ...]
+) -> None:
+    if len(shape) < count + 1:
+        raise ValueError(
+            message(
+                f"the array has {len(shape)} axes, too few for {count} pooled ones.",
+                f"Its shape is {shape}; {data_format!r} needs {count} pooled axes and a channel "
+                "axis, after any number of batch axes.",
+                'Give an array with channels, or a layout without them, such as "HW".'
+                + advice_without_others(kernel),
+            )
+        )

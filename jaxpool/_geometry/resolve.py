@@ -1,0 +1,281 @@
+"""From a window and a shape to the finished geometry: every rule that decides what a window reads.
+
+In the letters of :mod:`.axis`, with ``Ke = (K - 1) * D + 1`` the dilated kernel and
+``n = L + PB + PE - Ke``, the number of windows is ``n // S + 1`` (floor), ``cdiv(n, S) + 1``
+(ceil), or the latter less one if the last window would start at or past ``L + PB`` (ceil_torch,
+PyTorch's ``ceil_mode``). "SAME" padding is ``max(Ke - (L mod S or S), 0)`` in total (TensorFlow,
+OpenVINO), the odd element at the end (SAME, SAME_UPPER) or at the beginning (SAME_LOWER).
+
+Source: Dumoulin and Visin 2016, arXiv:1603.07285, section 5; OpenVINO opset 14, pooling shape
+rules; PyTorch ``pooling_output_shape``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._errors import message, public
+from .arguments import per_axis
+from .axis import Axis, cdiv
+from .window import CEIL_OR_ONE, Padding, Rounding, Window
+
+_LONGEST_AXIS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Finished geometry of a pooling: one :class:`Axis` per pooled axis, and where they lie.
+
+    Everything that array code needs to know about a window is here, as Python integers. Frozen and
+    hashable; built by :func:`geometry`.
+
+    Attributes:
+      axes: one Axis per pooled axis, in the order of the array.
+      positions: the array axis of each, counted from the end (negative), so ascending.
+
+    Example:
+      >>> shape = geometry((7,), 2, 3, rounding="ceil_torch")
+      >>> shape.out_shape, shape.axes[0].overhang, shape.axes[0].counts(include_pad=True)
+      ((3,), 1, (2, 2, 1))
+    """
+
+    axes: tuple[Axis, ...]
+    positions: tuple[int, ...]
+
+    @property
+    def placed(self) -> tuple[tuple[Axis, int], ...]:
+        """The axes, each with its position."""
+        return tuple(zip(self.axes, self.positions, strict=True))
+
+    @property
+    def spatial_shape(self) -> tuple[int, ...]:
+        """Lengths of the pooled axes of the input."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        """Lengths of the pooled axes of the output."""
+        return tuple(axis.out for axis in self.axes)
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """Taps per pooled axis."""
+        return tuple(axis.kernel for axis in self.axes)
+
+    @property
+    def taps(self) -> int:
+        """Taps per window."""
+        return math.prod(self.kernel)
+
+    @property
+    def has_empty_window(self) -> bool:
+        """Whether some window holds no element."""
+        return any(axis.has_empty_window for axis in self.axes)
+
+    @property
+    def is_non_overlapping(self) -> bool:
+        """Whether no two windows share an element: no stride is shorter than its window."""
+        return all(axis.stride >= axis.span for axis in self.axes)
+
+    def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return ``shape``, an input shape, with the pooled axes at their output lengths."""
+        out = list(shape)
+        for position, axis in zip(self.positions, self.axes, strict=True):
+            out[position] = axis.out
+        return tuple(out)
+
+
+@public
+def geometry(
+    spatial_shape: int | Sequence[int],
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
+    *,
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
+) -> Geometry:
+    """Geometry of a window over an array: sizes, padding, overhang and counts, as Python integers.
+
+    Window ``o`` of an axis reads ``q = o * stride - pad_low + t * dilation`` for each tap ``t``.
+    No array is made.
+
+    Args:
+      spatial_shape: lengths of the pooled axes (an int for one axis), each >= 1.
+      window_shape: taps per pooled axis, >= 1 (an int for one axis).
+      strides: int or one per pooled axis, >= 1.
+      padding: "VALID", "SAME" (= "SAME_UPPER") or "SAME_LOWER" in any case; an int, one int per
+        pooled axis, or (low, high) pairs, in elements, >= 0.
+      dilations: int or one per pooled axis, >= 1; 1 is a dense window.
+      rounding: "floor", "ceil" (OpenVINO) or "ceil_torch" (PyTorch, ONNX).
+    Returns:
+      Geometry, whose ``axes`` hold size, kernel, stride, dilation, pad_low, pad_high, overhang,
+      out.
+    Edge cases: SAME with "ceil" can give one window more than ``ceil(size / stride)`` when stride
+      exceeds the kernel; "ceil" may make windows without an element.
+    Raises:
+      TypeError: a setting is not an integer. ValueError: it is out of range or does not fit.
+    References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
+    Example:
+      >>> geometry((112, 112), (3, 3), 2, "SAME").out_shape
+      (56, 56)
+      >>> geometry(5, 2, 2, 1, rounding="ceil").axes[0].counts(include_pad=False)
+      (1, 2, 2, 0)
+    """
+    window = Window(window_shape, strides, padding, dilations, rounding)
+    sizes = per_axis("spatial_shape", spatial_shape, len(window.kernel), least=0)
+    return resolve(window, sizes, tuple(range(-len(sizes), 0)))
+
+
+def resolve(window: Window, spatial_shape: Sequence[int], positions: tuple[int, ...]) -> Geometry:
+    """Return the geometry of ``window`` over pooled axes of these sizes at these array axes."""
+    axes = (_axis(window, index, size) for index, size in enumerate(spatial_shape))
+    return Geometry(tuple(axes), positions)
+
+
+def _axis(window: Window, index: int, size: int) -> Axis:
+    kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
+    if not isinstance(size, int):
+        _check_symbolic(window, index, size)
+    _check_not_empty(index, size)
+    span = _span(window, index)
+    low, high = ends = _axis_padding(window, index, size, span)
+    padded = size + low + high
+    too_long = span - padded
+    if too_long > 0 and (window.rounding != CEIL_OR_ONE or too_long >= stride):
+        raise ValueError(_does_not_fit(window, index, size, ends))
+    _check_length(index, size, ends)
+    out = _window_count(padded - span, stride, window.rounding, size + low)
+    overhang = max(0, (out - 1) * stride + span - padded)
+    return Axis(size, kernel, stride, dilation, low, high, overhang, out)
+
+
+def _span(window: Window, index: int) -> int:
+    return (window.kernel[index] - 1) * window.dilations[index] + 1
+
+
+def _axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int, int]:
+    if window.padding == "VALID":
+        return 0, 0
+    if isinstance(window.padding, str):
+        return _same_padding(size, span, window.strides[index], window.padding)
+    return window.padding[index]
+
+
+def _same_padding(size: int, span: int, stride: int, word: str) -> tuple[int, int]:
+    total = max(span - (size % stride or stride), 0)
+    small, big = total // 2, total - total // 2
+    return (small, big) if word == "SAME_UPPER" else (big, small)
+
+
+def _window_count(room: int, stride: int, rounding: str, last_start: int) -> int:
+    """Windows of an axis; ``room`` is n above, ``last_start`` is L + PB."""
+    if rounding == "floor":
+        return room // stride + 1
+    steps = cdiv(room, stride)
+    if rounding == "ceil" or steps * stride < last_start:
+        return steps + 1
+    return steps
+
+
+def _check_not_empty(index: int, size: int) -> None:
+    if size < 1:
+        raise ValueError(
+            message(
+                f"pooled axis {index} has size {size}.",
+                "A window needs at least one element on every pooled axis; only batch and channel "
+                "axes may be empty.",
+                "Check the shape and $data_format.",
+            )
+        )
+
+
+def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
+    padded = size + sum(padding)
+    if isinstance(padded, int) and padded > _LONGEST_AXIS:
+        raise ValueError(
+            message(
+                f"pooled axis {index} has {padded} elements with its padding.",
+                f"It has {size} + padding {padding}; an axis holds at most {_LONGEST_AXIS}.",
+                "Use less padding.",
+            )
+        )
+
+
+def _does_not_fit(window: Window, index: int, size: int, padding: tuple[int, int]) -> str:
+    span = _span(window, index)
+    return message(
+        f"$window_shape = {window.kernel[index]} does not fit pooled axis {index}.",
+        f"It spans {span} elements at dilation {window.dilations[index]}, but the axis has {size} "
+        f"+ padding {padding} = {size + sum(padding)}.",
+        f"Use a smaller window or dilation, or padding of at least {span - size} in total.",
+    )
+
+
+# --- sizes that an export leaves open -------------------------------------------------------------
+
+
+def check_known(spatial_shape: Sequence[Any]) -> None:
+    """Raise if a pooled axis has a symbolic size, as ``jax.export`` allows."""
+    for index, size in enumerate(spatial_shape):
+        if not isinstance(size, int):
+            raise ValueError(
+                message(
+                    f"pooled axis {index} has the symbolic size {size}.",
+                    "This op places its windows in Python integers.",
+                    "Export with a number in its place, once for each size.",
+                )
+            )
+
+
+def _check_symbolic(window: Window, index: int, size: Any) -> None:
+    """Raise unless an axis has the same windows at both ends for every size.
+
+    Between the ends there may be any number of windows. Expressions of the size, such as ``out``,
+    then behave as Python integers do where a comparison asks for what is known of all sizes.
+    ``max(a, b)`` asks whether ``b > a``, and is written in the order in which the answer is known.
+    """
+    stride, padding = window.strides[index], window.padding
+    drops_rest = window.rounding == "floor" and (
+        padding == "VALID" or (not isinstance(padding, str) and padding[index][1] == 0)
+    )
+    if stride > 1 and not drops_rest:
+        raise ValueError(
+            message(
+                f"pooled axis {index} has the symbolic size {size}.",
+                f"At stride {stride}, with padding at its end or a ceil rounding, what its last "
+                "window reads depends on the size.",
+                'Use stride 1, or rounding "floor" without padding at the end; or export with a '
+                "number in its place, once for each size.",
+            )
+        )
+    span = _span(window, index)
+    least = span + max(span, stride)
+    try:
+        enough = bool(size >= least)
+    except Exception:  # not known; the name of the error is not JAX's everywhere
+        enough = False
+    if not enough:
+        raise ValueError(
+            message(
+                f"pooled axis {index} has the symbolic size {size}, which may be too small.",
+                f"A window spans {span} elements at stride {stride}, and an axis of unknown size "
+                "must hold two windows that do not overlap.",
+                f'Bound it: symbolic_shape(..., constraints=["{size} >= {least}"]).',
+            )
+        )
+
+
+def is_at_most(last: int, most: int, doubt: str) -> bool:
+    """Whether ``last <= most``; raise, saying ``doubt``, if that depends on symbolic sizes."""
+    try:
+        return bool(last <= most)
+    except Exception as error:  # the name of the error is not JAX's everywhere
+        raise ValueError(
+            message(
+                f"{doubt}.",
+                f"They go up to {last}, where sizes are symbolic.",
+                'Bound the sizes, for example symbolic_shape("b, c", constraints=["b <= 64"]).',
+            )
+        ) from error

@@ -1,0 +1,146 @@
+"""What was asked for: a window before it meets an array."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .._errors import message, public, shown
+from .arguments import (
+    MOST_AXES,
+    check_length,
+    entries_of,
+    integer,
+    is_sequence,
+    length_of,
+    per_axis,
+)
+
+Padding = str | int | Sequence[int | Sequence[int]]
+"""A word, an integer, one integer for each pooled axis, or (low, high) pairs."""
+
+Rounding = Literal["floor", "ceil", "ceil_torch"]
+
+ROUNDINGS = ("floor", "ceil", "ceil_torch")
+PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
+Pairs = tuple[tuple[int, int], ...]
+
+
+class _FrontEndRounding(str):
+    """A rounding that no caller can write."""
+
+
+CEIL_OR_ONE = _FrontEndRounding("ceil_torch_or_one")
+"""PyTorch's and ONNX's ceil_mode to the letter, for the front ends. It is "ceil_torch", but also
+makes one window of a kernel that exceeds the padded axis by less than a stride."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What was asked for: a window before it meets an array.
+
+    Every setting may be written as in the public ops. It is checked, and held as a tuple with one
+    entry per pooled axis. Frozen and hashable.
+
+    Attributes:
+      kernel: taps per pooled axis.
+      strides: distance between neighbouring windows, per pooled axis, in elements.
+      padding: "VALID", "SAME_UPPER" or "SAME_LOWER", or one (low, high) pair per pooled axis.
+      dilations: distance between neighbouring taps, per pooled axis, in elements.
+      rounding: "floor", "ceil" or "ceil_torch".
+
+    Raises:
+      TypeError: a setting is not an integer. ValueError: a setting is out of range or has the
+      wrong length.
+
+    Example:
+      >>> Window((3, 2), strides=2, padding="same").padding
+      'SAME_UPPER'
+    """
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: str | Pairs
+    dilations: tuple[int, ...]
+    rounding: str
+
+    @public
+    def __init__(
+        self,
+        kernel: int | Sequence[int],
+        strides: int | Sequence[int],
+        padding: Padding = "VALID",
+        dilations: int | Sequence[int] = 1,
+        rounding: str = "floor",
+    ):
+        count = length_of(kernel) if is_sequence(kernel) else 1
+        _check_count(count)
+        vars(self).update(
+            kernel=per_axis("window_shape", kernel, count),
+            strides=per_axis("strides", strides, count),
+            padding=_padding(padding, count),
+            dilations=per_axis("dilations", dilations, count),
+            rounding=_rounding(rounding),
+        )
+
+
+def _check_count(count: int) -> None:
+    if not 0 < count <= MOST_AXES:
+        raise ValueError(
+            message(
+                f"$window_shape has {count} entries.",
+                f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
+                "Give for example (2, 2) for images.",
+            )
+        )
+
+
+def _padding(value: Any, count: int) -> str | Pairs:
+    if isinstance(value, str):
+        return _padding_word(value)
+    if not is_sequence(value):
+        return (_pair(value),) * count
+    check_length("padding", value, count)
+    return tuple(_pair(entry) for entry in entries_of("padding", value))
+
+
+def _padding_word(word: str) -> str:
+    upper = word.upper()
+    if upper not in PADDING_WORDS:
+        raise ValueError(
+            message(
+                f"$padding = {shown(word)} is not a padding.",
+                f"The words are {', '.join(PADDING_WORDS)}, in any case.",
+                "Give one of them, an integer, one integer per axis, or (low, high) pairs.",
+            )
+        )
+    return "SAME_UPPER" if upper == "SAME" else upper
+
+
+def _pair(entry: Any) -> tuple[int, int]:
+    if not is_sequence(entry):
+        both = integer("padding", entry, 0)
+        return both, both
+    if length_of(entry) != 2:
+        raise ValueError(
+            message(
+                f"$padding holds the entry {shown(entry)}.",
+                f"An axis has two ends, low and high; the entry has {length_of(entry)} numbers.",
+                "Give an integer for both ends, or a pair (low, high).",
+            )
+        )
+    low, high = entries_of("padding", entry)
+    return integer("padding", low, 0), integer("padding", high, 0)
+
+
+def _rounding(value: Any) -> str:
+    if type(value) is _FrontEndRounding:
+        return value
+    if not isinstance(value, str) or value not in ROUNDINGS:
+        raise ValueError(
+            message(
+                f"$rounding = {shown(value)} is not a rounding.",
+                f"The roundings are {', '.join(ROUNDINGS)}.",
+                'Give "ceil_torch" for the ceil_mode of PyTorch and ONNX, "ceil" for OpenVINO.',
+            )
+        )
+    return value

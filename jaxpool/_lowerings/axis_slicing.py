@@ -1,0 +1,150 @@
+"""Slices of an array along one axis at a time, and trees that combine them."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.axis import Axis, cdiv
+from .._geometry.resolve import Geometry
+from .._xla.variadic_reduce import variadic_combine
+
+T = TypeVar("T")
+
+
+def slice_axis(x: Array, position: int, start: int, count: int, stride: int) -> Array:
+    """Return ``count`` entries of an axis from ``start`` on, every ``stride``-th."""
+    return lax.slice_in_dim(x, start, start + (count - 1) * stride + 1, stride, position)
+
+
+def pad(x: T, position: int, low: int, high: int, values: Any) -> T:
+    """Return ``x`` with ``low`` and ``high`` entries of ``values`` added to an axis.
+
+    An array and a scalar, or a pytree of arrays and one of scalars.
+    """
+
+    def padded(a: Array, value: np.ndarray) -> Array:
+        config = [(0, 0, 0)] * a.ndim
+        config[position] = (low, high, 0)
+        return lax.pad(a, value, config)
+
+    return jax.tree.map(padded, x, values)
+
+
+def pad_all(x: T, geometry: Geometry, values: Any) -> T:
+    """Return ``x`` with entries of ``values`` added so that every window lies inside."""
+    for axis, position in geometry.placed:
+        x = pad(x, position, *lax_padding(axis), values)
+    return x
+
+
+def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Array:
+    """Return the element of every window at one offset per pooled axis, of a padded array."""
+    for (axis, position), offset in zip(geometry.placed, offsets, strict=True):
+        padded = slice_axis(padded, position, offset * axis.dilation, axis.out, axis.stride)
+    return padded
+
+
+def concatenate(parts: Sequence[Array], position: int) -> Array:
+    """Return the parts as one array along an axis."""
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, position % parts[0].ndim)
+
+
+def lax_padding(axis: Axis) -> tuple[int, int]:
+    """Return the elements to add before and after an axis so that every window lies inside."""
+    return axis.pad_low, max(0, axis.reach)
+
+
+def broadcast_along(values: Any, position: int, rank: int) -> np.ndarray:
+    """Return one value per entry of an axis, to broadcast to ``rank`` axes."""
+    shape = [1] * rank
+    shape[position] = -1
+    return np.reshape(values, shape)
+
+
+def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
+    """Return the index of each entry of an axis, to broadcast to ``rank`` axes.
+
+    Made where it is used: a constant of the program would be kept as a residual of its derivative.
+    """
+    shape = [1] * rank
+    shape[position] = length
+    return lax.broadcasted_iota(dtype, shape, position % rank)
+
+
+def pooled_first(geometry: Geometry, rank: int) -> tuple[tuple[int, ...], Geometry]:
+    """The order of axes in which the pooled ones come first, and the geometry in that order."""
+    pooled = tuple(rank + position for position in geometry.positions)
+    order = (*pooled, *(axis for axis in range(rank) if axis not in pooled))
+    return order, Geometry(geometry.axes, tuple(range(-rank, len(pooled) - rank)))
+
+
+def tree_reduce(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
+    """Combine neighbours in a balanced tree, in order: a short dependency chain."""
+    while len(parts) > 1:
+        pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + list(parts[len(pairs) * 2 :])
+    return parts[0]
+
+
+def variadic_tree_reduce(
+    combine: Callable[[Any, Any], Any],
+    parts: Sequence[tuple[Array, ...]],
+    identity: tuple[Any, ...],
+    unordered: Callable[[Any, Any], Any] | None = None,
+) -> Any:
+    """:func:`tree_reduce` of tuples of arrays, whose last step is one loop on CPU."""
+    half = len(parts) // 2
+    if not half:
+        return parts[0]
+    first, second = (tree_reduce(combine, part) for part in (parts[:half], parts[half:]))
+    return variadic_combine(combine, first, second, identity, unordered)
+
+
+def shifted_slices(x: T, axis: Axis, position: int, shifts: Sequence[int], last: bool) -> list[T]:
+    """Return ``x`` from some offsets on: at every element, or at last where windows start.
+
+    An array, or a pytree of arrays that are sliced alike.
+    """
+
+    def sliced(a: Array, shift: int) -> Array:
+        rest = a.shape[position] - shifts[-1] * axis.dilation
+        count, stride = (axis.out, axis.stride) if last else (rest, 1)
+        return slice_axis(a, position, shift * axis.dilation, count, stride)
+
+    return [jax.tree.map(functools.partial(sliced, shift=shift), x) for shift in shifts]
+
+
+def binary_parts(x: T, axis: Axis, position: int, combine: Callable[[T, T], T]) -> list[T]:
+    """Return windows of powers of two that make up those of an axis: each element counts once."""
+    parts, length, done = [], 1, 0
+    while True:
+        if axis.kernel & length:
+            parts += shifted_slices(x, axis, position, [done], last=True)
+            done += length
+        if 2 * length > axis.kernel:
+            return parts
+        x = combine(*shifted_slices(x, axis, position, [0, length], last=False))
+        length *= 2
+
+
+def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
+    """How to build a window from overlapping smaller ones, largest first.
+
+    Returns:
+      (window, shifts) of each level: copies of the next smaller window at these offsets cover the
+      window, and the last may overlap its neighbour; the smallest window is one element, which has
+      one level if it is the whole. An offset belongs to the first copy that holds it.
+    """
+    found = []
+    while kernel > 1:
+        inner = 1
+        while inner * radix < kernel:
+            inner *= radix
+        inner = min(inner, cdiv(kernel, radix)) if radix > 2 else inner
+        found.append((kernel, [*range(0, kernel - inner, inner), kernel - inner]))
+        kernel = inner
+    return found or [(1, [0])]

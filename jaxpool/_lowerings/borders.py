@@ -1,0 +1,63 @@
+"""What stands past the ends of an axis that goes on.
+
+    border      before       the axis    after
+    reflect     d c b a  |   a b c d  |  d c b a
+    mirror        d c b  |   a b c d  |  c b a
+    nearest     a a a a  |   a b c d  |  d d d d
+    wrap        a b c d  |   a b c d  |  a b c d
+
+Under reflect, mirror and wrap the axis is one period of a sequence without end. Every border is
+made of slices, so that its transpose has no scatter.
+
+Source: the manual of scipy.ndimage, "Filter functions".
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .axis_slicing import concatenate
+
+
+def extended(x: Array, position: int, low: int, high: int, border: str) -> Array:
+    """Return ``x`` with ``low`` entries before and ``high`` after those of an axis."""
+    length = x.shape[position]
+    if border == "nearest" or length == 1:
+        first, last = _part(x, position, 0, 1), _part(x, position, length - 1, length)
+        ends = _repeated(first, position, low), _repeated(last, position, high)
+        return concatenate([ends[0], x, ends[1]], position)
+    before, after, period = _beyond(x, border, position)
+    size = before.shape[position]
+    if max(low, high) > size:
+        return _unrolled(period, position, low, low + length + high)
+    parts = _part(before, position, size - low, size), x, _part(after, position, 0, high)
+    return concatenate(parts, position)
+
+
+def _beyond(x: Array, border: str, position: int) -> tuple[Array, Array, Array]:
+    """What stands before the axis, what after it, and the period that begins with it."""
+    if border == "wrap":
+        return x, x, x
+    length, back = x.shape[position], lax.rev(x, (position % x.ndim,))
+    if border == "reflect":
+        return back, back, concatenate([x, back], position)
+    inner = _part(back, position, 1, length - 1)
+    before, after = _part(back, position, 0, length - 1), _part(back, position, 1, length)
+    return before, after, concatenate([x, inner], position)
+
+
+def _unrolled(period: Array, position: int, low: int, count: int) -> Array:
+    """``count`` entries of a repeated period; the one after ``low`` of them begins a period."""
+    size = period.shape[position]
+    first = -low % size
+    copies = -(-(first + count) // size)
+    return _part(concatenate([period] * copies, position), position, first, first + count)
+
+
+def _part(x: Array, position: int, start: int, end: int) -> Array:
+    return lax.slice_in_dim(x, start, end, axis=position)
+
+
+def _repeated(x: Array, position: int, count: int) -> Array:
+    shape = list(x.shape)
+    shape[position] = count
+    return jnp.broadcast_to(x, shape)

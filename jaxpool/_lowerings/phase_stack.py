@@ -1,0 +1,71 @@
+"""The transpose of reading windows at their offsets, its phases stacked: for XLA:GPU.
+
+Phases, see :mod:`.phase_sums`, are stacked behind their axis and reshaped, the last axis first.
+XLA:GPU makes one kernel of this and of the sums.
+
+Windows that do not overlap are a broadcast, see :mod:`.window_grid`.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.axis import Axis
+from .._geometry.resolve import Geometry
+from . import phase_sums, tuning
+from .axis_slicing import slice_axis
+from .phase_sums import Phase, groups
+from .request import Request
+from .window_grid import merged, on_grid
+
+
+def unsupported_reason(request: Request) -> str | None:
+    """Return why stacked phases do not compute what is asked, or None."""
+    return None if request.geometry.taps <= tuning.MOST_TERMS_ON_GPU else request.disagreement
+
+
+def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
+    """Return the sum, for each element, of the values of the windows whose offset names it.
+
+    Args:
+      g: values of the windows, numbers of ``dtype`` in the dtype that sums of it run in.
+      offsets: of the windows, row-major; beyond 49 elements of overlapping windows an argmax.
+      geometry: the windows.
+      dtype: what the result is rounded to.
+    """
+    if geometry.is_non_overlapping:
+        grid = on_grid(g.astype(dtype), offsets, geometry, 0, geometry.axes[0].stride)
+        return merged(grid, geometry, g.ndim).astype(g.dtype)
+    return phase_sums.scatter(g, offsets, geometry, dtype, stacked, tuning.MOST_TERMS_ON_GPU)
+
+
+def stacked(parts: dict[Phase, Array], geometry: Geometry, value: np.ndarray) -> Array:
+    """The phases as one array; elements of a phase that is not given have ``value``."""
+    for number in reversed(range(len(geometry.axes))):
+        rows: dict[Phase, dict[int, Array]] = {}
+        for phase, part in parts.items():
+            rows.setdefault(phase[:number], {})[phase[number]] = part
+        axis, position = geometry.placed[number]
+        parts = {rest: _interleaved(row, axis, position, value) for rest, row in rows.items()}
+    return parts[()]
+
+
+def _interleaved(row: dict[int, Array], axis: Axis, position: int, value: np.ndarray) -> Array:
+    """The elements of an axis from its phases."""
+    like = next(iter(row.values()))
+    along, shape = like.ndim + position + 1, list(like.shape)
+    columns = {phase: jnp.expand_dims(part, along) for phase, part in row.items()}
+    pieces, following = [], 0
+    for phase in sorted(row):
+        pieces += _filled(like, along, phase - following, value) + [columns[phase]]
+        following = phase + 1
+    pieces += _filled(like, along, axis.stride - following, value)
+    shape[position] = groups(axis) * axis.stride
+    whole = lax.concatenate(pieces, along).reshape(shape)
+    return slice_axis(whole, position, 0, axis.size, 1)
+
+
+def _filled(like: Array, along: int, count: int, value: np.ndarray) -> list[Array]:
+    """``count`` phases of ``value``."""
+    shape = (*like.shape[:along], count, *like.shape[along:])
+    return [jnp.full(shape, value)] if count else []

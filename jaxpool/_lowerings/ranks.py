@@ -1,0 +1,153 @@
+"""The element of a given rank in every window, and its offset.
+
+Three ways, by the windows:
+
+* a network of comparators sorts windows of few elements, all windows at once;
+* along one axis without gaps a wavelet matrix finds it, whose cost does not grow with the window
+  (:mod:`.order_statistics`);
+* other windows of many elements are sorted, a block of them at a time (:mod:`.map_windows`).
+
+Windows that share an element need not agree on the one of a rank, so offsets may be any.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.axis import Axis
+from .._geometry.resolve import Geometry
+from .._xla.materialize import materialize
+from ..reductions import MIN, filled, identity_array
+from . import tuning
+from .argreduce import ValueOffset, offset_dtype, same, sentinel
+from .map_windows import map_windows
+from .order_statistics import kth_of_axis, ranges, with_nan
+from .sorting_network import sorted_lanes
+from .stack import each_offset
+
+
+def ranked(x: Array, valid: Array | None, geometry: Geometry, places: Any) -> Array:
+    """Return the element at a place of the sorted elements of every window; NaN, if there is one.
+
+    Args:
+      x: the array.
+      valid: the elements that are there, or None for all.
+      geometry: the windows.
+      places: from 0, less than the elements of the window: a NumPy array where they are known, or
+        an array; of the rank of ``x``, and broadcast to the result.
+    """
+    x = filled(x, valid, MIN)
+    identity = identity_array(MIN, np.dtype(x.dtype))
+    if geometry.taps <= tuning.MOST_IN_NETWORK:
+        return _chosen(sorted_lanes(list(each_offset(x, geometry, identity))), places)
+    places = _broadcast(places, x, geometry)
+    single = _single_axis(geometry)
+    if single is not None:
+        return _along(x, None, *single, places)[0]
+    return map_windows(_entry, (x,), (identity,), geometry, places)
+
+
+def argranked(x: Array, valid: Array | None, geometry: Geometry, places: Any) -> ValueOffset:
+    """Return :func:`ranked` and the offset of the first element that is equal to it."""
+    if geometry.taps <= tuning.MOST_IN_NETWORK:
+        (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
+        (values,) = materialize(ranked(x, valid, geometry, places))
+        return values, _first_equal(x, valid, values, geometry)
+    places = _broadcast(places, x, geometry)
+    single = _single_axis(geometry)
+    if single is not None:
+        return _along(x, valid, *single, places)
+    return _in_blocks(x, valid, geometry, places)
+
+
+def _broadcast(places: Any, x: Array, geometry: Geometry) -> Array:
+    return jnp.broadcast_to(jnp.asarray(places, jnp.int32), geometry.full_shape(x.shape))
+
+
+# --- a network ------------------------------------------------------------------------------------
+
+
+def _chosen(ordered: Sequence[Array], places: Any) -> Array:
+    known = isinstance(places, np.ndarray)
+    choices = [int(n) for n in np.unique(places)] if known else range(len(ordered))
+    y = ordered[choices[0]]
+    for n in choices[1:]:
+        y = jnp.where(places == n, ordered[n], y)
+    return y
+
+
+def _first_equal(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
+    """The offset of the first element of every window that is ``y``, or the sentinel."""
+    dtype, zero = offset_dtype(geometry), np.zeros((), x.dtype)
+    offsets = jnp.full(y.shape, sentinel(dtype))
+    there = jnp.ones(x.shape, bool) if valid is None else valid
+    slices = zip(
+        each_offset(x, geometry, zero), each_offset(there, geometry, np.asarray(False)), strict=True
+    )
+    for offset, (element, valid) in list(enumerate(slices))[::-1]:
+        offsets = jnp.where(valid & same(element, y), np.asarray(offset, dtype), offsets)
+    return offsets
+
+
+# --- one axis -------------------------------------------------------------------------------------
+
+
+def _single_axis(geometry: Geometry) -> tuple[Axis, int] | None:
+    """The only axis along which windows have several elements, if these lie next to one another."""
+    long = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
+    others = [axis for axis in geometry.axes if axis.kernel == 1]
+    plain = all(axis.out == axis.size and not axis.pad_low for axis in others)
+    return long[0] if len(long) == 1 and plain and long[0][0].dilation == 1 else None
+
+
+def _along(x: Array, valid: Array | None, axis: Axis, position: int, places: Array) -> ValueOffset:
+    x, places = (jnp.moveaxis(a, position, -1) for a in (x, places))
+    valid = None if valid is None else jnp.moveaxis(valid, position, -1)
+    starts, stops = ranges(axis)
+    found = kth_of_axis(x, None if valid is None else ~valid, axis, places)
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        found = with_nan(x if valid is None else jnp.where(valid, x, 0), starts, stops, found)
+    values = jnp.take_along_axis(x, found, -1, mode="clip")
+    first = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
+    offsets = (found - first).astype(np.int32 if axis.kernel > 255 else np.uint8)
+    offsets = jnp.where(_is_empty(valid, starts, stops), sentinel(offsets.dtype), offsets)
+    return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
+
+
+def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
+    if valid is None:
+        return starts >= stops
+    before = jnp.cumsum(valid, -1, dtype=jnp.int32)
+    before = jnp.pad(before, [(0, 0)] * (valid.ndim - 1) + [(1, 0)])
+    return jnp.take(before, starts, -1) == jnp.take(before, stops, -1)
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def _entry(elements: Array, place: Array) -> Array:
+    """An entry of the sorted elements; NaN, which is sorted last, before all."""
+    ordered = lax.sort(elements, dimension=0)
+    value, last = jnp.take_along_axis(ordered, place[None], 0)[0], ordered[-1]
+    return jnp.where(last != last, last, value)
+
+
+def _in_blocks(x: Array, valid: Array | None, geometry: Geometry, places: Array) -> ValueOffset:
+    dtype = offset_dtype(geometry)
+    absent = jnp.zeros(x.shape, bool) if valid is None else ~valid
+
+    def of_one(elements: Array, absent: Array, place: Array) -> ValueOffset:
+        offsets = lax.broadcasted_iota(jnp.int32, elements.shape, 0)
+        absent, ordered, offsets = lax.sort((absent, elements, offsets), dimension=0, num_keys=2)
+        value = jnp.take_along_axis(ordered, place[None], 0)[0]
+        nan = ~absent & (ordered != ordered)
+        equal = jnp.where(nan.any(0), nan, ~absent & (ordered == value))
+        first = jnp.argmax(equal, 0)[None]
+        value, offset = (jnp.take_along_axis(a, first, 0)[0] for a in (ordered, offsets))
+        return value, jnp.where(equal.any(0), offset.astype(dtype), sentinel(dtype))
+
+    outside = np.zeros((), x.dtype), np.ones((), bool)
+    return map_windows(of_one, (x, absent), outside, geometry, places)

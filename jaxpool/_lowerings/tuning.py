@@ -1,0 +1,148 @@
+"""Every tuned constant: where one way to compute becomes slower than another.
+
+Results do not depend on any of them. Those of TPU and GPU, at the end, were chosen by the figures
+of their compilers, see ``benchmarks/accelerators.py``. Each of the others was chosen on XLA:CPU
+(jaxlib 0.10.2, x86-64, two cores) and is measured anew by
+
+    python benchmarks/tuning.py [NAME..]
+
+which runs the cases of a constant with other values in its place, the programs taking turns. It
+prints what each value costs, the geometric mean over the cases of the time relative to the fastest
+value, and says where the committed value is more than 20 % above the best one. The figures of the
+last run are in ``benchmarks/results/tuning.json``. Limits of dtypes and of mathematics are no
+tuning and stand where they are used.
+"""
+
+# --- values and argmax by slices ------------------------------------------------------------------
+
+LONGEST_SLICED = 6
+"""Elements on an axis up to which overlapping windows are slices, above that windows of windows."""
+
+LONGEST_SLICED_APART = 32
+"""As LONGEST_SLICED, of the argmax of windows that do not overlap, in channels last."""
+
+LONGEST_SLICED_ROWS = 16
+"""As LONGEST_SLICED_APART, where the contiguous axis is pooled."""
+
+LEAST_ROWS = 4
+"""Elements on the other axes from which the argmax of windows along the contiguous axis is found in
+whole rows: loops are then as long as a row, but the maximum is stored for each of its elements."""
+
+MOST_JOINT = 9
+"""Elements of a window over neighbouring axes up to which one loop reads all of them. One axis
+after the other reads fewer, but stores what lies between."""
+
+FEW_ELEMENTS = 4
+"""Elements of a window up to which it may be computed twice: values beside the argmax by a loop of
+their own, the argmax of 16-bit floats in float32, a result anew by what reads it."""
+
+MOST_FUSED = 16
+"""Elements of windows that do not overlap up to which the argmax along one axis is not stored for
+the next one."""
+
+LEAST_BYTES_OF_SEGMENTS = 2**24
+"""Bytes of an array from which values and argmax come from one loop for each segment. To read the
+array once then saves more than it costs to concatenate the results."""
+
+ARGREDUCE_RADIX = 4
+"""Smaller windows that a long window is made of at each level of an argmax."""
+
+# --- tiles ----------------------------------------------------------------------------------------
+
+LONGEST_PASS, LONGEST_PASS_ROWS = 128, 16
+"""Elements of a tile along an axis up to which a maximum is taken of slices, one axis after the
+other; the second where the contiguous axis is pooled."""
+
+LONGEST_SUM_PASS_ROWS = 14
+"""As LONGEST_PASS_ROWS, of sums."""
+
+SHORTEST_SUM_PASS, LONGEST_SUM_PASS, LEAST_SIZE_OF_SUM_PASS = 7, 32, 2**20
+"""Elements of a tile along an axis, and of an array, between which sums are taken of slices, where
+the contiguous axis is not pooled."""
+
+# --- gather and scatter ---------------------------------------------------------------------------
+
+MOST_SLICED_OFFSETS = 32
+"""Elements of a window up to which a gather has a slice for every offset."""
+
+MOST_SCATTERED = 9
+"""Elements of overlapping windows, and of windows in rows, up to which one loop scatters all."""
+
+MOST_UNSTORED = 4
+"""Elements of a window up to which a scatter in channels last reads cotangents as they are made."""
+
+LONGEST_SCATTERED = 7
+"""Elements on an axis up to which a transpose along the axis has a slice for every offset."""
+
+SCATTER_RADIX = 6
+"""Smaller windows that a long window is made of at each level of a scatter."""
+
+# --- windows as an axis ---------------------------------------------------------------------------
+
+MOST_STACKED = 64
+"""Elements of a window up to which ``windows`` stacks a slice for every offset. A reduction of the
+windows then fuses with the slices."""
+
+LONGEST_STACKED = 32
+"""Elements on an axis up to which ``windows`` stacks them in one step, above that in two."""
+
+# --- counts ---------------------------------------------------------------------------------------
+
+LONGEST_CONSTANT_RUN = 64
+"""Windows with equal counts up to which their counts are a constant of the program."""
+
+# --- ragged windows, indices, terms, ranks --------------------------------------------------------
+
+LONGEST_RAGGED = 32
+"""Elements of the longest of ragged windows along an axis up to which each offset is a slice."""
+
+MOST_RAGGED_JOINT = 32
+"""Elements of a ragged window over several axes that one loop reads."""
+
+MOST_RAGGED_GROUPS = 8
+"""Groups of regular windows up to which slices are quicker than gathers."""
+
+MOST_RAGGED_COMPARED = 16
+"""Windows, no more than elements, up to which each element of the contiguous axis is compared with
+all of them, where gathers are slow."""
+
+MOST_COMPARED_IN_BLOCK = 16
+"""Elements of a block of ``max_unpool`` up to which an index is compared with each of them."""
+
+LONGEST_TERMS_SLICED = 16
+"""Elements on an axis up to which scaled sums combine a slice for every offset."""
+
+MOST_IN_NETWORK = 128
+"""Elements of a window up to which order statistics sort slices by comparators."""
+
+LONGEST_ORDERED = 2**14
+"""Elements that windows of order statistics start from in one block: its arrays stay in cache."""
+
+# --- TPU and GPU ----------------------------------------------------------------------------------
+
+SHORTEST_DOUBLED_ON_TPU = 7
+"""Elements on an axis from which values are windows of windows on TPU."""
+
+LEAST_SEPARATED_ON_GPU, LEAST_SEPARATED_ON_TPU = 50, 25
+"""Elements of a window from which values on GPU, and sums on TPU, are found along one axis after
+the other: above 7 x 7 on GPU, where it takes twice the traffic, and from 5 x 5 on TPU."""
+
+LONGEST_SUMMED = 256
+"""Elements on an axis up to which a sum on TPU, and its transpose on GPU and TPU, reads each: an
+addition costs less than storing the sums of smaller windows."""
+
+MOST_CHAINED_ON_GPU = 49
+"""Elements of a window up to which the argmax is one chain over all axes on GPU: 7 x 7."""
+
+LONGEST_CHAINED_ON_GPU = 64
+"""Elements on an axis up to which the argmax along it is a chain on GPU."""
+
+MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 49, 16
+"""Terms that one step of a scatter adds. XLA:TPU stores 25 terms one by one and fuses 16."""
+
+TERMS_RADIX = 6
+"""Smaller windows that a long window is made of at each level of a scatter on TPU and GPU."""
+
+BYTES_OF_TILE, MOST_BYTES_OF_KERNEL = 4096, 12 << 20
+"""Of a tile of 8 or 16 images and 128 channels in a TPU's vector memory, and of one kernel there:
+a kernel may use 16 MiB without asking for more."""

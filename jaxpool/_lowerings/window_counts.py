@@ -1,0 +1,61 @@
+"""Numbers of a geometry as arrays: elements of each window, and the first offset of each."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._geometry.resolve import Geometry
+from . import tuning
+from .axis_slicing import broadcast_along, concatenate
+
+
+def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Array:
+    """Return an int32 for each window of an axis, from runs of (windows, value).
+
+    A long run is made where it is used, not a constant of the program; so is one of symbolic
+    length, which cannot be written out.
+    """
+    pieces: list[Array] = []
+    for short, group in itertools.groupby(runs, _is_short):
+        if short:
+            each = [value for windows, value in group for _ in range(windows)]
+            pieces.append(jnp.asarray(broadcast_along(np.array(each, np.int32), position, rank)))
+            continue
+        for windows, value in group:
+            shape = [1] * rank
+            shape[position] = windows
+            pieces.append(jnp.full(shape, value, jnp.int32))
+    return concatenate(pieces, position)
+
+
+def _is_short(run: tuple[int, int]) -> bool:
+    return isinstance(run[0], int) and run[0] <= tuning.LONGEST_CONSTANT_RUN
+
+
+def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
+    """Return how many elements each window has, with or without padding; an int if all are equal.
+
+    The outer product of one vector of counts per axis, a factor that is constant an int.
+    """
+    product: Any = 1
+    rank = -min(geometry.positions)
+    for axis, position in geometry.placed:
+        runs = axis.count_runs(include_pad)
+        if len({count for _, count in runs}) == 1:
+            product = product * runs[0][1]
+        else:
+            product = product * per_window(runs, position, rank)
+    return product
+
+
+def first_offsets(geometry: Geometry, rank: int) -> Array:
+    """Return the first offset of each window that is no padding, row-major, in int32."""
+    offsets = jnp.zeros((1,) * rank, jnp.int32)
+    for axis, position in geometry.placed:
+        lows = [(run.last - run.first, run.low) for run in axis.segments()]
+        offsets = offsets * axis.kernel + per_window(lows, position, rank)
+    return offsets

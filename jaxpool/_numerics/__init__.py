@@ -1,0 +1,1 @@
+"""Exact and stable arithmetic of windows: counts, means, norms, indices."""

@@ -1,0 +1,107 @@
+"""What arrays must be: arrays at all, of real numbers or of floats, masks of booleans."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .._errors import message, shown
+from .._geometry.arguments import check_finite
+
+
+def as_array(name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) -> Array:
+    """Return ``make(value)``, or raise in the caller's words."""
+    try:
+        check_finite(value)
+        return make(value)
+    except Exception as error:  # whatever the object's own conversion raises
+        if isinstance(value, jax.ShapeDtypeStruct):
+            raise _without_values(name, value) from None
+        raise TypeError(
+            message(
+                f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
+                f"It cannot be made one: {str(error)[:200].rstrip('. ')}.",
+                "Give an array of numbers, or nested lists of them of equal lengths.",
+            )
+        ) from None
+
+
+def _without_values(name: str, value: jax.ShapeDtypeStruct) -> TypeError:
+    return TypeError(
+        message(
+            f"{name} is {shown(value)}, of dtype {value.dtype}: not an array.",
+            "It has a shape and a dtype, but no values.",
+            "Give it to jax.eval_shape, as in jax.eval_shape(lambda x: f(x, ...), x).",
+        )
+    )
+
+
+def _kind(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    return f"type {type(value).__name__}" if dtype is None else f"dtype {dtype}"
+
+
+def check_real(x: Array) -> None:
+    """Raise unless ``x`` holds real numbers or booleans."""
+    if not (jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_) or jnp.issubdtype(
+        x.dtype, jnp.complexfloating
+    ):
+        raise TypeError(
+            message(
+                f"the array has dtype {x.dtype}.",
+                "Pooling is defined for real numbers and booleans.",
+                "Pool the real and the imaginary part separately.",
+            )
+        )
+
+
+def check_float(x: Array) -> None:
+    """Raise unless ``x`` holds floating-point numbers."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(
+            message(
+                f"the array has dtype {x.dtype}.",
+                "The result is a real number, which only floating-point dtypes hold.",
+                "Convert it first, for example x.astype(jnp.float32).",
+            )
+        )
+
+
+def check_where(where: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return the mask broadcast to ``shape``, or None."""
+    if where is None:
+        return None
+    where = as_array("$where", where)
+    if where.dtype != jnp.bool_:
+        raise TypeError(
+            message(
+                f"$where has dtype {where.dtype}.",
+                "The mask says of each element whether it is there: True or False.",
+                "Compare it first, for example `where=mask > 0`.",
+            )
+        )
+    try:
+        return jnp.broadcast_to(where, shape)
+    except ValueError:
+        raise ValueError(
+            message(
+                f"$where of shape {where.shape} does not broadcast to the array.",
+                f"The array has shape {shape}.",
+                "Give a mask of that shape, or with axes of length 1."
+                + _advice_with_axes(where.shape, shape),
+            )
+        ) from None
+
+
+def _advice_with_axes(mask: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Return where a mask lacks axes of length 1, if some in one place make it fit."""
+    ones = (1,) * (len(shape) - len(mask))
+    none = ", ".join(["None"] * len(ones))
+    after = "".join(":, " for _ in mask[:1])
+    places = [(mask + ones, f"..., {none}"), (mask[:1] + ones + mask[1:], f"{after}{none}")]
+    for longer, index in places:
+        if ones and all(n in (1, length) for n, length in zip(longer, shape, strict=True)):
+            return f" Its axes seem to be the leading ones: give mask[{index}]."
+    return ""

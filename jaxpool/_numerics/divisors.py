@@ -1,0 +1,110 @@
+"""Sums and averages over windows, and the exact counts that averages are divided by."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._autodiff import rules
+from .._errors import message
+from .._geometry.resolve import Geometry
+from .._lowerings.plan import plan_for
+from .._lowerings.window_counts import elements_per_window
+from ..reductions import SUM, accumulator
+from . import integer_mean
+from .checks import check_real
+
+_MOST_ELEMENTS = 2**28
+
+
+def check_averageable(x: Array) -> None:
+    """Raise unless ``x`` holds real numbers."""
+    check_real(x)
+    if x.dtype == jnp.bool_:
+        raise TypeError(
+            message(
+                "the array is boolean.",
+                "An average of booleans is a fraction, which a boolean result cannot hold.",
+                "Convert it first, for example x.astype(jnp.float32).",
+            )
+        )
+
+
+def masked(x: Array, valid: Array | None) -> Array:
+    """Return ``x`` with zeros where it is not valid."""
+    return x if valid is None else jnp.where(valid, x, jnp.zeros((), x.dtype))
+
+
+def window_sum(
+    x: Array, geometry: Geometry, implementation: str = "auto", materialize_cotangent: bool = False
+) -> Array:
+    """Return the sum of every window."""
+    plan = plan_for(geometry, SUM, np.dtype(x.dtype), implementation)
+    return rules.window_sum(x, plan, materialize_cotangent)
+
+
+def counts(
+    geometry: Geometry, valid: Array | None, include_pad: bool, implementation: str = "auto"
+) -> Any:
+    """Return how many elements of each window count: an int, or int32 that broadcasts."""
+    if valid is None:
+        return elements_per_window(geometry, include_pad)
+    real = window_sum(valid.astype(jnp.int32), geometry, implementation)
+    if not include_pad:
+        return real
+    padding = elements_per_window(geometry, True) - elements_per_window(geometry, False)
+    return real + jnp.broadcast_to(padding, real.shape)
+
+
+def count_array(
+    geometry: Geometry, valid: Array | None, rank: int, implementation: str = "auto"
+) -> Array:
+    """Return the number of elements of each window, an array of ``rank`` axes that broadcasts."""
+    count = jnp.asarray(counts(geometry, valid, False, implementation))
+    return count.reshape((1,) * (rank - count.ndim) + count.shape)
+
+
+def divide(total: Array, divisor: Any) -> Array:
+    """Return ``total / divisor``, 0 where the divisor is 0."""
+    if isinstance(divisor, int):
+        return total / divisor if divisor else jnp.zeros_like(total)
+    divisor = jnp.broadcast_to(divisor, total.shape)
+    empty = divisor == 0
+    quotient = total / jnp.where(empty, 1, divisor).astype(total.dtype)
+    return jnp.where(empty, np.zeros((), total.dtype), quotient)
+
+
+def average(
+    x: Array,
+    total: Callable[[Array], Array],
+    divisor: Any,
+    largest: int,
+    rounding: integer_mean.Rounding = "half_even",
+) -> Array:
+    """Return averages of windows in the dtype of ``x``, which is 0 where it is masked.
+
+    Args:
+      x: array of any real dtype.
+      total: sums the windows of an array.
+      divisor: int, or array of integers of the shape of the result.
+      largest: bound of the elements of a window and of ``abs(divisor)``.
+      rounding: of averages of integers.
+    """
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        _check_size(largest)
+        return integer_mean.average(x, total, divisor, largest, rounding)
+    return divide(total(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
+
+
+def _check_size(elements: int) -> None:
+    """Raise if the digits of an exact sum of so many integers could overflow."""
+    if elements > _MOST_ELEMENTS:
+        raise ValueError(
+            message(
+                f"windows have {elements} elements.",
+                f"Averages of integers are exact, over at most {_MOST_ELEMENTS} elements.",
+                "Convert the array first, for example x.astype(jnp.float32).",
+            )
+        )

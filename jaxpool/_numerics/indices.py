@@ -1,0 +1,190 @@
+"""Index spaces: from the tap that won a window to the index the caller asked for.
+
+Tap ``t`` of window ``o`` lies at ``q = o * stride - pad_low + t * dilation`` of each pooled axis.
+An index space is "window" (the window offset itself, row-major), "spatial" (flat over the pooled
+axes: PyTorch) or an int axis ``a`` (flat over all axes of the input from ``a`` on: OpenVINO's
+``axis``, 0 is ONNX, 1 on NHWC is TensorFlow).
+"""
+
+import math
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._errors import message, shown
+from .._geometry.arguments import integer
+from .._geometry.resolve import Geometry, is_at_most
+from .._lowerings.argreduce import sentinel
+from .._lowerings.axis_slicing import iota
+
+SPACES: tuple[Literal["window", "spatial"], ...] = ("window", "spatial")
+IndexSpace = Literal["window", "spatial"] | int
+
+
+def check_space(space: Any) -> IndexSpace:
+    """Return ``space`` if it is a word or an integer, else raise."""
+    if not isinstance(space, str):
+        return integer("index_space", space, -(2**31))
+    for known in SPACES:
+        if space == known:
+            return known
+    raise ValueError(
+        message(
+            f"$index_space = {shown(space)} is not an index space.",
+            f"The words are {', '.join(SPACES)}; an integer is the first axis that counts.",
+            'Give "spatial" for PyTorch, 0 for ONNX, "window" for window offsets.',
+        )
+    )
+
+
+def counted_axes(space: IndexSpace, positions: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Return the axes, negative, that a flat index counts in an array of ``rank`` axes."""
+    if isinstance(space, str):
+        return positions
+    if not -rank <= space < rank:
+        raise ValueError(
+            message(
+                f"$index_space = {space} is not an axis of the array.",
+                f"The array has {rank} axes, {-rank} to {rank - 1}.",
+                "Give the first axis that the flat index counts.",
+            )
+        )
+    return tuple(range(space % rank - rank, 0))
+
+
+def check_dtype(dtype: Any) -> np.dtype | None:
+    """Return ``dtype`` if it is None or an integer dtype, else raise."""
+    if dtype is None:
+        return None
+    try:
+        resolved = np.dtype(dtype)
+    except Exception:  # whatever the object's own conversion raises
+        resolved = np.dtype(object)
+    if not np.issubdtype(resolved, np.integer) or not resolved.isnative:
+        raise TypeError(
+            message(
+                f"$index_dtype = {shown(dtype)} is not an integer dtype of this machine.",
+                "Indices are whole numbers; -1 marks a window without an element.",
+                "Give for example jnp.int32, the default.",
+            )
+        )
+    return resolved
+
+
+def _check_width(resolved: np.dtype) -> None:
+    if resolved.itemsize == 8 and not jax.config.jax_enable_x64:  # pyright: ignore
+        raise ValueError(
+            message(
+                f"$index_dtype = {resolved.name} needs 64-bit types, which are off.",
+                "JAX would narrow the indices to 32 bits.",
+                'Call jax.config.update("jax_enable_x64", True) first, or give int32.',
+            )
+        )
+
+
+def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
+    """Raise unless ``last``, and if ``marks`` the sentinel, fit ``dtype``."""
+    limits = np.iinfo(dtype)
+    within = is_at_most(last, limits.max, f"indices in space {space!r} may not fit {dtype.name}")
+    if space == "window":
+        fits = last + (limits.min == 0) <= limits.max
+    else:
+        fits = within and (limits.min < 0 or not marks)
+    if not fits:
+        sentinel_here = limits.max if space == "window" else -1
+        mark = f" and {sentinel_here} must mark a window without an element"
+        needs_mark = limits.min == 0 and within
+        raise ValueError(
+            message(
+                f"indices in space {space!r} do not fit {dtype.name}.",
+                f"They go up to {last}{mark if needs_mark else ''}; {dtype.name} holds "
+                f"{limits.min} to {limits.max}.",
+                "Give a wider $index_dtype, or a smaller index space.",
+            )
+        )
+
+
+def canonical(index_space: Any, index_dtype: Any) -> dict[str, Any]:
+    """Return the options of an op that returns indices, checked."""
+    return {"index_space": check_space(index_space), "index_dtype": check_dtype(index_dtype)}
+
+
+def convert(
+    taps: Array,
+    shape: tuple[int, ...],
+    geometry: Geometry,
+    space: IndexSpace,
+    dtype: np.dtype | None,
+    masked: bool,
+) -> Array:
+    """Return ``taps``, window offsets in row-major order, as indices of an array of ``shape``.
+
+    Args:
+      op, space, dtype: as the caller wrote them.
+      taps: window offsets, or the mark of a window without an element.
+      shape: of the array that is indexed.
+      geometry: the windows.
+      masked: whether windows may be empty beyond those that ``geometry`` leaves so.
+    """
+    if space == "window":
+        return _tap_numbers(taps, geometry, dtype)
+    axes = counted_axes(space, geometry.positions, len(shape))
+    found = taps != sentinel(taps.dtype) if masked or geometry.has_empty_window else None
+    return flat(space, places(taps, geometry), found, shape, axes, dtype)
+
+
+def _tap_numbers(taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
+    resolved = dtype or np.dtype(taps.dtype)
+    _check_width(resolved)
+    _check_fit("window", resolved, geometry.taps - 1, marks=True)
+    if taps.dtype == resolved:
+        return taps
+    return jnp.where(taps == sentinel(taps.dtype), sentinel(resolved), taps.astype(resolved))
+
+
+def places(taps: Array, geometry: Geometry) -> dict[int, Array]:
+    """Return where the tap of each window lies on each pooled axis."""
+    found: dict[int, Array] = {}
+    taps = taps.astype(jnp.int32)
+    for axis, position in geometry.placed[::-1]:
+        start = iota(axis.out, position, taps.ndim, jnp.int32) * axis.stride - axis.pad_low
+        found[position] = start + taps % axis.kernel * axis.dilation
+        taps = taps // axis.kernel
+    return found
+
+
+def flat(
+    space: IndexSpace,
+    places: dict[int, Array],
+    found: Array | None,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    dtype: np.dtype | None,
+) -> Array:
+    """Return places as flat indices, -1 where nothing was ``found``.
+
+    Args:
+      op, space, dtype: as the caller wrote them.
+      places: on pooled axes; on the others an entry lies at its own place.
+      found: where a window has an element, or None if every place is to be named.
+      shape: of the array that is indexed.
+      axes: those that the index counts, the last one fastest.
+    """
+    resolved = dtype or np.dtype(np.int32)
+    _check_width(resolved)
+    last = math.prod(shape[axis] for axis in axes) - 1
+    _check_fit(space, resolved, last, marks=found is not None)
+    wide = resolved if resolved.itemsize >= 4 else np.dtype(np.int32)
+    index: Any = 0
+    for axis in axes:
+        place = places.get(axis)
+        if place is None:
+            place = iota(shape[axis], axis, len(shape), jnp.int32)
+        index = index * shape[axis] + place.astype(wide)
+    index = jnp.broadcast_to(index, next(iter(places.values())).shape)
+    if found is not None:
+        index = jnp.where(found, index, sentinel(wide))
+    return index.astype(resolved)

@@ -1,0 +1,1 @@
+"""Pools of installed libraries, replaced in place."""

@@ -1,0 +1,101 @@
+"""What is replaced in each library, and by what."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .route import AVERAGES, THEIRS, run
+from .swap import Function, Swap, call_swap, code_swap
+
+# --- stand-ins: code that is lent to a function of a library, and uses only what it imports -------
+
+
+def _flax_max_pool(inputs, window_shape, strides=None, padding="VALID"):
+    from jaxpool._patch.route import run
+
+    return run("flax.linen.pooling.max_pool", inputs, window_shape, strides, padding)
+
+
+def _flax_min_pool(inputs, window_shape, strides=None, padding="VALID"):
+    from jaxpool._patch.route import run
+
+    return run("flax.linen.pooling.min_pool", inputs, window_shape, strides, padding)
+
+
+def _flax_avg_pool(inputs, window_shape, strides=None, padding="VALID", count_include_pad=True):
+    from jaxpool._patch.route import run
+
+    return run(
+        "flax.linen.pooling.avg_pool", inputs, window_shape, strides, padding, count_include_pad
+    )
+
+
+def _flax_pool(inputs, init, reduce_fn, window_shape, strides, padding):
+    from jaxpool._patch.route import run
+
+    return run("flax.linen.pooling.pool", inputs, init, reduce_fn, window_shape, strides, padding)
+
+
+def _haiku_max_pool(value, window_shape, strides, padding, channel_axis=-1):
+    from jaxpool._patch.route import run
+
+    return run("haiku.max_pool", value, window_shape, strides, padding, channel_axis)
+
+
+def _haiku_avg_pool(value, window_shape, strides, padding, channel_axis=-1):
+    from jaxpool._patch.route import run
+
+    return run("haiku.avg_pool", value, window_shape, strides, padding, channel_axis)
+
+
+def _layer_call(name: str) -> Function:
+    """A stand-in for the call of a layer."""
+
+    def __call__(self: Any, x: Any, *, key: Any = None) -> Any:
+        return run(name, self, x)
+
+    return __call__
+
+
+# --- the swaps of each library --------------------------------------------------------------------
+
+
+def _functions(module: str, *stand_ins: Function) -> Iterator[Swap]:
+    """Swaps of functions; a stand-in is named by the library and the function."""
+    found = importlib.import_module(module)
+    for stand_in in stand_ins:
+        name = stand_in.__name__.partition("_")[2].partition("_")[2]
+        yield code_swap(f"{module}.{name}", getattr(found, name), stand_in)
+
+
+def _flax() -> Iterator[Swap]:
+    stand_ins = _flax_max_pool, _flax_min_pool, _flax_avg_pool, _flax_pool
+    return _functions("flax.linen.pooling", *stand_ins)
+
+
+def _haiku() -> Iterator[Swap]:
+    return _functions("haiku", _haiku_max_pool, _haiku_avg_pool)
+
+
+def _equinox() -> Iterator[Swap]:
+    module = importlib.import_module("equinox.nn")
+    for name in ("equinox.nn.Pool", *AVERAGES, "equinox.nn.AdaptivePool"):
+        yield call_swap(name, getattr(module, name.rpartition(".")[2]), _layer_call(name))
+
+
+_MAKERS: dict[str, Callable[[], Iterator[Swap]]] = {
+    "flax": _flax,
+    "haiku": _haiku,
+    "equinox": _equinox,
+}
+
+_MADE: dict[str, tuple[Swap, ...]] = {}
+
+
+def swaps_of(library: str) -> tuple[Swap, ...]:
+    """The swaps of an installed library, made once, while it is as it was installed."""
+    if library not in _MADE:
+        swaps = tuple(_MAKERS[library]())
+        THEIRS.update({swap.name: swap.original for swap in swaps})
+        _MADE[library] = swaps
+    return _MADE[library]

@@ -1,0 +1,1 @@
+"""Model files as calls of the library."""

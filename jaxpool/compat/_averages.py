@@ -1,0 +1,253 @@
+"""Averages by the rules of other libraries, and PyTorch's power average.
+
+Libraries disagree on what counts in the divisor, on the average of a window in which nothing
+counts, and on the rounding of integers; :class:`Averaging` is one library's rule.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from .._geometry.axis import Axis, cdiv
+from .._geometry.resolve import Geometry, check_known, resolve
+from .._lowerings.axis_slicing import broadcast_along
+from .._numerics.checks import check_float
+from .._numerics.divisors import average, check_averageable, counts, divide, window_sum
+from .._numerics.integer_mean import Rounding
+from .._xla.materialize import materialize
+from ..ops import adaptive
+from ..ops._dispatch import Configuration, Op, WindowArguments, call
+from ..ops._partition import canonical_sizes
+from ..ops.average import AVG_POOL
+from ..reductions import accumulator
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """A rule of averages.
+
+    Attributes:
+      counted: what the divisor counts: "real" elements; "declared" padding too (PyTorch, ONNX);
+        all "taps", on overhang too (oneDNN, Flax); or all "taps_if_padded" if any pooled axis has
+        padding, else real elements (OpenVINO).
+      divisor: an int that replaces the count.
+      empty: the average of floats of a window in which nothing counts: "zero", or "zero_by_count"
+        (OpenVINO), zero over taps less those before the array less those after it, which is nan,
+        but zero where this difference is negative: where a window starts beyond the first
+        coordinate after the array. Of integers it is 0.
+      rounding: of integers.
+    """
+
+    counted: Literal["real", "declared", "taps", "taps_if_padded"] = "declared"
+    divisor: int | None = None
+    empty: Literal["zero", "zero_by_count"] = "zero"
+    rounding: Rounding = "half_even"
+
+
+def average_by(rule: Averaging, x: Array, windows: WindowArguments) -> Array:
+    """Return :func:`jaxpool.avg_pool` by a rule; by the native program where the rule is native."""
+    if _is_native(rule, x.dtype):
+        options = {
+            "count_include_pad": rule.counted == "declared",
+            "divisor_override": rule.divisor,
+        }
+        return call(AVG_POOL, x, (None,), windows, **options)
+    return call(_AVERAGE_BY, x, (), windows, rule=rule)
+
+
+def _is_native(rule: Averaging, dtype: np.dtype) -> bool:
+    rounded = jnp.issubdtype(dtype, jnp.integer) and rule.rounding != "half_even"
+    return rule.counted in ("real", "declared") and rule.empty == "zero" and not rounded
+
+
+def _average(x: Array, *, config: Configuration, rule: Averaging) -> Array:
+    check_averageable(x)
+    geometry = config.geometry(x.shape)
+    total = functools.partial(window_sum, geometry=geometry)
+    largest = max(geometry.taps, abs(rule.divisor or 1))
+    y = average(x, total, _divisor(rule, geometry), largest, rule.rounding)
+    if rule.empty == "zero" or _counts_taps(rule, geometry) or not jnp.issubdtype(y, jnp.floating):
+        return y
+    return _nan_at_no_difference(y, config, geometry)
+
+
+def _divisor(rule: Averaging, geometry: Geometry) -> Any:
+    if rule.divisor is not None:
+        return rule.divisor
+    if _counts_taps(rule, geometry):
+        return geometry.taps
+    return counts(geometry, None, rule.counted == "declared")
+
+
+def _counts_taps(rule: Averaging, geometry: Geometry) -> bool:
+    padded = any(axis.pad_low or axis.pad_high for axis in geometry.axes)
+    return rule.counted == "taps" or (rule.counted == "taps_if_padded" and padded)
+
+
+def _nan_at_no_difference(y: Array, config: Configuration, geometry: Geometry) -> Array:
+    check_known(geometry.spatial_shape)
+    whole = resolve(config.window, geometry.spatial_shape, geometry.positions)
+    for axis, position in whole.placed:
+        zero = np.array([_difference(axis, window) == 0 for window in range(axis.out)])
+        if zero.any():
+            y = jnp.where(broadcast_along(zero, position, y.ndim), np.asarray(np.nan, y.dtype), y)
+    return y
+
+
+def _difference(axis: Axis, window: int) -> int:
+    """Taps of a window less those before the array less those after it."""
+    start = axis.start(window)
+    before, after = max(-start, 0), max(start + axis.span - axis.size, 0)
+    return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
+
+
+_AVERAGE_BY = Op("avg_pool", _average, arrays=())
+
+
+def adaptive_average_by(rounding: Rounding, x: Array, output_size: Any) -> Array:
+    """Return :func:`jaxpool.adaptive_avg_pool`, channels first, with a rounding of integers."""
+    native = rounding == "half_even" or not jnp.issubdtype(x.dtype, jnp.integer)
+    op = adaptive.ADAPTIVE_AVG_POOL if native else _ADAPTIVE_TRUNCATED
+    return call(op, x, (None,), output_size=output_size, data_format="channels_first")
+
+
+_ADAPTIVE_TRUNCATED = Op(
+    "adaptive_avg_pool",
+    functools.partial(adaptive.average_pool, rounding="trunc"),
+    canonical_sizes,
+)
+
+
+# --- quantised averages ---------------------------------------------------------------------------
+
+
+def quantised_average_by(
+    rule: Averaging, x: Array, scales: tuple[Any, Any, Any, Any], windows: WindowArguments
+) -> Array:
+    """Return the average of quantised integers, quantised anew.
+
+    ``saturate(round(average((x - x_zero) * x_scale) / y_scale + y_zero))`` in float32, half to
+    even, of a sum in the order of ONNX Runtime.
+
+    Args:
+      rule, x, windows: as in :func:`average_by`.
+      scales: x_scale, x_zero, y_scale, y_zero, scalars; a zero of None is 0.
+    """
+    return call(_QUANTISED_AVERAGE_BY, x, scales, windows, rule=rule)
+
+
+def _quantised_average(
+    x: Array, *scales: ArrayLike | None, config: Configuration, rule: Averaging
+) -> Array:
+    geometry = config.geometry(x.shape)
+    x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
+    (terms,) = materialize((x.astype(jnp.float32) - x_zero) * x_scale)
+    total = sequential_sum(terms, geometry)
+    zero = unknown_zeros(total)
+    divisor = jnp.asarray(_divisor(rule, geometry), jnp.float32) + zero
+    return _quantised(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
+
+
+def sequential_sum(x: Array, geometry: Geometry) -> Array:
+    """Return the sum of every window, one element after the other in row-major order.
+
+    A sum of floats depends on its order, and so does the integer that it is rounded to at a tie.
+    Zeros in place of padding change nothing.
+    """
+    pads, sizes, strides = [(0, 0, 0)] * x.ndim, list(x.shape), [1] * x.ndim
+    for axis, position in geometry.placed:
+        sizes[position] = (axis.out - 1) * axis.stride + 1
+        after = sizes[position] + axis.span - 1 - axis.pad_low - axis.size
+        pads[position], strides[position] = (axis.pad_low, after, 0), axis.stride
+    padded = lax.pad(x, np.zeros((), x.dtype), pads)
+    taps = np.indices([axis.kernel for axis in geometry.axes]).reshape(len(geometry.axes), -1)
+    starts = np.zeros((taps.shape[1], x.ndim), np.int32)
+    for (axis, position), tap in zip(geometry.placed, taps, strict=True):
+        starts[:, position] = tap * axis.dilation
+
+    def add(tap: Array, total: Array) -> Array:
+        part = lax.dynamic_slice(padded, list(jnp.asarray(starts)[tap]), sizes)
+        return total + lax.slice(part, [0] * x.ndim, sizes, strides)
+
+    shape = geometry.full_shape(x.shape)
+    return lax.fori_loop(0, len(starts), add, jnp.zeros(shape, x.dtype))
+
+
+def _scalar(scale: ArrayLike | None) -> Array:
+    return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
+
+
+def unknown_zeros(x: Array) -> Array:
+    """Zeros that XLA cannot know, to be added to what divides.
+
+    XLA turns a division by a constant or by a scalar into a product with its inverse, which can
+    fall on the other side of a tie.
+    """
+    return x.astype(jnp.float32) * 0
+
+
+def _quantised(y: Array, dtype: Any) -> Array:
+    limits = jnp.iinfo(dtype)
+    return jnp.clip(jnp.round(y), limits.min, limits.max).astype(dtype)
+
+
+@jax.jit
+def quantised_global_average(
+    x: Array, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any
+) -> Array:
+    """Return the average of each quantised plane, channels first.
+
+    ``saturate(round(sum(x - x_zero) * (x_scale / (y_scale * count))) + y_zero)``, half to even: an
+    exact sum, and one factor in float32.
+    """
+    axes = tuple(range(2, x.ndim))
+    count = math.prod(x.shape[2:])
+    x_scale, x_zero, y_scale, y_zero = map(_scalar, (x_scale, x_zero, y_scale, y_zero))
+    total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
+    total = total.astype(jnp.float32)
+    factor = x_scale / (y_scale * count + unknown_zeros(total))
+    return _quantised(jnp.round(total * factor) + y_zero, x.dtype)
+
+
+_QUANTISED_AVERAGE_BY = Op(
+    "quantised_avg_pool",
+    _quantised_average,
+    arrays=("x_scale", "x_zero_point", "y_scale", "y_zero_point"),
+)
+
+
+# --- powers ---------------------------------------------------------------------------------------
+
+
+def signed_lp_by(p: float, x: Array, windows: WindowArguments) -> Array:
+    """Return PyTorch's ``lp_pool``, which takes no absolute values.
+
+    ``(k * mean of x ** p) ** (1 / p)`` with the mean over the elements inside ``x`` and ``k`` the
+    taps of the window: a partly filled window is scaled up. ``p`` is finite and not zero. A mean of
+    zero has no derivative.
+    """
+    return call(_SIGNED_LP, x, (), windows, p=p)
+
+
+def _signed_lp(x: Array, *, config: Configuration, p: float) -> Array:
+    check_float(x)
+    geometry = config.geometry(x.shape)
+    wide = x.astype(accumulator(x.dtype))
+    powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
+    total = window_sum(powers, geometry, materialize_cotangent=True)
+    mean = divide(total, counts(geometry, None, include_pad=False))
+    zero = mean == 0
+    base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
+    root = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
+    at_zero = np.asarray(0 if p > 0 else np.inf, root.dtype)
+    return jnp.where(zero, at_zero, root).astype(x.dtype)
+
+
+_SIGNED_LP = Op("lp_pool", _signed_lp, arrays=())

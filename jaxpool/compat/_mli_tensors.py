@@ -1,0 +1,99 @@
+"""What MLI's kernels take: fixed-point tensors and the configuration of windows."""
+
+import functools
+import operator
+from dataclasses import dataclass, fields
+
+import jax
+import numpy as np
+from jax import Array
+
+from .._errors import public_constructor
+
+
+class MliError(ValueError):
+    """A condition of a kernel is not met.
+
+    Attributes:
+      status: the library's name of it, such as "MLI_STATUS_BAD_FUNC_CFG".
+      what: the condition.
+    """
+
+    def __init__(self, status: str, what: str):
+        super().__init__(f"{status}: {what}")
+        self.status, self.what = status, what
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["data"], meta_fields=["frac_bits"]
+)
+@public_constructor
+@dataclass(frozen=True, eq=False)
+class FxTensor:
+    """Fixed-point numbers ``data * 2^-frac_bits``: a pytree with one array.
+
+    Attributes:
+      data: int8 (fx8) or int16 (fx16) array.
+      frac_bits: fractional bits.
+    """
+
+    data: Array | np.ndarray
+    frac_bits: int
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["data"],
+    meta_fields=["zero_point", "scale", "scale_frac_bits"],
+)
+@public_constructor
+@dataclass(frozen=True, eq=False)
+class SaTensor:
+    """Numbers ``(data - zero_point) * scale * 2^-scale_frac_bits``: a pytree with one array.
+
+    Attributes:
+      data: int8 array.
+      zero_point: int16.
+      scale: positive int16.
+      scale_frac_bits: fractional bits of the scale.
+    """
+
+    data: Array | np.ndarray
+    zero_point: int
+    scale: int
+    scale_frac_bits: int
+
+
+@public_constructor
+@dataclass(frozen=True)
+class PoolConfig:
+    """``mli_pool_cfg``: eight numbers from 0 to 255.
+
+    Attributes:
+      kernel_width, kernel_height: taps.
+      stride_width, stride_height: elements between windows, at least 1.
+      padding_left, padding_right, padding_top, padding_bottom: less than the kernel.
+    """
+
+    kernel_width: int
+    kernel_height: int
+    stride_width: int = 1
+    stride_height: int = 1
+    padding_left: int = 0
+    padding_right: int = 0
+    padding_top: int = 0
+    padding_bottom: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = operator.index(getattr(self, field.name))
+            if not 0 <= value <= 255:
+                raise MliError(
+                    "MLI_STATUS_BAD_FUNC_CFG", f"{field.name} is {value}, not a number of 8 bits"
+                )
+            object.__setattr__(self, field.name, value)
+
+
+def pads_of(cfg: PoolConfig) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Pads of height and width."""
+    return (cfg.padding_top, cfg.padding_bottom), (cfg.padding_left, cfg.padding_right)

@@ -1,0 +1,260 @@
+"""Maxima by the rules of other libraries, which disagree on where a maximum starts and on NaN.
+
+* "first", the native rule: the first of equal maxima, and the first NaN.
+* "last_nan" (PyTorch): NaN in a window gives NaN as in the native op, but index and gradient go to
+  the last NaN, not to the first.
+* "from_lowest" (OpenVINO): from the lowest finite number, of floats of 16 bits from -inf. Only a
+  greater element is taken, so NaN is ignored, and a window without a greater element counts as
+  empty and gives the start.
+* "from_first_element" (ONNX Runtime): from the first element inside the array. A NaN there stays,
+  later ones are ignored. An empty window gives the lowest finite number, of float16 -inf.
+
+The last two run on an array without NaN. Where no element is greater than -inf, "from_lowest" has
+an empty window, and "from_first_element" has its answer, the first element. Of integers and
+booleans all rules are the native one, and run the native program.
+"""
+
+import functools
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from .._autodiff import rules
+from .._geometry.axis import Axis
+from .._geometry.resolve import Geometry
+from .._lowerings.argreduce import offset_dtype, sentinel
+from .._lowerings.axis_slicing import concatenate, slice_axis
+from .._lowerings.ragged import slice_of_windows
+from .._lowerings.window_counts import first_offsets, per_window
+from .._numerics import indices
+from .._numerics.checks import check_real
+from ..ops import _partition, adaptive, fractional
+from ..ops._dispatch import Configuration, Op, WindowArguments, call
+from ..ops.max import MAX_POOL
+from ..reductions import MAX, MAX_LAST_NAN, identity_array
+
+Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
+
+
+# --- sliding windows ------------------------------------------------------------------------------
+
+
+def max_by(rule: Rule, x: Array, windows: WindowArguments) -> Array:
+    """Return :func:`jaxpool.max_pool` by a rule."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return call(MAX_POOL, x, (None,), windows)
+    return call(_MAX_BY, x, (), windows, rule=rule)
+
+
+def max_with_argmax_by(
+    rule: Rule,
+    x: Array,
+    windows: WindowArguments,
+    *,
+    index_space: Literal["spatial"] | int = "spatial",
+    index_dtype: Any = None,
+    empty_at: int | None = None,
+    column_major: bool = False,
+) -> tuple[Array, Array]:
+    """Return :func:`jaxpool.max_pool_with_argmax` by a rule.
+
+    Args:
+      rule, x, windows: as in :func:`max_by`.
+      index_space, index_dtype: as in :func:`jaxpool.max_pool_with_argmax`.
+      empty_at: the coordinate on each pooled axis that the index of an empty window names; None
+        gives the sentinel, -1.
+      column_major: the first pooled axis varies fastest in the index, as in ONNX's storage_order 1.
+    """
+    return call(
+        _MAX_WITH_ARGMAX_BY, x, (), windows, rule=rule, index_space=index_space,
+        index_dtype=index_dtype, empty_at=empty_at, column_major=column_major,
+    )  # fmt: skip
+
+
+def _max(x: Array, *, config: Configuration, rule: Rule) -> Array:
+    check_real(x)
+    plan = config.plan(x.shape, x.dtype, _selection(rule))
+    values = rules.extreme(_prepared(rule, x), None, plan)
+    offsets = jnp.zeros(values.shape, offset_dtype(plan.geometry))
+    return _finished(rule, plan.geometry, x, values, offsets)[0]
+
+
+def _max_with_argmax(
+    x: Array,
+    *,
+    config: Configuration,
+    rule: Rule,
+    index_space: indices.IndexSpace,
+    index_dtype: np.dtype | None,
+    empty_at: int | None,
+    column_major: bool,
+) -> tuple[Array, Array]:
+    check_real(x)
+    plan = config.plan(x.shape, x.dtype, _selection(rule))
+    found = rules.extreme_with_offsets(_prepared(rule, x), None, plan)
+    values, offsets = _finished(rule, plan.geometry, x, *found)
+    places, real = indices.places(offsets, plan.geometry), offsets != sentinel(offsets.dtype)
+    if empty_at is not None:
+        places = {axis: jnp.where(real, place, empty_at) for axis, place in places.items()}
+    may_be_empty = rule == "from_lowest" or plan.geometry.has_empty_window
+    marked = real if may_be_empty and empty_at is None else None
+    axes = indices.counted_axes(index_space, plan.geometry.positions, x.ndim)
+    if column_major:
+        pooled = tuple(axis for axis in axes if axis in places)
+        axes = (*(axis for axis in axes if axis not in places), *pooled[::-1])
+    return values, indices.flat(index_space, places, marked, x.shape, axes, index_dtype)
+
+
+def _canonical_indices(index_space: Any, index_dtype: Any, **rule: Any) -> dict[str, Any]:
+    return {**rule, **indices.canonical(index_space, index_dtype)}
+
+
+def _selection(rule: Rule) -> Any:
+    return MAX_LAST_NAN if rule == "last_nan" else MAX
+
+
+def _start(rule: Rule, dtype: np.dtype) -> np.ndarray:
+    """What a maximum starts from."""
+    floating = jnp.issubdtype(dtype, jnp.floating)
+    infinite = dtype == np.float16 or (rule == "from_lowest" and dtype.itemsize < 4)
+    lowest = jnp.finfo(dtype).min if floating and not infinite else MAX.identity(dtype)
+    return np.asarray(lowest, dtype)
+
+
+def _prepared(rule: Rule, x: Array) -> Array:
+    """The array with the identity in place of the elements that the rule ignores."""
+    if rule in ("first", "last_nan") or not jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    counts = x > _start(rule, np.dtype(x.dtype)) if rule == "from_lowest" else x == x
+    return jnp.where(counts, x, identity_array(MAX, np.dtype(x.dtype)))
+
+
+def _finished(
+    rule: Rule, geometry: Geometry, x: Array, values: Array, offsets: Array
+) -> tuple[Array, Array]:
+    """The values and offsets that the rule makes of those of the prepared array."""
+    start = _start(rule, np.dtype(values.dtype))
+    if rule == "from_lowest":
+        empty = values == identity_array(MAX, np.dtype(values.dtype))
+        return jnp.where(empty, start, values), jnp.where(empty, sentinel(offsets.dtype), offsets)
+    if rule == "from_first_element":
+        for axis, position in geometry.placed:
+            if axis.has_empty_window:
+                count = per_window(axis.count_runs(include_pad=False), position, values.ndim)
+                values = jnp.where(count == 0, start, values)
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            return _seeded(geometry, x, values, offsets)
+    return values, offsets
+
+
+def _seeded(geometry: Geometry, x: Array, values: Array, offsets: Array) -> tuple[Array, Array]:
+    """Put the NaN of a first element in the place of value and offset."""
+    first = x
+    for axis, position in geometry.placed:
+        first = _first_elements(first, axis, position)
+    stays, offset = first != first, first_offsets(geometry, x.ndim).astype(offsets.dtype)
+    return jnp.where(stays, first, values), jnp.where(stays, offset, offsets)
+
+
+def _first_elements(x: Array, axis: Axis, position: int) -> Array:
+    """The first element of every window along an axis, 0 where there is none."""
+    parts = []
+    for run in axis.segments():
+        count = run.last - run.first
+        if run.low < run.high:
+            start = axis.start(run.first) + run.low * axis.dilation
+            parts.append(slice_axis(x, position, start, count, axis.stride))
+        else:
+            parts.append(jnp.zeros_like(slice_axis(x, position, 0, 1, 1)).repeat(count, position))
+    return concatenate(parts, position)
+
+
+_MAX_BY = Op("max_pool", _max, arrays=())
+_MAX_WITH_ARGMAX_BY = Op("max_pool_with_argmax", _max_with_argmax, _canonical_indices, ())
+
+
+# --- adaptive and fractional windows --------------------------------------------------------------
+
+RaggedRule = Literal["last_nan", "from_first_element"]
+
+
+def adaptive_max_by(rule: RaggedRule, x: Array, output_size: Any) -> Array:
+    """Return :func:`jaxpool.adaptive_max_pool` of an array, channels first, by a rule."""
+    return call(_ADAPTIVE[rule], x, (None,), output_size=output_size, data_format="channels_first")
+
+
+def adaptive_max_with_argmax_by(
+    rule: RaggedRule, x: Array, output_size: Any, index_dtype: Any = None
+) -> tuple[Array, Array]:
+    """Return :func:`jaxpool.adaptive_max_pool_with_argmax` by a rule, with "spatial" indices."""
+    options = {"output_size": output_size, "data_format": "channels_first"}
+    space = {"index_space": "spatial", "index_dtype": index_dtype}
+    return call(_ADAPTIVE_WITH_ARGMAX[rule], x, (None,), **options, **space)
+
+
+def fractional_max_by(
+    rule: Literal["last_nan"],
+    x: Array,
+    window_shape: Any,
+    output_size: Any,
+    samples: ArrayLike | None,
+    key: ArrayLike | None = None,
+    index_dtype: Any = None,
+) -> tuple[Array, Array]:
+    """Return values and "spatial" indices of fractional pooling, channels first, by a rule."""
+    windows = WindowArguments(window_shape, 1, data_format="channels_first")
+    options = {"index_space": "spatial", "index_dtype": index_dtype}
+    return fractional.fractional(
+        _FRACTIONAL[rule], key, x, windows, output_size, samples, **options
+    )
+
+
+def _adaptive_from_first(x: Array, where: None, **options: Any) -> Array:
+    return _adaptive_from_first_with_argmax(
+        x, where, **options, index_space="spatial", index_dtype=None
+    )[0]
+
+
+def _adaptive_from_first_with_argmax(x: Array, where: None, **options: Any) -> tuple[Array, Array]:
+    """A NaN in the first element of a window stays, without a gradient."""
+    if not jnp.issubdtype(x.dtype, jnp.floating) or 0 in options["output_size"]:
+        return adaptive.max_pool_with_argmax(x, where, **options)
+    numbers = jnp.where(x == x, x, identity_array(MAX, np.dtype(x.dtype)))
+    values, index = adaptive.max_pool_with_argmax(numbers, where, **options)
+    windows = _partition.partition(x.shape, options["output_size"], options["data_format"])
+    first = lax.stop_gradient(x)
+    for position, axis in zip(*windows, strict=True):
+        first = slice_of_windows(first, position, axis, 0)
+    codes = jnp.zeros(values.shape, jnp.int32)
+    space = options["index_space"], options["index_dtype"]
+    at_first = windows.indices(codes, x.shape, *space, masked=False)
+    stays = first != first
+    return jnp.where(stays, first, values), jnp.where(stays, at_first, index)
+
+
+_ADAPTIVE = {
+    "last_nan": Op(
+        "adaptive_max_pool",
+        functools.partial(adaptive.max_pool, maximum=MAX_LAST_NAN),
+        _partition.canonical_sizes,
+    ),
+    "from_first_element": Op("adaptive_max_pool", _adaptive_from_first, _partition.canonical_sizes),
+}
+_ADAPTIVE_WITH_ARGMAX = {
+    rule: Op("adaptive_max_pool_with_argmax", body, _partition.canonical_with_indices)
+    for rule, body in {
+        "last_nan": functools.partial(adaptive.max_pool_with_argmax, maximum=MAX_LAST_NAN),
+        "from_first_element": _adaptive_from_first_with_argmax,
+    }.items()
+}
+_FRACTIONAL = {
+    "last_nan": Op(
+        "fractional_max_pool",
+        functools.partial(fractional.max_pool_with_argmax, reduction=MAX_LAST_NAN),
+        fractional.canonical,
+        fractional.DRAWN,
+    )
+}

@@ -1,0 +1,91 @@
+"""What TensorFlow's functions are given, checked as TensorFlow checks it."""
+
+from typing import Any
+
+from .._errors import message, shown
+from .._geometry.arguments import is_sequence, per_axis
+from .._geometry.window import Window
+from ..ops._dispatch import Configuration
+from ._cached import cached
+
+_LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+@cached
+def configuration(
+    shape: tuple[int, ...], ksize: Any, strides: Any, padding: Any,
+    data_format: str | None, counts: tuple[int, ...] = (1, 2, 3),
+) -> Configuration:  # fmt: skip
+    """The canonical windows; ``counts`` says how many axes are spatial."""
+    known = _LAYOUTS[len(shape) - 2] if len(shape) - 2 in counts else ()
+    layout = known[0] if data_format is None and known else data_format
+    if layout is None or layout not in known:
+        raise ValueError(
+            message(
+                f"$input of shape {shape} is not in $data_format {shown(data_format)}.",
+                "Rank 3 is NWC or NCW, rank 4 NHWC or NCHW, rank 5 NDHWC or NCDHW.",
+                "Give an array of batch, spatial axes and channels.",
+            )
+        )
+    spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
+    kernel = _spatial("ksize", ksize, spatial, len(shape))
+    steps = _spatial("strides", strides, spatial, len(shape))
+    if isinstance(padding, str):
+        return Configuration(Window(kernel, steps, padding_name(padding)), layout)
+    one_for_each = is_sequence(padding) and len(padding) == len(shape)
+    if not one_for_each or not all(is_sequence(pair) and len(pair) == 2 for pair in padding):
+        raise ValueError(
+            message(
+                f"$padding = {shown(padding)} is neither a name nor one pair per axis.",
+                f"$input has {len(shape)} axes; those of batch and channels are not padded.",
+                'Give "VALID", "SAME", or one (low, high) pair for every axis.',
+            )
+        )
+    pairs = tuple(padding[axis] for axis in spatial)
+    window = Window(kernel, steps, pairs)
+    _check_pads(padding, spatial, window)
+    return Configuration(window, layout)
+
+
+def _spatial(name: str, value: Any, spatial: list[int], rank: int) -> tuple[int, ...]:
+    """One entry per spatial axis, from an int or a list for the spatial axes or for all."""
+    value = [value] if not is_sequence(value) else list(value)
+    if len(value) == rank and rank > len(spatial):
+        if any(entry != 1 for axis, entry in enumerate(value) if axis not in spatial):
+            raise ValueError(
+                message(
+                    f"${name} = {shown(value)} pools the batch or the channels.",
+                    "Only spatial axes are pooled.",
+                    "Give 1 for the others.",
+                )
+            )
+        value = [value[axis] for axis in spatial]
+    return per_axis(name, value[0] if len(value) == 1 else value, len(spatial))
+
+
+def padding_name(padding: Any) -> str:
+    if isinstance(padding, str) and padding in ("VALID", "SAME"):
+        return padding
+    raise ValueError(
+        message(
+            f"$padding = {shown(padding)} is not a padding.",
+            "They are named VALID and SAME; max_pool also takes pairs.",
+            "Give one of them.",
+        )
+    )
+
+
+def _check_pads(padding: Any, spatial: list[int], window: Window) -> None:
+    others = [tuple(padding[axis]) for axis in range(len(padding)) if axis not in spatial]
+    assert not isinstance(window.padding, str)
+    too_long = any(
+        max(pair) >= kernel for pair, kernel in zip(window.padding, window.kernel, strict=True)
+    )
+    if too_long or any(pair != (0, 0) for pair in others):
+        raise ValueError(
+            message(
+                f"$padding = {shown(padding)} does not suit the window.",
+                f"$ksize is {window.kernel}: each pad needs to be smaller, and 0 for the others.",
+                "Pad less, or use jaxpool.max_pool.",
+            )
+        )

@@ -1,0 +1,317 @@
+"""Equinox's pooling layers by their own names and arguments, for one example, channels first.
+
+``from jaxpool.compat.equinox import MaxPool2d`` takes the place of ``eqx.nn.MaxPool2d``. A layer is
+a pytree without leaves, as Equinox's is: it fits in ``eqx.nn.Sequential`` and in the fields of an
+``eqx.Module``; ``jax.vmap`` makes the batch. Nothing here imports Equinox.
+
+The rules are those of Equinox 0.13.8: strides default to 1, an average always divides by the whole
+window, and an adaptive pool cuts an axis of ``L`` elements into ``n`` pieces that do not overlap,
+first ``L % n`` of ``L // n + 1`` elements, then pieces of ``L // n``.
+
+What differs: narrow floats and integers are added without loss; the gradient of a maximum goes to
+the first one, never to padding; padding may exceed the window; ``use_ceil`` keeps a last, partly
+filled window also where Equinox refuses the padding that it would need; ``AdaptiveMaxPool`` works
+where the axis is no multiple of the target.
+
+Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jax import Array
+from jax.tree_util import register_static
+from jax.typing import ArrayLike
+
+from .._errors import message, named, public_constructor, shown
+from .._geometry.arguments import is_sequence
+from ..ops.average import avg_pool as _avg_pool
+from ..ops.max import max_pool as _max_pool
+from ..ops.max import min_pool as _min_pool
+from ._floats import as_floats
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
+
+_NAMES = {"window_shape": "kernel_size", "strides": "stride"}
+
+
+def _in_its_words(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let errors name the class of the layer, and its arguments as Equinox does."""
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            told = named(error, type(self).__name__, _NAMES)
+            if told is error:
+                raise
+            raise told from None
+
+    return run
+
+
+# --- the functions of the layers ------------------------------------------------------------------
+
+
+def max_pool(x: Array, layer: Any) -> Array:
+    """Maximum by the fields of a layer, one of Equinox or one of this module."""
+    return _over_windows(_max_pool, x, layer)
+
+
+def min_pool(x: Array, layer: Any) -> Array:
+    """Minimum by the fields of a layer."""
+    return _over_windows(_min_pool, x, layer)
+
+
+def avg_pool(x: Array, layer: Any) -> Array:
+    """Average by the fields of a layer; the divisor is the whole window, overhang included."""
+    divisor = math.prod(layer.kernel_size)
+    return _over_windows(_avg_pool, as_floats(x), layer, divisor_override=divisor)
+
+
+def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings: Any) -> Array:
+    x = jnp.asarray(x)
+    _check_rank(x, layer.num_spatial_dims)
+    return op(
+        x,
+        tuple(layer.kernel_size),
+        tuple(layer.stride),
+        tuple(map(tuple, layer.padding)),
+        rounding="ceil" if layer.use_ceil else "floor",
+        data_format="channels_first",
+        **settings,
+    )
+
+
+def _check_rank(x: Array, count: int) -> None:
+    if x.ndim != count + 1:
+        raise ValueError(
+            message(
+                f"the array has {x.ndim} axes.",
+                f"Its shape is {x.shape}; the layer pools {count} axes behind the channels.",
+                "Give one example, channels first, and make the batch with jax.vmap.",
+            )
+        )
+
+
+# --- layers over sliding windows ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Fields as Equinox has them: one entry per pooled axis, padding in pairs."""
+
+    kernel_size: Any
+    stride: Any = 1
+    padding: Any = 0
+    use_ceil: bool = False
+
+    num_spatial_dims: ClassVar[int]
+    function: ClassVar[Callable[[Array, Any], Array]]
+
+    def __post_init__(self) -> None:
+        count = self.num_spatial_dims
+        for name in ("kernel_size", "stride"):
+            object.__setattr__(self, name, _per_axis(name, getattr(self, name), count))
+        pads = _per_axis("padding", self.padding, count)
+        pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
+        object.__setattr__(self, "padding", pairs)
+
+    @_in_its_words
+    def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
+        """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
+        return type(self).function(jnp.asarray(x), self)
+
+
+def _per_axis(name: str, setting: Any, count: int) -> tuple[Any, ...]:
+    entries = tuple(setting) if is_sequence(setting) else (setting,) * count
+    if len(entries) != count:
+        raise ValueError(
+            message(
+                f"${name} = {shown(setting)} has {len(entries)} entries.",
+                f"The layer pools {count} axes.",
+                "Give one integer, or one per pooled axis.",
+            )
+        )
+    return entries
+
+
+@register_static
+class MaxPool1d(_Pool):
+    """Maximum over sliding windows of one axis, as ``eqx.nn.MaxPool1d``."""
+
+    num_spatial_dims = 1
+    function = staticmethod(max_pool)
+
+
+@register_static
+class MaxPool2d(_Pool):
+    """Maximum over sliding windows of two axes, as ``eqx.nn.MaxPool2d``."""
+
+    num_spatial_dims = 2
+    function = staticmethod(max_pool)
+
+
+@register_static
+class MaxPool3d(_Pool):
+    """Maximum over sliding windows of three axes, as ``eqx.nn.MaxPool3d``."""
+
+    num_spatial_dims = 3
+    function = staticmethod(max_pool)
+
+
+@register_static
+class AvgPool1d(_Pool):
+    """Average over sliding windows of one axis, as ``eqx.nn.AvgPool1d``."""
+
+    num_spatial_dims = 1
+    function = staticmethod(avg_pool)
+
+
+@register_static
+class AvgPool2d(_Pool):
+    """Average over sliding windows of two axes, as ``eqx.nn.AvgPool2d``."""
+
+    num_spatial_dims = 2
+    function = staticmethod(avg_pool)
+
+
+@register_static
+class AvgPool3d(_Pool):
+    """Average over sliding windows of three axes, as ``eqx.nn.AvgPool3d``."""
+
+    num_spatial_dims = 3
+    function = staticmethod(avg_pool)
+
+
+# --- adaptive layers ------------------------------------------------------------------------------
+
+
+def adaptive_avg_pool(x: Array, layer: Any) -> Array:
+    """Average of each piece, by the ``target_shape`` of a layer."""
+    return _over_pieces(_avg_pool, as_floats(x), layer)
+
+
+def adaptive_max_pool(x: Array, layer: Any) -> Array:
+    """Maximum of each piece, by the ``target_shape`` of a layer."""
+    return _over_pieces(_max_pool, x, layer)
+
+
+def _over_pieces(op: Callable[..., Array], x: Array, layer: Any) -> Array:
+    target = tuple(layer.target_shape)
+    _check_rank(x, len(target))
+    for size, count in zip(x.shape[1:], target, strict=True):
+        if not 1 <= count <= size:
+            raise ValueError(
+                message(
+                    f"$target_shape = {shown(target)} asks for {count} pieces of {size} elements.",
+                    "Equinox cuts an axis into pieces of one element or more.",
+                    "Use jaxpool.adaptive_avg_pool, whose windows may overlap.",
+                )
+            )
+    return _tiles(op, x, target)
+
+
+def _tiles(op: Callable[..., Array], x: Array, target: tuple[int, ...]) -> Array:
+    """Pieces of equal size are one tiled pool; else the axis is cut where the size changes."""
+    sizes = x.shape[1:]
+    axis = next((a for a, n in enumerate(target) if sizes[a] % n), None)
+    if axis is None:
+        window = tuple(size // n for size, n in zip(sizes, target, strict=True))
+        return op(x, window, window, data_format="channels_first")
+    longer = sizes[axis] % target[axis]
+    place = longer * (sizes[axis] // target[axis] + 1)
+    head, tail = jnp.split(x, [place], axis + 1)
+    counts = longer, target[axis] - longer
+    parts = [
+        _tiles(op, part, (*target[:axis], count, *target[axis + 1 :]))
+        for part, count in zip((head, tail), counts, strict=True)
+    ]
+    return jnp.concatenate(parts, axis + 1)
+
+
+@dataclass(frozen=True)
+class _Adaptive:
+    target_shape: Any
+
+    num_spatial_dims: ClassVar[int]
+    function: ClassVar[Callable[[Array, Any], Array]]
+
+    def __post_init__(self) -> None:
+        target = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)
+        object.__setattr__(self, "target_shape", target)
+
+    @_in_its_words
+    def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
+        """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
+        return type(self).function(jnp.asarray(x), self)
+
+
+@register_static
+class AdaptiveAvgPool1d(_Adaptive):
+    """Average of each piece of one axis, as ``eqx.nn.AdaptiveAvgPool1d``."""
+
+    num_spatial_dims = 1
+    function = staticmethod(adaptive_avg_pool)
+
+
+@register_static
+class AdaptiveAvgPool2d(_Adaptive):
+    """Average of each piece of two axes, as ``eqx.nn.AdaptiveAvgPool2d``."""
+
+    num_spatial_dims = 2
+    function = staticmethod(adaptive_avg_pool)
+
+
+@register_static
+class AdaptiveAvgPool3d(_Adaptive):
+    """Average of each piece of three axes, as ``eqx.nn.AdaptiveAvgPool3d``."""
+
+    num_spatial_dims = 3
+    function = staticmethod(adaptive_avg_pool)
+
+
+@register_static
+class AdaptiveMaxPool1d(_Adaptive):
+    """Maximum of each piece of one axis, as ``eqx.nn.AdaptiveMaxPool1d``."""
+
+    num_spatial_dims = 1
+    function = staticmethod(adaptive_max_pool)
+
+
+@register_static
+class AdaptiveMaxPool2d(_Adaptive):
+    """Maximum of each piece of two axes, as ``eqx.nn.AdaptiveMaxPool2d``."""
+
+    num_spatial_dims = 2
+    function = staticmethod(adaptive_max_pool)
+
+
+@register_static
+class AdaptiveMaxPool3d(_Adaptive):
+    """Maximum of each piece of three axes, as ``eqx.nn.AdaptiveMaxPool3d``."""
+
+    num_spatial_dims = 3
+    function = staticmethod(adaptive_max_pool)
+
+
+for _name in __all__:
+    public_constructor(globals()[_name], **_NAMES)

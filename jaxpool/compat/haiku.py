@@ -1,0 +1,145 @@
+"""Haiku's pooling functions: same names, arguments, shapes and dtypes as ``hk.max_pool``.
+
+A window or stride is an int, for every axis but the first and the channels, or has one entry for
+each of the last axes, 1 where an axis is left alone. ``hk`` pools every axis whose entry is not 1,
+be it the channels; so does this. Averages divide by the elements inside the array.
+
+What is computed better: sums of narrow floats and of integers do not lose or wrap what the storage
+type cannot hold, and an int as window does not warn. :mod:`jaxpool.layers.haiku` has these pools
+with all settings of the library, and as modules.
+
+Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import message, public, shown
+from ..ops.average import avg_pool as _avg_pool
+from ..ops.max import max_pool as _max_pool
+from ._cached import cached
+from ._floats import as_floats
+
+__all__ = ["avg_pool", "max_pool"]
+
+
+@public
+def max_pool(
+    value: ArrayLike,
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: str,
+    channel_axis: int | None = -1,
+) -> Array:
+    """Maximum over sliding windows, as ``hk.max_pool``.
+
+    Args:
+      value: array of (batch, axes..); which axes are pooled, the window says.
+      window_shape: elements per axis, of the last axes; or an int for every axis but the first and
+        ``channel_axis``.
+      strides: as ``window_shape``.
+      padding: "VALID" or "SAME".
+      channel_axis: the axis that an int leaves alone.
+    Returns:
+      Array of the dtype of ``value``.
+    Raises:
+      ValueError: a setting is not one of Haiku's.
+    Example:
+      >>> from jaxpool.compat import haiku as hk
+      >>> x = jnp.array([[[1.0], [3.0], [2.0], [5.0]]])
+      >>> hk.max_pool(x, (2, 1), (2, 1), "VALID")[0, :, 0]
+      Array([3., 5.], dtype=float32)
+    """
+    return _over_windows(
+        _max_pool, jnp.asarray(value), window_shape, strides, padding, channel_axis
+    )
+
+
+@public
+def avg_pool(
+    value: ArrayLike,
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: str,
+    channel_axis: int | None = -1,
+) -> Array:
+    """Average over sliding windows, as ``hk.avg_pool``; padding is never counted.
+
+    Args:
+      value, window_shape, strides, padding, channel_axis: as :func:`max_pool`.
+    Returns:
+      Array of the dtype of ``value``, of integers of floats. Sums run in float32 at least.
+    Raises:
+      ValueError: a setting is not one of Haiku's.
+    Example:
+      >>> from jaxpool.compat import haiku as hk
+      >>> x = jnp.array([[[1.0], [3.0], [2.0]]])
+      >>> hk.avg_pool(x, (2, 1), (2, 1), "SAME")[0, :, 0]
+      Array([2., 2.], dtype=float32)
+    """
+    x = as_floats(value)
+    return _over_windows(_average, x, window_shape, strides, padding, channel_axis)
+
+
+def _average(*arguments: Any, **settings: Any) -> Array:
+    return _avg_pool(*arguments, count_include_pad=False, **settings)
+
+
+# --- Haiku's windows ------------------------------------------------------------------------------
+
+
+class _Windows(NamedTuple):
+    """Windows as Haiku means them, as the ops take them."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: str
+    data_format: str
+
+
+def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
+    window, strides, padding, data_format = _windows(x.ndim, *arguments)
+    return op(x, window, strides, padding, data_format=data_format)
+
+
+@cached
+def _windows(
+    rank: int, window_shape: Any, strides: Any, padding: Any, channel_axis: int | None
+) -> _Windows:
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(
+            message(
+                f"$padding = {shown(padding)} is neither.",
+                "Haiku pads by a rule alone.",
+                'Give "SAME" or "VALID", or use jaxpool.layers.haiku, which takes pairs.',
+            )
+        )
+    window = _entries("window_shape", window_shape, rank, channel_axis)
+    steps = _entries("strides", strides, rank, channel_axis)
+    # Axes ahead of the first one with a window are batch axes; a last one without is channels.
+    pooled = [axis for axis in range(rank) if (window[axis], steps[axis]) != (1, 1)]
+    last = rank if rank - 1 in pooled else rank - 1
+    part = slice(min(pooled, default=max(last - 1, 0)), last)
+    layout = "channels_first" if last == rank else "channels_last"
+    return _Windows(window[part], steps[part], padding, layout)
+
+
+def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tuple[int, ...]:
+    """One entry for each axis."""
+    if isinstance(setting, int):
+        channel = channel_axis % rank if channel_axis else None
+        return (1, *(1 if axis == channel else setting for axis in range(1, rank)))
+    given = tuple(setting)
+    if len(given) > rank:
+        raise ValueError(
+            message(
+                f"${name} = {shown(setting)} has {len(given)} entries.",
+                f"The value has {rank} axes.",
+                "Give at most one entry per axis, those of the last axes.",
+            )
+        )
+    return (1,) * (rank - len(given)) + given

@@ -1,0 +1,148 @@
+"""What the primitive is given, checked as oneDNN checks it."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, export
+
+from ..._errors import shown
+from ..._geometry.arguments import integer, per_axis
+from ..._geometry.resolve import Geometry
+from ...ops._dispatch import Configuration, WindowArguments, configure
+from .._cached import cached
+from .formats import TAGS, check_rank, plain_tag, refusal, spatial_count
+
+ALGORITHMS = ("max", "avg_include_padding", "avg_exclude_padding")
+
+_FLOATS = ("float32", "bfloat16", "float16")
+_INTEGERS = ("int8", "uint8", "int32")
+_CONVERSIONS = {("int8", "uint8"), ("uint8", "int8"), ("int8", "float32"), ("float32", "int8")}
+
+
+class Call(NamedTuple):
+    """A call in canonical form.
+
+    Attributes:
+      alg_kind: what a window computes.
+      settings: the window, and the layout of the array with blocks of channels as its channels.
+      crop: elements at the end of each spatial axis that a negative ``padding_r`` cuts off. Where
+        they are all, every window lies in padding, and one element that is never taken stands for
+        the axis.
+    """
+
+    alg_kind: str
+    settings: Configuration
+    crop: tuple[int, ...]
+
+    def geometry(self, shape: tuple[int, ...]) -> Geometry:
+        """The windows over an array of ``shape`` before it is cropped."""
+        left = list(shape)
+        for position, elements in zip(self.positions(len(shape)), self.crop, strict=True):
+            left[position] = max(left[position] - elements, 1)
+        return self.settings.geometry(tuple(left))
+
+    def positions(self, rank: int) -> tuple[int, ...]:
+        """The spatial axes."""
+        last = rank - (self.settings.data_format == "channels_last")
+        return tuple(range(last - len(self.crop), last))
+
+
+@cached
+def call(shape: tuple[int, ...], alg_kind: str, given: tuple[Any, ...], tag: str | None) -> Call:
+    if alg_kind not in ALGORITHMS:
+        raise refusal(
+            f"$alg_kind = {shown(alg_kind)} is not an algorithm.",
+            f"They are {', '.join(ALGORITHMS)}.",
+            "Give one of them.",
+        )
+    tag = plain_tag(shape) if tag in (None, "any") else tag
+    count = spatial_count(tag)
+    check_rank(shape, tag)
+    kernel, strides, dilation, padding_l, padding_r = given
+    kernel = per_axis("kernel", kernel, count)
+    strides = per_axis("strides", strides, count)
+    dilations = tuple(d + 1 for d in per_axis("dilation", dilation, count, least=0))
+    low = per_axis("padding_l", padding_l, count, least=0)
+    high = per_axis("padding_r", padding_r, count, least=-max(strides))
+    data_format = "channels_first" if TAGS[tag] == "channels_first" else "channels_last"
+    first = len(shape) - count - (data_format == "channels_last")
+    sizes = shape[first : first + count]
+    pads, crop = [], []
+    for axis, (size, k, s, d, before, after) in enumerate(
+        zip(sizes, kernel, strides, dilations, low, high, strict=True)
+    ):
+        if not isinstance(size, int):  # symbolic; the core asks for a bound as large as this
+            size = 2 * ((k - 1) * d + 1) + s
+        room = size + before + after - (k - 1) * d - 1
+        if after < -s or room <= -s:
+            raise refusal(
+                f"$kernel = {k} does not fit spatial axis {axis}.",
+                f"It spans {(k - 1) * d + 1} elements, but the axis has {size} + padding "
+                f"({before}, {after}).",
+                "Use a smaller kernel or dilation, or more padding.",
+            )
+        if alg_kind == "avg_exclude_padding":
+            _check_overlap(axis, size, (k - 1) * d + 1, d, before, after)
+        # Division truncates, so a window that does not fit by less than a stride is one window.
+        after -= min(room, 0)
+        hidden = -after >= size  # no window reaches the array
+        pads.append((before + size + after - 1, 0) if hidden else (before, max(after, 0)))
+        crop.append(max(-after, 0))
+    windows = WindowArguments(kernel, strides, pads, dilations, data_format=data_format)
+    return Call(alg_kind, configure(windows), tuple(crop))
+
+
+def size(size: Any) -> Any:
+    """The length of an axis of `$src`, which an export may leave open."""
+    return size if export.is_symbolic_dim(size) else integer("src_shape", size, 0)
+
+
+def _check_overlap(axis: int, size: int, span: int, dilation: int, before: int, after: int) -> None:
+    if span <= max(before, after) or dilation - 1 >= size:
+        raise refusal(
+            f"a window may hold no element of spatial axis {axis}.",
+            f"It spans {span} elements at dilation {dilation - 1}, over {size} with padding "
+            f"({before}, {after}).",
+            "Excluding padding would divide by 0; pad or dilate less.",
+        )
+
+
+def result_dtype(src: Array, dst_dtype: Any) -> np.dtype:
+    dtype = src.dtype if dst_dtype is None else jnp.dtype(dst_dtype)
+    known = src.dtype == dtype and dtype.name in _FLOATS + _INTEGERS
+    if not known and (src.dtype.name, dtype.name) not in _CONVERSIONS:
+        raise refusal(
+            f"{src.dtype} does not become {dtype}.",
+            "Pooling knows f32, bf16, f16, s8, u8 and s32, and s8 to u8 or f32, u8 to s8, f32 to "
+            "s8.",
+            "Convert the array.",
+            status="unimplemented",
+        )
+    return np.dtype(dtype)
+
+
+def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> None:
+    if diff_dst.dtype.name not in _FLOATS:
+        raise refusal(
+            f"$diff_dst has dtype {diff_dst.dtype}.",
+            "Backward is defined for f32, bf16 and f16.",
+            "Integers have no gradient.",
+            status="unimplemented",
+        )
+    geometry = call.geometry(src_shape)
+    expected = geometry.full_shape(src_shape)
+    if diff_dst.shape != expected:
+        raise refusal(
+            f"$diff_dst has shape {diff_dst.shape}.",
+            f"A source of shape {src_shape} gives {expected}.",
+            "Give the settings of the forward call.",
+        )
+    dtype = np.dtype(np.uint8 if geometry.taps <= 255 else np.int32)
+    found = None if workspace is None else (jnp.shape(workspace), jnp.asarray(workspace).dtype)
+    if call.alg_kind == "max" and found != (expected, dtype):
+        raise refusal(
+            "$workspace is not that of the forward call.",
+            f"For these settings it has shape {expected} and dtype {dtype}, not {found}.",
+            "Give what forward_training returned.",
+        )

@@ -1,0 +1,80 @@
+"""Memory formats: how the axes of an array lie, by the tags of oneDNN."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._errors import message, shown
+
+TAGS = {
+    **dict.fromkeys(("ncw", "nchw", "ncdhw", "abc", "abcd", "abcde"), "channels_first"),
+    **dict.fromkeys(("nwc", "nhwc", "ndhwc", "acb", "acdb", "acdeb"), "channels_last"),
+    **dict.fromkeys(("nCw8c", "nChw8c", "nCdhw8c"), "blocked"),
+    **dict.fromkeys(("nCw16c", "nChw16c", "nCdhw16c"), "blocked"),
+}
+"""Memory format tags, and how the array lies. Blocked: (N, C / block, spatial.., block)."""
+
+
+def refusal(what: str, facts: str, advice: str, status: str = "invalid_arguments") -> ValueError:
+    return ValueError(message(what, f"{facts} oneDNN's status is {status}.", advice))
+
+
+def plain_tag(shape: tuple[int, ...]) -> str:
+    tags = {3: "ncw", 4: "nchw", 5: "ncdhw"}
+    if len(shape) not in tags:
+        raise refusal(
+            f"an array of shape {shape} has no tag of its own.",
+            "Without a tag it has 3, 4 or 5 axes: batch, channels, spatial axes.",
+            "Add axes, or give a tag.",
+        )
+    return tags[len(shape)]
+
+
+def spatial_count(tag: Any) -> int:
+    if tag not in TAGS:
+        raise refusal(
+            f"$tag = {shown(tag)} is not a memory format of pooling.",
+            f"The tags are {', '.join(TAGS)}.",
+            "Give one of them.",
+        )
+    if tag.startswith("a"):
+        return len(tag) - 2
+    return sum(letter in "dhw" for letter in tag)
+
+
+def check_rank(shape: tuple[int, ...], tag: str) -> None:
+    rank = spatial_count(tag) + 2 + (TAGS[tag] == "blocked")
+    blocked = TAGS[tag] == "blocked"
+    if len(shape) != rank or (blocked and shape[-1] != block(tag)):
+        raise refusal(
+            f"an array of shape {shape} does not lie as {tag}.",
+            f"It has {rank} axes{f', the last of length {block(tag)}' if blocked else ''}.",
+            "Give the tag that the array has, or reorder it.",
+        )
+
+
+def block(tag: str) -> int:
+    return 16 if tag.endswith("16c") else 8
+
+
+def channels_last(x: Array, tag: str) -> Array:
+    if TAGS[tag] == "channels_first":
+        return jnp.moveaxis(x, 1, -1)
+    if TAGS[tag] == "blocked":
+        x = jnp.moveaxis(x, 1, -2)
+        return x.reshape(*x.shape[:-2], -1)
+    return x
+
+
+def from_channels_last(x: Array, tag: str) -> Array:
+    if TAGS[tag] == "channels_first":
+        return jnp.moveaxis(x, -1, 1)
+    if TAGS[tag] == "blocked":
+        size = block(tag)
+        x = lax.pad(
+            x, np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % size, 0)]
+        )
+        return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, size), -2, 1)
+    return x

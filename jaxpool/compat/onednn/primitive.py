@@ -1,0 +1,167 @@
+"""The primitive's three directions, and the reorder of its memory formats."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from ..._errors import public, renamed, shown
+from ..._geometry.arguments import integer
+from .._checks import array
+from . import programs
+from .call import call, check_backward, result_dtype, size
+from .formats import channels_last, check_rank, from_channels_last, refusal, spatial_count
+
+
+@public
+def forward_inference(
+    src: ArrayLike,
+    alg_kind: str,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int] | int = 0,
+    padding_l: Sequence[int] | int = 0,
+    padding_r: Sequence[int] | int = 0,
+    *,
+    tag: str | None = None,
+    dst_dtype: Any = None,
+) -> Array:
+    """The primitive with ``prop_kind::forward_inference``.
+
+    Args:
+      src: array of f32, bf16, f16, s8, u8 or s32, as ``tag`` says.
+      alg_kind: "max", "avg_include_padding" or "avg_exclude_padding".
+      kernel: taps per spatial axis.
+      strides: elements between windows, an int or one per spatial axis.
+      dilation: elements left out between taps; 0 is dense.
+      padding_l: elements of padding before the first element.
+      padding_r: elements of padding after the last element; may be negative, down to ``-stride``.
+      tag: memory format of ``src`` and of the result; default, as of "any", "ncw", "nchw" or
+        "ncdhw" by rank.
+      dst_dtype: dtype of the result; default that of ``src``. Others: s8 to u8 or f32, u8 to s8,
+        f32 to s8, all saturated.
+    Returns:
+      dst, in the format of ``src``.
+    Derivatives: forward and reverse, any order; those of :func:`backward`.
+    Raises:
+      ValueError: what oneDNN refuses, with its status in the message.
+    Example:
+      >>> from jaxpool.compat import onednn
+      >>> x = jnp.array([[[1.0, 3.0, 2.0, 5.0]]])
+      >>> onednn.forward_inference(x, "max", (2,), (1,), dilation=1)[0, 0]
+      Array([2., 5.], dtype=float32)
+    """
+    src = array("src", src)
+    given = (kernel, strides, dilation, padding_l, padding_r)
+    made = call(src.shape, alg_kind, given, tag)
+    dtype = result_dtype(src, dst_dtype)
+    with renamed(window_shape="kernel"):
+        return programs.forward_only(src, made, dtype)
+
+
+@public
+def forward_training(
+    src: ArrayLike,
+    alg_kind: str,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int] | int = 0,
+    padding_l: Sequence[int] | int = 0,
+    padding_r: Sequence[int] | int = 0,
+    *,
+    tag: str | None = None,
+) -> tuple[Array, Array | None]:
+    """The primitive with ``prop_kind::forward_training``; arguments as :func:`forward_inference`.
+
+    Returns:
+      (dst, workspace). For "max" the workspace has the shape and format of dst and holds the window
+      offset of the argmax, in uint8 for windows of up to 255 taps, else in int32. For averages it
+      is None.
+    Derivatives: dst as :func:`forward_inference`; the workspace has none.
+    Example:
+      >>> from jaxpool.compat import onednn
+      >>> x = jnp.array([[[1.0, 3.0, 2.0, 5.0]]])
+      >>> onednn.forward_training(x, "max", (2,), (1,))[1]
+      Array([[[1, 0, 1]]], dtype=uint8)
+    """
+    src = array("src", src)
+    given = (kernel, strides, dilation, padding_l, padding_r)
+    made = call(src.shape, alg_kind, given, tag)
+    dtype = result_dtype(src, None)
+    if alg_kind == "max" and src.size == 0:
+        raise refusal(
+            f"$src of shape {src.shape} is empty.",
+            "oneDNN cannot execute the max of an empty tensor with a workspace.",
+            "Use forward_inference.",
+        )
+    with renamed(window_shape="kernel"):
+        return programs.forward(src, made, dtype)
+
+
+@public
+def backward(
+    diff_dst: ArrayLike,
+    workspace: ArrayLike | None,
+    alg_kind: str,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int] | int = 0,
+    padding_l: Sequence[int] | int = 0,
+    padding_r: Sequence[int] | int = 0,
+    *,
+    src_shape: Sequence[int],
+    tag: str | None = None,
+) -> Array:
+    """The primitive with ``prop_kind::backward``: from the workspace alone, without the source.
+
+    Args:
+      diff_dst: cotangent of dst, f32, bf16 or f16.
+      workspace: what :func:`forward_training` returned, or oneDNN; None for averages.
+      alg_kind, kernel, strides, dilation, padding_l, padding_r, tag: as in the forward call.
+      src_shape: shape of the array ``src``, in the format of ``tag``.
+    Returns:
+      diff_src, of the dtype of ``diff_dst``. It has no scatter, so it is deterministic.
+    Derivatives: linear in ``diff_dst``; forward and reverse, any order.
+    Example:
+      >>> from jaxpool.compat import onednn
+      >>> g, taps = jnp.ones((1, 1, 3)), jnp.array([[[1, 0, 1]]], jnp.uint8)
+      >>> onednn.backward(g, taps, "max", (2,), (1,), src_shape=(1, 1, 4))
+      Array([[[0., 2., 0., 1.]]], dtype=float32)
+    """
+    diff_dst = array("diff_dst", diff_dst)
+    shape = tuple(map(size, src_shape))
+    given = (kernel, strides, dilation, padding_l, padding_r)
+    made = call(shape, alg_kind, given, tag)
+    check_backward(diff_dst, workspace, made, shape)
+    return programs.backward(diff_dst, workspace, made, shape)
+
+
+@public
+def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None = None) -> Array:
+    """oneDNN's reorder between memory formats of one tensor.
+
+    Args:
+      src: array in the format ``from_tag``.
+      from_tag, to_tag: memory format tags of the same rank.
+      channels: how many channels the tensor has; needed to drop the padding of a blocked format.
+    Returns:
+      The tensor in the format ``to_tag``; the last block of channels is padded with zeros.
+    Example:
+      >>> from jaxpool.compat import onednn
+      >>> x = jnp.arange(20.0).reshape(1, 20, 1, 1)
+      >>> onednn.reorder(x, "nchw", "nChw16c").shape
+      (1, 2, 1, 1, 16)
+    """
+    src = array("src", src)
+    if spatial_count(from_tag) != spatial_count(to_tag):
+        raise refusal(
+            f"$to_tag = {shown(to_tag)} has another rank than $from_tag = {shown(from_tag)}.",
+            "A reorder changes how a tensor lies, not its axes.",
+            "Give two tags of one rank.",
+        )
+    check_rank(src.shape, from_tag)
+    last = channels_last(src, from_tag)
+    if channels is not None:
+        last = last[..., : integer("channels", channels, 1)]
+    return from_channels_last(last, to_tag)

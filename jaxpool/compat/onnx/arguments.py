@@ -1,0 +1,159 @@
+"""What ONNX's operators are given, checked as the standard and ONNX Runtime check it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..._errors import message, shown
+from ..._geometry.arguments import is_sequence, length_of
+from ..._geometry.window import CEIL_OR_ONE
+from ...ops._dispatch import WindowArguments
+from .. import _checks
+
+AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
+
+Windows = tuple[Any, Any, Any, Any, str]
+"""Window, strides, padding, dilations and rounding."""
+
+
+def array(x: Any) -> Array:
+    x = _checks.array("x", x)
+    _checks.check_rank("x", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
+    _checks.check_not_empty("x", x.shape, 1, "Only the batch axis may be empty.")
+    return x
+
+
+def quantised(x: Any, channels_last: Any) -> Array:
+    x = _checks.array("x", x)
+    if binary("channels_last", channels_last):
+        x = jnp.moveaxis(x, -1, 1)
+    if x.dtype not in (jnp.int8, jnp.uint8):
+        raise TypeError(
+            message(
+                f"$x has dtype {x.dtype}.",
+                "Quantised numbers are int8 or uint8.",
+                "Use average_pool for floats.",
+            )
+        )
+    return array(x)
+
+
+def check_float(x: Array) -> None:
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(
+            message(
+                f"$x has dtype {x.dtype}.",
+                "The operator takes floating-point numbers.",
+                "Use qlinear_average_pool for quantised integers, or jaxpool.avg_pool.",
+            )
+        )
+
+
+def binary(name: str, value: Any) -> int:
+    if isinstance(value, (bool, int, np.integer)) and value in (0, 1):
+        return int(value)
+    raise ValueError(
+        message(f"${name} = {shown(value)} is out of range.", "It is 0 or 1.", "Give 0 or 1.")
+    )
+
+
+def exponent(p: Any) -> float:
+    number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
+    if not number or not 0 < p < np.inf:
+        raise ValueError(
+            message(
+                f"$p = {shown(p)} is out of range.",
+                "The root of order p is taken: it is positive and finite.",
+                "Give for example 2.",
+            )
+        )
+    return int(p) if float(p).is_integer() else float(p)
+
+
+def per_axis(name: str, value: Any, count: int) -> tuple[int, ...]:
+    return (1,) * count if value is None else _checks.ints(name, value, count, int_for_all=False)
+
+
+def pads_of(pads: Any, count: int) -> tuple[tuple[int, int], ...]:
+    if pads is None:
+        return ((0, 0),) * count
+    if is_sequence(pads) and length_of(pads) != 2 * count:
+        raise ValueError(
+            message(
+                f"$pads = {shown(pads)} has {length_of(pads)} entries.",
+                f"{count} axes are pooled; it has the beginnings of all, then the ends of all.",
+                f"Give {2 * count} integers.",
+            )
+        )
+    both = _checks.ints("pads", pads, 2 * count, 0, int_for_all=False)
+    return tuple(zip(both[:count], both[count:], strict=True))
+
+
+def windows(
+    x: Any,
+    kernel_shape: Any,
+    strides: Any,
+    pads: Any,
+    dilations: Any,
+    auto_pad: Any,
+    ceil_mode: Any,
+) -> tuple[Array, WindowArguments]:
+    """Return the array and its sliding windows."""
+    x = array(x)
+    found = windows_over(x.shape[2:], kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    return x, WindowArguments(*found, data_format="channels_first")
+
+
+def windows_over(
+    sizes: Sequence[int], kernel_shape: Any, strides: Any = None, pads: Any = None,
+    dilations: Any = None, auto_pad: Any = "NOTSET", ceil_mode: Any = 0,
+) -> Windows:  # fmt: skip
+    """Return window, strides, padding, dilations and rounding over axes of these lengths."""
+    count = len(sizes)
+    kernel = _checks.ints("kernel_shape", kernel_shape, count, int_for_all=False)
+    steps = per_axis("strides", strides, count)
+    spacing = per_axis("dilations", dilations, count)
+    ceil = binary("ceil_mode", ceil_mode)
+    padding: Any = pads_of(pads, count)
+    automatic = _checks.one_of("auto_pad", auto_pad, AUTO_PADS)
+    if automatic != "NOTSET":
+        if any(map(any, padding)):
+            raise ValueError(
+                message(
+                    f"$pads = {shown(pads)} and $auto_pad = {automatic!r} are both given.",
+                    "The standard: pads cannot be used simultaneously with auto_pad.",
+                    'Leave one of them out, or give auto_pad="NOTSET".',
+                )
+            )
+        padding = automatic
+    if not automatic.startswith("SAME"):
+        ends = ((0, 0),) * count if automatic == "VALID" else padding
+        _check_windows(sizes, kernel, steps, spacing, ends, ceil)
+    return kernel, steps, padding, spacing, CEIL_OR_ONE if ceil else "floor"
+
+
+def _check_windows(
+    sizes: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, ceil: int
+) -> None:
+    check_pads(kernel, pads)
+    rows = zip(sizes, kernel, strides, dilations, pads, strict=True)
+    for axis, (size, k, s, d, ends) in enumerate(rows):
+        missing = _checks.missing(k, d, size, ends)
+        if missing > 0 and not (ceil and missing < s):
+            raise ValueError(_checks.does_not_fit("kernel_shape", axis, k, d, size, ends))
+
+
+def check_pads(kernel: Sequence[int], pads: Sequence[tuple[int, int]]) -> None:
+    """Raise unless the pads of every axis are smaller than the kernel."""
+    for axis, (k, ends) in enumerate(zip(kernel, pads, strict=True)):
+        if max(ends) >= k:
+            raise ValueError(
+                message(
+                    f"$pads = {ends} of pooled axis {axis} are not smaller than the kernel.",
+                    f"$kernel_shape is {k} there; ONNX Runtime refuses such pads.",
+                    "Pad the array itself, or use jaxpool's own op, which has no such limit.",
+                )
+            )

@@ -1,0 +1,113 @@
+"""Pooling nodes of an ONNX graph."""
+
+import inspect
+from typing import Any
+
+from jax import Array
+
+from ..._errors import message, public, shown
+from .pools import (
+    average_pool,
+    global_average_pool,
+    global_lp_pool,
+    global_max_pool,
+    lp_pool,
+    max_pool,
+    values_of_max_pool,
+)
+from .quantised import qlinear_average_pool, qlinear_global_average_pool
+from .unpool import max_unpool
+
+OPERATORS: dict[str, Any] = {
+    "MaxPool": max_pool,
+    "AveragePool": average_pool,
+    "LpPool": lp_pool,
+    "GlobalMaxPool": global_max_pool,
+    "GlobalAveragePool": global_average_pool,
+    "GlobalLpPool": global_lp_pool,
+    "MaxUnpool": max_unpool,
+    "QLinearAveragePool": qlinear_average_pool,
+    "QLinearGlobalAveragePool": qlinear_global_average_pool,
+}
+"""The operators of :func:`run_node`, by their names in a node."""
+
+_FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
+
+
+@public
+def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
+    """Run a pooling node of an ONNX graph.
+
+    Args:
+      node: an ``onnx.NodeProto`` of one of :data:`OPERATORS`, of any opset.
+      inputs: arrays, in the order of the node; None for an input that is left out.
+    Returns:
+      One array for each output of the node.
+    Derivatives: those of the operator.
+    Raises:
+      NotImplementedError: the node is no pooling, or has an attribute that its operator has not.
+      TypeError, ValueError: as the operator.
+    References: ONNX operators, opsets 1 to 22; the opset needs not be told, since none of them
+      gives another meaning to an attribute of its own.
+    Example:
+      >>> run_node = jaxpool.compat.onnx.run_node
+      >>> node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2])  # doctest: +SKIP
+      >>> (y,) = run_node(node, x)  # doctest: +SKIP
+    """
+    function, arguments = operator_of(node), attributes_of(node)
+    if node.op_type == "MaxPool" and len(node.output) == 1:
+        function = values_of_max_pool
+    try:
+        if len(inputs) > len(node.input):
+            raise TypeError("too many arrays")
+        call = inspect.signature(function).bind(*inputs, **arguments)
+    except TypeError as error:
+        raise TypeError(
+            message(
+                f"{node.op_type} does not run on what it is given: {error}.",
+                f"Arrays given: {len(inputs)}. Inputs of the node: {len(node.input)}. Attributes: "
+                f"{', '.join(arguments) or 'none'}.",
+                "Give one array for each input of the node; check the node with onnx.checker.",
+            )
+        ) from None
+    result = function(*call.args, **call.kwargs)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def operator_of(node: Any) -> Any:
+    """Return the function of this module for a pooling node."""
+    if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
+        raise NotImplementedError(
+            message(
+                f"{_full_name(node)} is no pooling operator.",
+                f"The operators are {', '.join(OPERATORS)}.",
+                "Run the other nodes of a graph with another library.",
+            )
+        )
+    return OPERATORS[node.op_type]
+
+
+def _full_name(node: Any) -> str:
+    return shown(f"{node.domain or 'ai.onnx'}.{node.op_type}")
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """Return the attributes of a pooling node as keyword arguments of its operator."""
+    known = set(inspect.signature(OPERATORS[node.op_type]).parameters)
+    arguments = {}
+    for attribute in node.attribute:
+        field = None if attribute.ref_attr_name else _FIELDS.get(attribute.type)
+        if attribute.name not in known or field is None:
+            raise NotImplementedError(
+                message(
+                    f"{node.op_type} has no attribute {shown(attribute.name)} of this type, or it "
+                    "is that of an ONNX function.",
+                    f"Its attributes are {', '.join(sorted(known))}.",
+                    "Check the node with onnx.checker, and inline the functions of the model.",
+                )
+            )
+        value = getattr(attribute, field)
+        if field == "s":
+            value = value.decode()
+        arguments[attribute.name] = tuple(value) if field.endswith("s") and field != "s" else value
+    return arguments

@@ -1,0 +1,90 @@
+"""What OpenVINO's operations are given, checked as OpenVINO checks it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+from ..._errors import message
+from ..._geometry.arguments import integer
+from ...ops._dispatch import WindowArguments
+from .. import _checks
+
+NEW_ROUNDINGS = ("floor", "ceil", "ceil_torch")
+OLD_ROUNDINGS = ("floor", "ceil")
+_AUTO_PADS = ("explicit", "valid", "same_upper", "same_lower")
+_INDEX_TYPES = {"i64": True, "i32": False}
+
+Windows = tuple[Any, Any, Any, Any, str]
+"""Window, strides, padding, dilations and rounding."""
+
+
+def array(data: Any, first: int) -> Array:
+    """The array; its axes from ``first`` on may not be empty."""
+    x = _checks.array("data", data)
+    _checks.check_rank("data", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
+    why = "No axis may be empty." if not first else "Only the batch axis may be empty."
+    _checks.check_not_empty("data", x.shape, first, why)
+    return x
+
+
+def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
+    x = array(data, 1)
+    given = np.asarray(output_shape)
+    sizes = _checks.ints("output_shape", given.tolist(), x.ndim - 2, -1, int_for_all=False)
+    return x, tuple(max(size, 0) for size in sizes)
+
+
+def index_type(index_element_type: Any) -> np.dtype:
+    name = _checks.one_of("index_element_type", index_element_type, tuple(_INDEX_TYPES))
+    return _checks.index_dtype(_INDEX_TYPES[name])
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    number = integer("axis", axis, -rank)
+    if number >= rank:
+        raise ValueError(
+            message(
+                f"$axis = {number} is not an axis of the array.",
+                f"The array has {rank} axes, {-rank} to {rank - 1}.",
+                "Give the first axis that the indices count.",
+            )
+        )
+    return number
+
+
+def windows(
+    data: Any, given: tuple[Any, ...], roundings: Sequence[str]
+) -> tuple[Array, WindowArguments]:
+    """The array and its windows; ``given`` is as :func:`windows_over` takes it."""
+    x = array(data, 0)
+    found = windows_over(x.shape[2:], given, roundings)
+    return x, WindowArguments(*found, data_format="channels_first")
+
+
+def windows_over(sizes: Sequence[int], given: tuple[Any, ...], roundings: Sequence[str]) -> Windows:
+    """Return window, strides, padding, dilations and rounding over axes of these lengths.
+
+    ``given`` holds strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type and
+    auto_pad.
+    """
+    strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = given
+    count = len(sizes)
+
+    def each(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
+        return _checks.ints(name, value, count, least, int_for_all=False)
+
+    kernel, steps = each("kernel_shape", kernel_shape), each("strides", strides)
+    spacing = (1,) * count if dilations is None else each("dilations", dilations)
+    begin, end = each("pads_begin", pads_begin, 0), each("pads_end", pads_end, 0)
+    rounding = _checks.one_of("rounding_type", rounding_type, roundings)
+    automatic = _checks.one_of("auto_pad", auto_pad or "explicit", _AUTO_PADS)
+    ends = tuple(zip(begin, end, strict=True)) if automatic == "explicit" else ((0, 0),) * count
+    if not automatic.startswith("same"):
+        rows = zip(sizes, kernel, spacing, ends, strict=True)
+        for axis, (size, k, d, pads) in enumerate(rows):
+            if _checks.missing(k, d, size, pads) > 0:
+                raise ValueError(_checks.does_not_fit("kernel_shape", axis, k, d, size, pads))
+    padding = ends if automatic == "explicit" else automatic
+    return kernel, steps, padding, spacing, rounding

@@ -1,0 +1,251 @@
+"""The operations, one function for each version."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from ..._errors import message, public
+from ..._geometry.arguments import flag
+from .. import _averages, _rules
+from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, adaptive, axis_of, index_type, windows
+
+
+@public
+def max_pool_v1(
+    data: ArrayLike,
+    strides: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    kernel_shape: Sequence[int],
+    rounding_type: str = "floor",
+    auto_pad: str | None = "explicit",
+) -> Array:
+    """Maximum over windows, as MaxPool-1; see :func:`max_pool_v14`.
+
+    There are no dilations and no indices, and ``rounding_type`` is "floor" or "ceil".
+    """
+    given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    x, over = windows(data, given, OLD_ROUNDINGS)
+    return _rules.max_by("from_lowest", x, over)
+
+
+@public
+def max_pool_v8(
+    data: ArrayLike,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    kernel_shape: Sequence[int],
+    rounding_type: str = "floor",
+    auto_pad: str | None = "explicit",
+    index_element_type: str = "i64",
+    axis: int = 0,
+) -> tuple[Array, Array]:
+    """Maximum over windows and where it was found, as MaxPool-8; see :func:`max_pool_v14`.
+
+    ``rounding_type`` is "floor" or "ceil".
+    """
+    given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _max(data, given, OLD_ROUNDINGS, index_element_type, axis)
+
+
+@public
+def max_pool_v14(
+    data: ArrayLike,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    kernel_shape: Sequence[int],
+    rounding_type: str = "floor",
+    auto_pad: str | None = "explicit",
+    index_element_type: str = "i64",
+    axis: int = 0,
+) -> tuple[Array, Array]:
+    """Maximum over windows and where it was found, as MaxPool-14.
+
+    Args:
+      data: array (N, C, D1, ..., Dn) of any real dtype.
+      strides, dilations: per pooled axis.
+      pads_begin, pads_end: per pooled axis; they count only if ``auto_pad`` is "explicit".
+      kernel_shape: taps per pooled axis.
+      rounding_type: "floor", "ceil" (keeps a last, partly filled window) or "ceil_torch" (keeps it
+        if it starts in the array or the padding before it). It counts whatever ``auto_pad`` is.
+      auto_pad: "explicit" or None, "valid", "same_upper" or "same_lower".
+      index_element_type: "i64" or "i32".
+      axis: the first axis that the indices count, -R to R - 1 for R axes; 0 by default (MaxPool-14,
+        attribute axis).
+    Returns:
+      (values, indices).
+    Derivatives: as :func:`jaxpool.max_pool`; an empty window has none.
+    Edge cases: as in the module.
+    Raises:
+      TypeError: a setting is not an integer. ValueError: it is out of range, has the wrong length
+        or does not fit; ``data`` is empty.
+    References: OpenVINO opset 14, MaxPool-14.
+    Example:
+      >>> x = jnp.array([[[jnp.nan, 5.0, -jnp.inf, -jnp.inf]]])
+      >>> f = jaxpool.compat.openvino.max_pool_v14
+      >>> values, indices = f(x, (2,), (1,), (0,), (0,), (2,))
+      >>> indices[0, 0], values[0, 0, 1] == jnp.finfo(jnp.float32).min
+      (Array([1, 0], dtype=int32), Array(True, dtype=bool))
+    """
+    given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _max(data, given, NEW_ROUNDINGS, index_element_type, axis)
+
+
+def _max(
+    data: Any, given: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
+) -> tuple[Array, Array]:
+    x, over = windows(data, given, roundings)
+    space = {"index_space": axis_of(axis, x.ndim), "index_dtype": index_type(index_element_type)}
+    # The CPU plugin pools other integers in a wider dtype, whose lowest number they do not hold.
+    narrow = x.dtype in (jnp.int8, jnp.uint8, jnp.int32) or jnp.issubdtype(x.dtype, jnp.floating)
+    rule = "from_lowest" if narrow else "first"
+    return _rules.max_with_argmax_by(rule, x, over, **space, empty_at=0)
+
+
+@public
+def avg_pool_v1(
+    data: ArrayLike,
+    strides: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    kernel_shape: Sequence[int],
+    exclude_pad: bool,
+    rounding_type: str = "floor",
+    auto_pad: str | None = "explicit",
+) -> Array:
+    """Average over windows, as AvgPool-1; see :func:`avg_pool_v16`.
+
+    There are no dilations, and ``rounding_type`` is "floor" or "ceil".
+    """
+    given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _average(data, given, exclude_pad, OLD_ROUNDINGS)
+
+
+@public
+def avg_pool_v14(
+    data: ArrayLike,
+    strides: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    kernel_shape: Sequence[int],
+    exclude_pad: bool,
+    rounding_type: str = "floor",
+    auto_pad: str | None = "explicit",
+) -> Array:
+    """Average over windows, as AvgPool-14; see :func:`avg_pool_v16`. There are no dilations."""
+    given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _average(data, given, exclude_pad, NEW_ROUNDINGS)
+
+
+@public
+def avg_pool_v16(
+    data: ArrayLike,
+    strides: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    kernel_shape: Sequence[int],
+    exclude_pad: bool,
+    rounding_type: str = "floor",
+    auto_pad: str | None = "explicit",
+    dilations: Sequence[int] | None = None,
+) -> Array:
+    """Average over windows, as AvgPool-16.
+
+    Args:
+      data: array (N, C, D1, ..., Dn) of any real dtype; not bool.
+      strides, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad: as in
+        :func:`max_pool_v14`.
+      exclude_pad: True counts the elements of the window alone; False as in the module.
+      dilations: per pooled axis; None is 1 (opset 16, AvgPool-16, attribute dilations).
+    Returns:
+      Array of the dtype of ``data``; narrow floats are added in float32, integers are rounded half
+      to even.
+    Derivatives: linear; as :func:`jaxpool.avg_pool`.
+    Edge cases: as in the module. With ``exclude_pad`` a pad may not reach the dilated kernel.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool_v14`.
+    References: OpenVINO opset 16, AvgPool-16.
+    Example:
+      >>> x = jnp.arange(1.0, 7.0).reshape(1, 1, 6)
+      >>> f = jaxpool.compat.openvino.avg_pool_v16
+      >>> f(x, (2,), (1,), (1,), (3,), False, "ceil")[0, 0]
+      Array([1., 3., 5., 2.], dtype=float32)
+    """
+    given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _average(data, given, exclude_pad, NEW_ROUNDINGS)
+
+
+def _average(data: Any, given: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
+    x, over = windows(data, given, roundings)
+    if not flag("exclude_pad", exclude_pad):
+        rule = _averages.Averaging("taps_if_padded", empty="zero_by_count")
+        return _averages.average_by(rule, x, over)
+    kernel, _, padding, dilations, *_ = over
+    if not isinstance(padding, str):
+        for axis, (k, d, ends) in enumerate(zip(kernel, dilations, padding, strict=True)):
+            if max(ends) >= (k - 1) * d + 1:
+                raise ValueError(
+                    message(
+                        f"the padding {ends} of pooled axis {axis} holds a whole window.",
+                        f"A window spans {(k - 1) * d + 1} elements there; with $exclude_pad "
+                        "nothing would count in it.",
+                        "Use less padding, or exclude_pad=False.",
+                    )
+                )
+    rule = _averages.Averaging("real", empty="zero_by_count")
+    return _averages.average_by(rule, x, over)
+
+
+@public
+def adaptive_avg_pool_v8(data: ArrayLike, output_shape: Any) -> Array:
+    """Average over as many windows as asked for, as AdaptiveAvgPool-8.
+
+    Args:
+      data: array (N, C, D1, ..., Dn).
+      output_shape: windows per pooled axis, static; 0 and -1 give an empty result.
+    Returns:
+      Array of the dtype of ``data``.
+    Derivatives: linear; as :func:`jaxpool.adaptive_avg_pool`.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool_v14`.
+    References: OpenVINO opset 8, AdaptiveAvgPool-8.
+    Example:
+      >>> x = jnp.arange(1.0, 8.0).reshape(1, 1, 7)
+      >>> jaxpool.compat.openvino.adaptive_avg_pool_v8(x, [3])[0, 0]
+      Array([2., 4., 6.], dtype=float32)
+    """
+    x, sizes = adaptive(data, output_shape)
+    return _averages.adaptive_average_by("half_even", x, sizes)
+
+
+@public
+def adaptive_max_pool_v8(
+    data: ArrayLike, output_shape: Any, index_element_type: str = "i64"
+) -> tuple[Array, Array]:
+    """Maximum over as many windows as asked for, as AdaptiveMaxPool-8.
+
+    Args:
+      data, output_shape: as in :func:`adaptive_avg_pool_v8`.
+      index_element_type: "i64" or "i32".
+    Returns:
+      (values, indices); indices are flat over the pooled axes.
+    Derivatives: as :func:`jaxpool.adaptive_max_pool`.
+    Edge cases: a NaN in the first element of a window stays, any other is ignored.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool_v14`.
+    References: OpenVINO opset 8, AdaptiveMaxPool-8.
+    Example:
+      >>> x = jnp.array([[[3.0, 1.0, 2.0, 5.0, 4.0]]])
+      >>> jaxpool.compat.openvino.adaptive_max_pool_v8(x, [3])[1][0, 0]
+      Array([0, 3, 3], dtype=int32)
+    """
+    x, sizes = adaptive(data, output_shape)
+    dtype = index_type(index_element_type)
+    return _rules.adaptive_max_with_argmax_by("from_first_element", x, sizes, index_dtype=dtype)

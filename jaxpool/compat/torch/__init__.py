@@ -1,0 +1,74 @@
+"""Pooling of ``torch.nn.functional``, with its arguments and its results.
+
+``import jaxpool.compat.torch as F`` takes the place of ``import torch.nn.functional as F``. Arrays
+are channels first, with or without a batch axis. The rules are those of PyTorch 2.13 on CPU:
+
+* ``stride=None`` means the window (documentation of ``MaxPool2d`` and ``AvgPool2d``);
+* ``ceil_mode`` keeps a last window that starts in the array or its left padding;
+* NaN in a window gives NaN, index and gradient go to the last one;
+* indices are flat over the pooled axes, int64 (int32 while JAX's 64-bit types are off);
+* averages of integers are cut towards zero; narrow floats are added in float32;
+* ``lp_pool`` takes no absolute value, and scales partly filled windows up.
+
+Differences that remain, on purpose:
+
+* errors are ValueError and TypeError; dtypes that PyTorch has no kernel for are pooled by the same
+  rules;
+* an empty window, which a dilated max can have, has index -1 instead of one that PyTorch's backward
+  would write to outside the array;
+* ``max_unpool`` with a repeated index gives the cotangent to the source that was written, PyTorch
+  to all of them;
+* bfloat16 samples of fractional pooling place windows exactly, where PyTorch rounds their positions
+  to bfloat16;
+* averages of int64 are exact, where PyTorch's sums wrap at 64 bits;
+* XLA takes subnormal numbers for zero, as on CPU, where PyTorch keeps them: values, and indices and
+  gradients of windows whose largest numbers are subnormal.
+"""
+
+from .adaptive import adaptive_avg_pool1d as adaptive_avg_pool1d
+from .adaptive import adaptive_avg_pool2d as adaptive_avg_pool2d
+from .adaptive import adaptive_avg_pool3d as adaptive_avg_pool3d
+from .adaptive import adaptive_max_pool1d as adaptive_max_pool1d
+from .adaptive import adaptive_max_pool2d as adaptive_max_pool2d
+from .adaptive import adaptive_max_pool3d as adaptive_max_pool3d
+from .fractional import fractional_max_pool2d as fractional_max_pool2d
+from .fractional import fractional_max_pool3d as fractional_max_pool3d
+from .sliding import avg_pool1d as avg_pool1d
+from .sliding import avg_pool2d as avg_pool2d
+from .sliding import avg_pool3d as avg_pool3d
+from .sliding import lp_pool1d as lp_pool1d
+from .sliding import lp_pool2d as lp_pool2d
+from .sliding import lp_pool3d as lp_pool3d
+from .sliding import max_pool1d as max_pool1d
+from .sliding import max_pool2d as max_pool2d
+from .sliding import max_pool3d as max_pool3d
+from .unpool import max_unpool1d as max_unpool1d
+from .unpool import max_unpool2d as max_unpool2d
+from .unpool import max_unpool3d as max_unpool3d
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

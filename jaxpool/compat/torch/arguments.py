@@ -1,0 +1,86 @@
+"""What PyTorch's functions are given, checked as PyTorch checks it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..._errors import message
+from ..._geometry.arguments import flag, is_sequence
+from ..._geometry.window import CEIL_OR_ONE
+from ...ops._dispatch import WindowArguments
+from .. import _checks
+
+Sizes = int | Sequence[int]
+"""One number for all pooled axes, or one for each."""
+
+
+def array(count: int, input: Any, first: int | None = None) -> Array:
+    """Return ``input``, with ``count`` pooled axes, as an array.
+
+    Args:
+      first: no axis from this one on may be empty; by default the channels and those after them.
+    """
+    x = _checks.array("input", input)
+    axes = "channels and the pooled axes, with or without a batch axis"
+    _checks.check_rank("input", x.shape, (count + 1, count + 2), axes)
+    first = x.ndim - count - 1 if first is None else first
+    _checks.check_not_empty("input", x.shape, first, "PyTorch takes no such empty axis.")
+    return jnp.asarray(x)
+
+
+def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """Return an int, a sequence of one or one of ``count`` as ``count`` integers."""
+    if is_sequence(value) and len(value) == 1:
+        value = value[0]
+    return _checks.ints(name, value, count, least)
+
+
+def windows(
+    x: Array,
+    count: int,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: Any = False,
+) -> WindowArguments:
+    """Return sliding windows over the last ``count`` axes of ``x``."""
+    kernel = sizes("kernel_size", kernel_size, count)
+    none = stride is None or (is_sequence(stride) and not len(stride))
+    strides = kernel if none else sizes("stride", stride, count)
+    pads = sizes("padding", padding, count, 0)
+    dilations = sizes("dilation", dilation, count)
+    ceil = flag("ceil_mode", ceil_mode)
+    rows = zip(x.shape[-count:], kernel, strides, pads, dilations, strict=True)
+    for axis, row in enumerate(rows):
+        _check_axis(axis, *row, ceil)
+    ends = tuple((p, p) for p in pads)
+    rounding = CEIL_OR_ONE if ceil else "floor"
+    return WindowArguments(kernel, strides, ends, dilations, rounding, "channels_first")
+
+
+def _check_axis(
+    axis: int, size: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool
+) -> None:
+    if pad > kernel // 2:
+        raise ValueError(
+            message(
+                f"$padding = {pad} is more than half of $kernel_size = {kernel}.",
+                "PyTorch allows at most half of the window.",
+                "Pad the array itself, or use jaxpool's own op, which has no such limit.",
+            )
+        )
+    missing = _checks.missing(kernel, dilation, size, (pad, pad))
+    if missing > 0 and not (ceil and missing < stride):
+        raise ValueError(
+            _checks.does_not_fit("kernel_size", axis, kernel, dilation, size, (pad, pad))
+        )
+
+
+def check_bare_axes(x: Array, kernel: tuple[int, ...]) -> None:
+    """PyTorch's 3-D average compares the window with the axis itself, without its padding."""
+    for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
+        if len(kernel) == 3 and _checks.missing(taps, 1, size, (0, 0)) > 0:
+            raise ValueError(_checks.does_not_fit("kernel_size", axis, taps, 1, size, (0, 0)))

@@ -1,0 +1,156 @@
+"""Windows at random positions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from ..._errors import message, public, renamed, shown
+from ..._geometry.arguments import flag, is_sequence
+from .. import _checks
+from .._checks import index_dtype, ints
+from .._rules import fractional_max_by
+from .arguments import Sizes, array
+
+
+@public
+def fractional_max_pool2d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: ArrayLike | None = None,
+    *,
+    key: ArrayLike | None = None,
+) -> Any:
+    """Maximum over windows at random positions, as ``F.fractional_max_pool2d``.
+
+    Args:
+      input: array (N, C, H, W) or (C, H, W).
+      kernel_size: int or a pair.
+      output_size: windows per axis, int or a pair.
+      output_ratio: instead, a pair of numbers in [0, 1) to multiply the sizes with; in 3-D one
+        number or three.
+      return_indices: also return the indices of the maxima, flat over (H, W).
+      _random_samples: numbers in [0, 1) of shape (N, C, 2), for the width first; (1, C, 2) without
+        a batch axis. There may be more rows, which are not read.
+      key: of :mod:`jax.random`, to draw them instead: JAX has no hidden generator.
+    Returns:
+      Array of the dtype of ``input``, or (values, indices).
+    Derivatives: as :func:`jaxpool.fractional_max_pool`; at NaN to the last NaN of the window.
+    Raises:
+      TypeError, ValueError: as :func:`jaxpool.fractional_max_pool`; ValueError also without
+        ``output_size`` and ``output_ratio``, or without samples and key.
+    References: PyTorch 2.13, ``torch.nn.FractionalMaxPool2d``; Graham 2014 (arXiv:1412.6071).
+    Example:
+      >>> x, half = jnp.arange(16.0).reshape(1, 4, 4), jnp.full((1, 1, 2), 0.5)
+      >>> jaxpool.compat.torch.fractional_max_pool2d(x, 2, 2, _random_samples=half)[0]
+      Array([[ 5.,  7.],
+             [13., 15.]], dtype=float32)
+    """
+    return _fractional(
+        2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, key
+    )
+
+
+@public
+def fractional_max_pool3d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: ArrayLike | None = None,
+    *,
+    key: ArrayLike | None = None,
+) -> Any:
+    """Maximum over random windows of (N, C, T, H, W); see :func:`fractional_max_pool2d`.
+
+    ``_random_samples`` of shape (N, C, 3) are in the order of the axes.
+    """
+    return _fractional(
+        3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, key
+    )
+
+
+def _fractional(
+    count: int,
+    input: Any,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    return_indices: Any,
+    samples: Any,
+    key: Any,
+) -> Any:
+    x = array(count, input, first=1)
+    kernel = ints("kernel_size", kernel_size, count)
+    if output_size is None:
+        output_size = _by_ratio(output_ratio, x.shape[-count:])
+    sizes = ints("output_size", output_size, count, least=0)
+    _check_room(x, kernel, sizes)
+    wants_indices = flag("return_indices", return_indices)
+    if samples is not None:
+        samples = _samples(count, samples, x)
+    if 0 in sizes:
+        values = jnp.zeros((*x.shape[:-count], *sizes), x.dtype)
+        indices = values.astype(index_dtype())
+    else:
+        with renamed(samples="_random_samples"):
+            values, indices = fractional_max_by(
+                "last_nan", x, kernel, sizes, samples, key, index_dtype()
+            )
+    return (values, indices) if wants_indices else values
+
+
+def _check_room(x: Array, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    count = len(sizes)
+    for axis, (size, taps, windows) in enumerate(zip(x.shape[-count:], kernel, sizes, strict=True)):
+        needed = windows + taps - 1 + (count == 3)  # the 3-D kernel asks for one more
+        if needed > size:
+            raise ValueError(
+                message(
+                    f"$output_size = {windows} does not fit pooled axis {axis}.",
+                    f"{windows} windows of {taps} elements need {needed}, the axis has {size}.",
+                    "Ask for fewer windows, or use smaller ones.",
+                )
+            )
+
+
+def _by_ratio(ratio: Any, shape: tuple[int, ...]) -> list[int]:
+    if len(shape) == 3 and isinstance(ratio, (int, float, np.floating)):  # PyTorch's 2-D refuses it
+        ratio = (ratio,) * 3
+    ratios = tuple(ratio) if is_sequence(ratio) else ()
+    if len(ratios) != len(shape) or not all(
+        isinstance(r, (int, float, np.floating)) and 0 <= r < 1 for r in ratios
+    ):
+        raise ValueError(
+            message(
+                f"$output_ratio = {shown(ratio)}, and $output_size is None.",
+                f"One of them says how many windows there are; a ratio has {len(shape)} numbers, "
+                "at least 0 and less than 1.",
+                f"Give $output_size, or for example output_ratio={(0.5,) * len(shape)}.",
+            )
+        )
+    return [int(size * r) for size, r in zip(shape, ratios, strict=True)]
+
+
+def _samples(count: int, samples: Any, x: Array) -> Array:
+    """The samples of each plane in the order of the axes; rows beyond the batch are not read."""
+    samples = _checks.array("_random_samples", samples)
+    batch = x.shape[:-count] if x.ndim == count + 2 else (1, *x.shape[:-count])
+    enough = samples.ndim == 3 and samples.shape[0] >= batch[0]
+    if not enough or samples.shape[1:] != (batch[1], count):
+        raise ValueError(
+            message(
+                f"$_random_samples have shape {samples.shape}.",
+                f"$input has shape {x.shape}; there is one number for each plane and axis.",
+                f"Give an array of shape {(*batch, count)}, or with more rows.",
+            )
+        )
+    samples = samples[: batch[0], :, ::-1] if count == 2 else samples[: batch[0]]
+    return samples if x.ndim == count + 2 else samples[0]

@@ -1,0 +1,282 @@
+"""Maxima, averages and power averages over sliding windows."""
+
+import math
+from typing import Any
+
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from ..._errors import message, public, shown
+from ..._geometry.arguments import flag, is_sequence
+from ...ops.average import canonical_divisor
+from ...reductions import absolute
+from .. import _checks
+from .._averages import Averaging, average_by, signed_lp_by
+from .._checks import index_dtype
+from .._rules import max_by, max_with_argmax_by
+from .arguments import Sizes, array, check_bare_axes, windows
+
+# --- maxima ---------------------------------------------------------------------------------------
+
+
+@public
+def max_pool1d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Maximum over windows of one axis, of (N, C, L) or (C, L); see :func:`max_pool2d`."""
+    return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@public
+def max_pool2d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Maximum over windows, as ``torch.nn.functional.max_pool2d``.
+
+    Args:
+      input: array (N, C, H, W) or (C, H, W).
+      kernel_size: int or a pair.
+      stride: int or a pair; None is ``kernel_size``.
+      padding: int or a pair, on both ends of an axis; at most half the window, and never a
+        maximum.
+      dilation: int or a pair.
+      ceil_mode: keep a last window that is partly outside if it starts in the array or its left
+        padding; a window larger than the padded axis by less than a stride is then taken too.
+      return_indices: also return the indices of the maxima, flat over (H, W).
+    Returns:
+      Array of the dtype of ``input``, or (values, indices).
+    Derivatives: as :func:`jaxpool.max_pool`; at NaN to the last NaN of the window.
+    Edge cases: as in the module. An empty batch gives an empty result.
+    Raises:
+      TypeError: a setting is not an integer or a bool. ValueError: it is out of range or does not
+        fit; another axis than the batch is empty.
+    References: PyTorch 2.13, ``torch.nn.MaxPool2d``.
+    Example:
+      >>> x = jnp.array([[[1.0, 5.0, jnp.nan, 2.0, jnp.nan, 3.0]]])
+      >>> jaxpool.compat.torch.max_pool1d(x, 3, 2, 1, return_indices=True)[1][0, 0]
+      Array([1, 2, 4], dtype=int32)
+    """
+    return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@public
+def max_pool3d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Maximum over windows of three axes, of (N, C, D, H, W); see :func:`max_pool2d`."""
+    return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _max(
+    count: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: Any,
+    return_indices: Any,
+) -> Any:
+    x = array(count, input)
+    over = windows(x, count, kernel_size, stride, padding, dilation, ceil_mode)
+    if not flag("return_indices", return_indices):
+        return max_by("last_nan", x, over)
+    return max_with_argmax_by("last_nan", x, over, index_dtype=index_dtype())
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+@public
+def avg_pool1d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:
+    """Average over windows of one axis, of (N, C, L) or (C, L); see :func:`avg_pool2d`."""
+    return _average(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+@public
+def avg_pool2d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Average over windows, as ``torch.nn.functional.avg_pool2d``.
+
+    Args:
+      input, kernel_size, stride, padding, ceil_mode: as in :func:`max_pool2d`.
+      count_include_pad: padding counts in the divisor; what ceil_mode adds beyond it never does.
+      divisor_override: an int, not zero, that replaces every divisor.
+    Returns:
+      Array of the dtype of ``input``; averages of integers are cut towards zero.
+    Derivatives: linear; as :func:`jaxpool.avg_pool`.
+    Edge cases: as in the module. Only ``avg_pool3d`` refuses a window that exceeds the axis itself.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool2d`.
+    References: PyTorch 2.13, ``torch.nn.AvgPool2d``.
+    Example:
+      >>> x = jnp.arange(1.0, 7.0).reshape(1, 1, 6)
+      >>> jaxpool.compat.torch.avg_pool1d(x, 3, 2, 1, ceil_mode=True)[0, 0]
+      Array([1., 3., 5., 3.], dtype=float32)
+    """
+    return _average(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+@public
+def avg_pool3d(
+    input: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Average over windows of three axes, of (N, C, D, H, W); see :func:`avg_pool2d`."""
+    return _average(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def _average(
+    count: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: Any,
+    count_include_pad: Any,
+    divisor_override: Any,
+) -> Array:
+    x = array(count, input)
+    over = windows(x, count, kernel_size, stride, padding, 1, ceil_mode)
+    check_bare_axes(x, over.window_shape)
+    divisor = canonical_divisor(count_include_pad, divisor_override)
+    counted = "declared" if divisor["count_include_pad"] else "real"
+    rule = Averaging(counted, divisor["divisor_override"], rounding="trunc")
+    return average_by(rule, x, over)
+
+
+# --- power averages -------------------------------------------------------------------------------
+
+
+@public
+def lp_pool1d(
+    input: ArrayLike,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Power average over windows of one axis, of (N, C, L) or (C, L); see :func:`lp_pool2d`."""
+    return _lp(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@public
+def lp_pool2d(
+    input: ArrayLike,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Power average over windows, as ``torch.nn.functional.lp_pool2d``.
+
+    ``(sum of x ** p) ** (1 / p)``, of the powers as they are, without absolute values; a partly
+    filled window is scaled up by its taps over its elements.
+
+    Args:
+      input: floats; its shape, ``kernel_size``, ``stride`` and ``ceil_mode`` as in
+        :func:`max_pool2d`.
+      norm_type: p, a number other than 0. Infinity is the largest absolute value, -infinity the
+        smallest.
+    Returns:
+      Array of the dtype of ``input``. Narrow floats are computed in float32, where PyTorch rounds
+      after every step.
+    Derivatives: any order; zero where the powers of a window add up to 0 (for p < 1, NaN at an
+      element that is 0, as in PyTorch).
+    Edge cases: a negative sum of powers has no root: NaN, unless p is 1.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool2d`.
+    References: PyTorch 2.13, ``torch.nn.LPPool2d``.
+    Example:
+      >>> x = jnp.array([[[3.0, -4.0, 3.0]]])
+      >>> jaxpool.compat.torch.lp_pool1d(x, 1, 2, ceil_mode=True)[0, 0]
+      Array([-1.,  6.], dtype=float32)
+    """
+    return _lp(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@public
+def lp_pool3d(
+    input: ArrayLike,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Power average over windows of three axes, of (N, C, D, H, W); see :func:`lp_pool2d`."""
+    return _lp(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _lp(
+    count: int, input: Any, norm_type: Any, kernel_size: Any, stride: Any, ceil_mode: Any
+) -> Array:
+    x = array(count, input)
+    if count == 1 and is_sequence(kernel_size):
+        raise TypeError(_checks.not_one_for_all("kernel_size", kernel_size))
+    kernel = _checks.ints("kernel_size", kernel_size, count)
+    over = windows(x, count, kernel, stride, ceil_mode=ceil_mode)
+    p = _power(norm_type)
+    if math.isinf(p):
+        sign = 1 if p > 0 else -1
+        return sign * max_by("last_nan", sign * absolute(x), over)
+    check_bare_axes(x, kernel)
+    return signed_lp_by(p, x, over)
+
+
+def _power(norm_type: Any) -> float:
+    number = norm_type.item() if isinstance(norm_type, np.number) else norm_type
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise TypeError(_not_a_power(norm_type))
+    if number == 0 or number != number:
+        raise ValueError(_not_a_power(norm_type))
+    return number
+
+
+def _not_a_power(norm_type: Any) -> str:
+    return message(
+        f"$norm_type = {shown(norm_type)} is no power.",
+        "The root of order norm_type is taken: it is a number other than 0.",
+        "Give for example 2, or math.inf.",
+    )

@@ -1,0 +1,193 @@
+"""Maxima and minima over neighborhoods: rectangles, footprints, and weighted taps.
+
+*Rectangles* are windows of pooling. A mode whose new elements are all in the window
+already (``nearest``; ``reflect`` and ``mirror`` about a centred window) needs no extended array:
+padding by the identity gives the same.
+
+*Footprints* are unions of boxes (:mod:`._cover`).
+
+*Structures*: ``y[i] = max over t of (x[i + t] + s[t])``. With ``t(i)`` the first tap that attains
+it, ``dy[i] = dx[i + t(i)] + ds[t(i)]``, which is linear; its transpose adds a cotangent to one
+element and to one tap. One tap after the other is taken, so that no array of all taps is made.
+
+Source: Serra 1982, "Image analysis and mathematical morphology", for the definitions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._autodiff import rules
+from .._autodiff.rules import selection
+from .._lowerings.axis_slicing import slice_axis, tree_reduce
+from .._xla.materialize import materialize
+from ..reductions import Reduction, accumulator, identity_array
+from ._arguments import Extent, Neighborhood
+from ._boundary import extend
+from ._cover import Box, cover
+from ._read import read, read_weights
+from ._windows import MOST_UNROLLED, Taps, offsets_of, plan_of, rectangle
+
+Operands = tuple[Array, Array | None]
+"""An extended array, and the weights of the taps."""
+
+
+def extreme(x: Array, hood: Neighborhood, reduction: Reduction) -> Array:
+    """Return the maximum or minimum over the neighborhood of every element; differentiable."""
+    extents = tuple(extent for extent in hood.extents if extent.size > 1)
+    if not x.size or not extents:
+        return x
+    if hood.footprint is None:
+        return _over_rectangle(x, extents, hood.cval, reduction)
+    boxes = cover(hood.footprint)
+    extended = extend(x, hood.extents, hood.cval)
+    if len(boxes) > MOST_UNROLLED and len(boxes) > hood.footprint.taps // 2:
+        return _over_taps(extended, None, Taps(hood.extents, offsets_of(hood), x.shape), reduction)
+    return _over_boxes(extended, hood.extents, boxes, x.shape, reduction)
+
+
+# --- rectangles and boxes -------------------------------------------------------------------------
+
+
+def _over_rectangle(
+    x: Array, extents: Sequence[Extent], cval: float, reduction: Reduction
+) -> Array:
+    inside = [_adds_nothing(extent) for extent in extents]
+    outside = [e for e, skip in zip(extents, inside, strict=True) if not skip]
+    extended = extend(x, outside, cval)
+    padding = [(e.low, e.high) if skip else (0, 0) for e, skip in zip(extents, inside, strict=True)]
+    geometry = rectangle(extended.shape, extents, padding)
+    return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
+
+
+def _adds_nothing(extent: Extent) -> bool:
+    """Whether the elements past an end are, for every window, elements that it holds anyway.
+
+    An element ``k`` past the end is, under "reflect", element ``k - 1`` before it; the window of an
+    element reaches as far back as forward, or one less, and so holds it.
+    """
+    uneven = abs(extent.low - extent.high)
+    return extent.mode == "nearest" or uneven <= {"reflect": 1, "mirror": 0}.get(extent.mode, -1)
+
+
+def _over_boxes(
+    extended: Array,
+    extents: Sequence[Extent],
+    boxes: Sequence[Box],
+    shape: Sequence[int],
+    reduction: Reduction,
+) -> Array:
+    made = {size: _boxes_of(extended, extents, size, reduction) for size in {b.size for b in boxes}}
+    parts = []
+    for box in boxes:
+        part = made[box.size]
+        for extent, start in zip(extents, box.start, strict=True):
+            part = slice_axis(part, extent.position, start, shape[extent.position], 1)
+        parts.append(part)
+    return _best(tuple(parts), reduction)
+
+
+def _boxes_of(
+    extended: Array, extents: Sequence[Extent], size: Sequence[int], reduction: Reduction
+) -> Array:
+    """The extreme of the box of one size at every place."""
+    long = [
+        Extent(extent.position, count, 0, "constant")
+        for extent, count in zip(extents, size, strict=True)
+        if count > 1
+    ]
+    if not long:
+        return extended
+    geometry = rectangle(extended.shape, long)
+    return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
+
+
+def _best(parts: tuple[Array, ...], reduction: Reduction) -> Array:
+    """The extreme of several arrays, place by place; differentiable."""
+
+    def reduce(parts: tuple[Array, ...]) -> Array:
+        return tree_reduce(reduction.combine, parts)
+
+    def argreduce(parts: tuple[Array, ...]) -> tuple[Array, Array]:
+        best, first = parts[0], jnp.zeros(parts[0].shape, np.int32)
+        for number, part in enumerate(parts):
+            better = _preferred(reduction, part, best)
+            best, first = jnp.where(better, part, best), jnp.where(better, np.int32(number), first)
+        return best, first
+
+    def gather(parts: tuple[Array, ...], first: Array, value: Array) -> Array:
+        return lax.select_n(first, *parts) if len(parts) > 2 else jnp.where(first == 0, *parts)
+
+    return parts[0] if len(parts) == 1 else selection(reduce, argreduce, gather, parts)
+
+
+def _preferred(reduction: Reduction, b: Array, a: Array) -> Array:
+    """Whether ``b`` is strictly preferred to an earlier ``a``."""
+    assert reduction.comparator is not None, "maxima and minima have one"
+    return reduction.comparator(b, a)
+
+
+# --- taps one by one ------------------------------------------------------------------------------
+
+
+def weighted_extreme(x: Array, structure: Array, hood: Neighborhood, reduction: Reduction) -> Array:
+    """Return the extreme of ``x[i + t] + structure[t]`` over the taps; differentiable in both.
+
+    Floats are added in their accumulator. Of integers the structure is cut to integers, and a sum
+    wraps in their dtype, as in NumPy.
+    """
+    if not x.size:
+        return x
+    offsets = offsets_of(hood)
+    extended = extend(x, hood.extents, hood.cval)
+    if x.dtype == jnp.bool_:
+        extended = extended.astype(np.int32)
+    elif jnp.issubdtype(x.dtype, jnp.floating):
+        extended = extended.astype(accumulator(np.dtype(x.dtype)))
+    taps = Taps(hood.extents, offsets, x.shape)
+    weights = structure[tuple(offsets.T)]
+    if jnp.issubdtype(weights.dtype, jnp.floating) and not jnp.issubdtype(x.dtype, jnp.floating):
+        weights = weights.astype(np.int32)  # of negative numbers no unsigned one
+    weights = weights.astype(extended.dtype)
+    if len(offsets) == 1:  # or XLA would make x of the opening (x - s) + s, which rounds twice
+        (weights,) = materialize(weights)
+    y = _over_taps(extended, weights, taps, reduction)
+    return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
+
+
+def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Reduction) -> Array:
+    """The extreme over the taps, one after the other; differentiable in both arrays."""
+
+    def term(weights: Array | None, number: Any, elements: Array) -> Array:
+        return elements if weights is None else elements + weights[number]
+
+    def reduce(operands: Operands) -> Array:
+        extended, weights = operands
+
+        def step(number: Any, elements: Array, best: Array) -> Array:
+            return reduction.combine(best, term(weights, number, elements))
+
+        identity = identity_array(reduction, np.dtype(extended.dtype))
+        return taps.walk(step, jnp.full(taps.shape, identity), extended)
+
+    def argreduce(operands: Operands) -> tuple[Array, Array]:
+        extended, weights = operands
+
+        def step(number: Any, elements: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            best, first = state
+            value = term(weights, number, elements)
+            better = _preferred(reduction, value, best) | (number == 0)
+            return jnp.where(better, value, best), jnp.where(better, number, first)
+
+        none = jnp.zeros(taps.shape, extended.dtype), jnp.zeros(taps.shape, np.int32)
+        return taps.walk(step, none, extended)
+
+    def gather(operands: Operands, numbers: Array, value: Array) -> Array:
+        extended, weights = operands
+        y = read(extended, numbers, taps, value)
+        return y if weights is None else y + read_weights(weights, numbers, jnp.zeros_like(value))
+
+    return selection(reduce, argreduce, gather, (extended, weights))

@@ -1,0 +1,72 @@
+"""The element of a given rank in every window.
+
+Rectangles are windows of pooling. In footprints, let ``t(i)`` be the first tap of the
+window of ``i`` that has the value of the rank. Where it is locally constant, ``y[i] = x[i + t(i)]``
+and ``dy[i] = dx[i + t(i)]``. Few taps are sorted by comparators, element by element of whole
+arrays; many are sorted in blocks.
+"""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._autodiff.rules import selection
+from .._lowerings import tuning
+from .._lowerings.argreduce import same
+from .._lowerings.sorting_network import sorted_lanes
+from .._xla.materialize import materialize
+from ..ops import rank as rank_
+from ..reductions import MAX, MIN, accumulator
+from ._arguments import Neighborhood
+from ._blocks import over_blocks
+from ._boundary import extend
+from ._extreme import extreme
+from ._read import read
+from ._windows import Taps, offsets_of, rectangle
+
+
+def ranked(x: Array, hood: Neighborhood, rank: int) -> Array:
+    """Return the element number ``rank``, from 0 up, of every neighborhood; differentiable."""
+    taps = Taps(hood.extents, offsets_of(hood), x.shape)
+    if rank in (0, len(taps) - 1):
+        return extreme(x, hood, MIN if rank == 0 else MAX)
+    if not x.size:
+        return x
+    extended = extend(x, hood.extents, hood.cval)
+    if hood.footprint is None:
+        long = [extent for extent in hood.extents if extent.size > 1]
+        return rank_.ranked(extended, None, rectangle(extended.shape, long), rank)
+    # XLA:CPU would widen and round narrow floats at every comparison.
+    wide = extended.astype(accumulator(np.dtype(x.dtype)))
+    return _of_footprint(wide, taps, rank).astype(x.dtype)
+
+
+def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
+    def reduce(extended: Array) -> Array:
+        if len(taps) <= tuning.MOST_IN_NETWORK:
+            return sorted_lanes(list(taps.each(extended)))[rank]
+        return over_blocks(functools.partial(_sorted_entry, rank=rank), extended, taps)
+
+    def argreduce(extended: Array) -> tuple[Array, Array]:
+        (extended,) = materialize(extended)  # XLA could compute it twice, and round it twice
+        (y,) = materialize(reduce(extended))
+        return y, _first_equal(extended, y, taps)
+
+    return selection(reduce, argreduce, lambda x, first, y: read(x, first, taps, y), extended)
+
+
+def _sorted_entry(taps: Array, rank: int) -> Array:
+    """An entry of the sorted last axis; NaN, which is sorted last, before all."""
+    ordered = jnp.sort(taps, -1)
+    y, last = ordered[..., rank], ordered[..., -1]
+    return jnp.where(last != last, last, y)
+
+
+def _first_equal(extended: Array, y: Array, taps: Taps) -> Array:
+    def step(number: Any, elements: Array, first: Array) -> Array:
+        return jnp.where(same(elements, y) & (first < 0), number, first)
+
+    return taps.walk(step, jnp.full(y.shape, np.int32(-1)), extended)

@@ -1,0 +1,49 @@
+"""Reading every window at one of its taps, a linear map, and its transpose.
+
+With ``n[i]`` the number of a tap of window ``i``, and ``start[n]`` where that tap lies,
+
+    read(t)[i] = t[i + start[n[i]]],    transpose(g)[j] = sum over {i: i + start[n[i]] = j} of g[i].
+
+Weights of the taps are read likewise: ``w[n[i]]``, with the transpose ``sum over {i: n[i] = n} of
+g[i]``. Both transposes take one tap after the other, so that no array of all taps is made.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .._autodiff.linear import linear_map
+from ._windows import Taps
+
+
+def read(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
+    """Return the element of every window at the tap of that number, whose ``value`` is known."""
+
+    def forward(t: Array) -> Array:
+        def step(number: Any, elements: Array, found: Array) -> Array:
+            return jnp.where(numbers == number, elements, found)
+
+        return taps.walk(step, jnp.zeros(numbers.shape, t.dtype), t)
+
+    def transpose(g: Array) -> Array:
+        def given(number: Any) -> Array:
+            return jnp.where(numbers == number, g, jnp.zeros_like(g))
+
+        return taps.add_up(given, jnp.zeros(extended.shape, g.dtype))
+
+    return linear_map(forward, transpose, extended, numbers.shape, value)
+
+
+def read_weights(weights: Array, numbers: Array, value: Array) -> Array:
+    """Return the weight of the tap of that number in every window, whose ``value`` is known."""
+    column = (len(weights), *(1 for _ in numbers.shape[1:]))
+
+    def forward(t: Array) -> Array:
+        return t.reshape(-1)[numbers]
+
+    def transpose(g: Array) -> Array:
+        total = lambda number: jnp.where(numbers == number, g, jnp.zeros_like(g)).sum()  # noqa: E731
+        return lax.map(total, lax.iota(numbers.dtype, len(weights))).reshape(column)
+
+    return linear_map(forward, transpose, weights.reshape(column), numbers.shape, value)

@@ -1,0 +1,117 @@
+"""Windows of filters as the implementations take them, and their taps one by one."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.resolve import Geometry, resolve
+from .._geometry.window import Window
+from .._lowerings.axis_slicing import tree_reduce
+from .._lowerings.plan import Plan, plan_for
+from .._xla.sharding_types import varying_alike
+from ..reductions import Reduction
+from ._arguments import Extent, Neighborhood
+
+MOST_UNROLLED = 32
+"""Taps up to which each is a slice of its own in the program; more are visited in a loop."""
+
+Offsets = np.ndarray
+"""The taps of a window, row-major: an int array (taps, axes), from the first corner."""
+
+
+def rectangle(
+    shape: Sequence[int],
+    extents: Sequence[Extent],
+    padding: Sequence[tuple[int, int]] | None = None,
+) -> Geometry:
+    """Return the windows of all taps over an array of ``shape``, one at each place."""
+    order = np.argsort([extent.position for extent in extents])
+    ascending = [extents[n] for n in order]
+    positions = tuple(extent.position for extent in ascending)
+    pads = "VALID" if padding is None else [padding[n] for n in order]
+    window = Window([extent.size for extent in ascending], 1, pads)
+    return resolve(window, [shape[position] for position in positions], positions)
+
+
+def plan_of(x: Array, geometry: Geometry, reduction: Reduction) -> Plan:
+    return plan_for(geometry, reduction, np.dtype(x.dtype))
+
+
+def offsets_of(hood: Neighborhood) -> Offsets:
+    """The taps of a neighborhood, row-major, each an offset from the first corner."""
+    return np.argwhere(hood.mask).astype(np.int32)
+
+
+class Taps:
+    """The elements of an extended array that the windows hold, tap by tap.
+
+    Attributes:
+      extents: the filtered axes.
+      offsets: the taps, from the first corner of a window.
+      shape: shape of the array before it was extended, which is that of the result.
+    """
+
+    def __init__(self, extents: Sequence[Extent], offsets: Offsets, shape: Sequence[int]) -> None:
+        self.extents, self.offsets, self.shape = tuple(extents), offsets, tuple(shape)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def at(self, extended: Array, number: int) -> Array:
+        """Return the element at tap ``number``, a Python int, of every window."""
+        for extent, start in zip(self.extents, self.offsets[number], strict=True):
+            end = int(start) + self.shape[extent.position]
+            extended = lax.slice_in_dim(extended, int(start), end, axis=extent.position)
+        return extended
+
+    def each(self, extended: Array) -> Iterator[Array]:
+        """The elements at each tap in turn; as many slices as taps."""
+        return (self.at(extended, number) for number in range(len(self)))
+
+    def walk(self, step: Any, state: Any, extended: Array) -> Any:
+        """Return ``step(number, elements at that tap, state)`` taken over all taps in turn.
+
+        A loop if there are many, so that the program does not grow with them.
+        """
+        if len(self) <= MOST_UNROLLED:
+            for number, elements in enumerate(self.each(extended)):
+                state = step(np.int32(number), elements, state)
+            return state
+        extended, state = varying_alike((extended, state))
+        starts = self._starts()
+        body = lambda n, state: step(n, lax.dynamic_slice(extended, starts[n], self.shape), state)  # noqa: E731
+        return lax.fori_loop(np.int32(0), np.int32(len(self)), body, state)
+
+    def add_up(self, given: Any, total: Array) -> Array:
+        """Return ``total``, an extended array, plus ``given(number)`` at each tap."""
+        starts = self._starts()
+
+        def add(number: Any, total: Array) -> Array:
+            there = lax.dynamic_slice(total, starts[number], self.shape)
+            return lax.dynamic_update_slice(total, there + given(number), starts[number])
+
+        if len(self) <= MOST_UNROLLED:
+            parts = [self._placed(given(np.int32(n)), n, total.shape) for n in range(len(self))]
+            return tree_reduce(lax.add, [total, *parts])
+        total = varying_alike((total, given(np.int32(0))))[0]
+        return lax.fori_loop(np.int32(0), np.int32(len(self)), add, total)
+
+    def _placed(self, part: Array, number: int, shape: Sequence[int]) -> Array:
+        """One of the results of a tap, among zeros."""
+        config = [
+            (int(start), size - int(start) - length, 0)
+            for start, size, length in zip(self._table()[number], shape, self.shape, strict=True)
+        ]
+        return lax.pad(part, np.zeros((), part.dtype), config)
+
+    def _starts(self) -> Array:
+        return jnp.asarray(self._table())
+
+    def _table(self) -> np.ndarray:
+        """Where each tap of the first window lies, along every axis."""
+        table = np.zeros((len(self), len(self.shape)), np.int32)
+        table[:, [extent.position for extent in self.extents]] = self.offsets
+        return table

@@ -1,0 +1,194 @@
+"""What morphology adds, takes away, or tells apart: gradients, the Laplacian and top-hats.
+
+With the erosion ``e``, dilation ``d``, opening ``o`` and closing ``c`` of an array ``x``:
+
+    gradient d - e,   Laplacian d + e - 2 x,   white top-hat x - o,   black top-hat c - x.
+
+Source: Soille 2004, "Morphological image analysis", chapters 3 and 4.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import message, public
+from ._arguments import Neighborhood
+from ._call import call_filter
+from ._flat_or_not import closed, dilated, eroded, morphology_op, opened
+
+
+@public
+def morphological_gradient(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Morphological gradient: how far an array varies in the neighborhood of every element.
+
+    ``y = dilation(x) - erosion(x)``.
+
+    Args:
+      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
+    Returns:
+      Array of the shape and dtype of ``x``; the difference of integers wraps.
+    Derivatives: as :func:`grey_erosion`.
+    Edge cases: as :func:`maximum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`; TypeError also for bool.
+    References: Rivest, Soille and Beucher 1993, "Morphological gradients"; scipy.ndimage
+      ``morphological_gradient``.
+    Example:
+      >>> morphological_gradient(jnp.array([1, 1, 1, 5, 5]), 3)
+      Array([0, 0, 4, 4, 0], dtype=int32)
+    """
+    return call_filter(_GRADIENT, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+@public
+def morphological_laplace(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Morphological Laplacian: the difference of the outer and the inner gradient.
+
+    ``y = dilation(x) + erosion(x) - 2 * x``.
+
+    Args:
+      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
+    Returns:
+      Array of the shape and dtype of ``x``; the result of integers wraps.
+    Derivatives: as :func:`grey_erosion`.
+    Edge cases: as :func:`maximum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`; TypeError also for bool.
+    References: van Vliet, Young and Beckers 1989, "A nonlinear Laplace operator as edge detector in
+      noisy images"; scipy.ndimage ``morphological_laplace``.
+    Example:
+      >>> morphological_laplace(jnp.array([1, 1, 1, 5, 5]), 3)
+      Array([ 0,  0,  4, -4,  0], dtype=int32)
+    """
+    return call_filter(_LAPLACE, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+@public
+def white_tophat(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """White top-hat: the bright details that are smaller than the window.
+
+    ``y = x - opening(x)``; of booleans, where the two differ.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
+    Returns:
+      Array of the shape and dtype of ``x``; the difference of integers wraps.
+    Derivatives: as :func:`grey_erosion`.
+    Edge cases: as :func:`minimum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: Soille 2004, "Morphological image analysis", chapter 4; scipy.ndimage
+      ``white_tophat``.
+    Example:
+      >>> white_tophat(jnp.array([1, 7, 1, 3, 3, 3, 1]), 3)
+      Array([0, 6, 0, 0, 0, 0, 0], dtype=int32)
+    """
+    return call_filter(_WHITE, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+@public
+def black_tophat(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Black top-hat: the dark details that are smaller than the window.
+
+    ``y = closing(x) - x``; of booleans, where the two differ.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
+    Returns:
+      Array of the shape and dtype of ``x``; the difference of integers wraps.
+    Derivatives: as :func:`grey_erosion`.
+    Edge cases: as :func:`maximum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: Soille 2004, "Morphological image analysis", chapter 4; scipy.ndimage
+      ``black_tophat``.
+    Example:
+      >>> black_tophat(jnp.array([7, 1, 7, 3, 3, 3, 7]), 3)
+      Array([0, 6, 0, 0, 0, 0, 0], dtype=int32)
+    """
+    return call_filter(_BLACK, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+def _gradient(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
+    _check_number(x)
+    return dilated(x, hood, structure) - eroded(x, hood, structure)
+
+
+def _laplace(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
+    _check_number(x)
+    return dilated(x, hood, structure) + eroded(x, hood, structure) - x - x
+
+
+def _white(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
+    return _difference(x, opened(x, hood, structure))
+
+
+def _black(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
+    return _difference(closed(x, hood, structure), x)
+
+
+def _difference(a: Array, b: Array) -> Array:
+    return a ^ b if a.dtype == jnp.bool_ else a - b
+
+
+def _check_number(x: Array) -> None:
+    if x.dtype == jnp.bool_:
+        raise TypeError(
+            message(
+                "the array is boolean.",
+                "The result is a difference, which is not a truth value.",
+                "Convert it first, for example x.astype(jnp.uint8).",
+            )
+        )
+
+
+_GRADIENT = morphology_op("morphological_gradient", _gradient)
+_LAPLACE = morphology_op("morphological_laplace", _laplace)
+_WHITE = morphology_op("white_tophat", _white)
+_BLACK = morphology_op("black_tophat", _black)

@@ -1,0 +1,176 @@
+"""Maximum and minimum filters."""
+
+from typing import Any
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import public
+from ..reductions import MAX, MIN
+from ._arguments import Neighborhood
+from ._call import call_filter, filter_op
+from ._extreme import extreme
+
+
+@public
+def maximum_filter(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Maximum over the neighborhood of every element.
+
+    ``y[i] = max over t of x[i + t]``, ``t`` running over a window of ``size`` taps, or over the
+    places where ``footprint`` is True; ``mode`` says what ``x`` is outside its bounds.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size: taps of the window, >= 1: an int, or one for each filtered axis.
+      footprint: boolean array with an axis for each filtered axis, in place of ``size``. Static.
+      mode: "reflect" (the last element is repeated: d c b a | a b c d | d c b a), "mirror" (it is
+        not: d c b | a b c d | c b a), "nearest", "wrap" or "constant", or "grid-mirror",
+        "grid-wrap", "grid-constant", other names of three of them; or one for each filtered axis.
+      cval: the value outside of ``x`` under "constant"; for integers it is cut towards zero and to
+        the range of the dtype.
+      origin: an int, or one for each filtered axis: the window lies so many elements further back.
+      axes: an int or several, the axes that are filtered; default all. The others are batch axes.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: forward and reverse, any order. The tangent follows one maximum of the window;
+      second derivatives are zero. Reverse mode has no scatter, so it is deterministic on every
+      backend.
+    Edge cases: NaN in a window gives NaN. The sign of a zero result is unspecified. An empty array
+      gives an empty result.
+    Raises:
+      TypeError: a setting is not of its kind, or ``x`` is complex.
+      ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
+    References: scipy.ndimage ``maximum_filter``; van Herk 1992 and Gil and Werman 1993 for cost
+      that does not grow with the window.
+    Example:
+      >>> x = jnp.array([1.0, 5.0, 2.0, 3.0])
+      >>> maximum_filter(x, 3)
+      Array([5., 5., 5., 3.], dtype=float32)
+      >>> maximum_filter(x, footprint=[True, False, True], mode="constant")
+      Array([5., 2., 5., 2.], dtype=float32)
+      >>> jax.grad(lambda x: maximum_filter(x, 3).sum())(x)
+      Array([0., 3., 0., 1.], dtype=float32)
+    """
+    return call_filter(_MAXIMUM, x, size, footprint, mode, cval, origin, axes)
+
+
+@public
+def minimum_filter(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Minimum over the neighborhood of every element.
+
+    ``y[i] = min over t of x[i + t]``, ``t`` running over a window of ``size`` taps, or over the
+    places where ``footprint`` is True; ``mode`` says what ``x`` is outside its bounds.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: as :func:`maximum_filter`, following one minimum.
+    Edge cases: NaN in a window gives NaN. The sign of a zero result is unspecified. An empty array
+      gives an empty result.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: scipy.ndimage ``minimum_filter``.
+    Example:
+      >>> minimum_filter(jnp.array([[3, 1, 2], [6, 5, 4]]), 3, axes=1)
+      Array([[1, 1, 1],
+             [5, 4, 4]], dtype=int32)
+    """
+    return call_filter(_MINIMUM, x, size, footprint, mode, cval, origin, axes)
+
+
+@public
+def maximum_filter1d(
+    x: ArrayLike,
+    size: int,
+    axis: int = -1,
+    *,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Array:
+    """Maximum over the neighborhood of every element along one axis.
+
+    ``y[i] = max over t of x[i + t]``, ``t`` running over a window of ``size`` taps along ``axis``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size: taps of the window, >= 1.
+      axis: the axis that is filtered.
+      mode, cval, origin: as in :func:`maximum_filter`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: as :func:`maximum_filter`.
+    Edge cases: as :func:`maximum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: scipy.ndimage ``maximum_filter1d``.
+    Example:
+      >>> maximum_filter1d(jnp.array([1, 5, 2, 3]), 3, origin=1)
+      Array([5, 5, 5, 5], dtype=int32)
+    """
+    return call_filter(_MAXIMUM, x, size, None, mode, cval, origin, axis)
+
+
+@public
+def minimum_filter1d(
+    x: ArrayLike,
+    size: int,
+    axis: int = -1,
+    *,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Array:
+    """Minimum over the neighborhood of every element along one axis.
+
+    ``y[i] = min over t of x[i + t]``, ``t`` running over a window of ``size`` taps along ``axis``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size: taps of the window, >= 1.
+      axis: the axis that is filtered.
+      mode, cval, origin: as in :func:`maximum_filter`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: as :func:`minimum_filter`.
+    Edge cases: as :func:`minimum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: scipy.ndimage ``minimum_filter1d``.
+    Example:
+      >>> minimum_filter1d(jnp.array([4, 5, 2, 3]), 3)
+      Array([4, 2, 2, 2], dtype=int32)
+    """
+    return call_filter(_MINIMUM, x, size, None, mode, cval, origin, axis)
+
+
+def _maximum(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
+    return extreme(x, hood, MAX)
+
+
+def _minimum(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
+    return extreme(x, hood, MIN)
+
+
+_MAXIMUM = filter_op("maximum_filter", _maximum)
+_MINIMUM = filter_op("minimum_filter", _minimum)

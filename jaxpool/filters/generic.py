@@ -1,0 +1,117 @@
+"""Any function of a window."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import message, public, shown
+from ._arguments import Neighborhood
+from ._blocks import over_blocks
+from ._boundary import extend
+from ._call import call_filter, filter_op
+from ._windows import Taps, offsets_of
+
+
+@public
+def generic_filter(
+    x: ArrayLike,
+    function: Callable[..., Any],
+    size: Any = None,
+    footprint: Any = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    extra_arguments: Sequence[Any] = (),
+    extra_keywords: Mapping[str, Any] | None = None,
+    axes: Any = None,
+) -> Array:
+    """A function of the neighborhood of every element.
+
+    ``y[i] = function([x[i + t] for t])``, ``t`` running in row-major order over a window of
+    ``size`` taps, or over the places where ``footprint`` is True.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      function: takes an array of one axis, the taps, and returns one number; made of JAX
+        operations. It is traced once, so it must be a function of its arguments alone, and one that
+        is defined anew for each call is compiled anew. Integers and booleans reach it as floats.
+      size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
+      extra_arguments: further arguments of ``function``, hashable.
+      extra_keywords: further keyword arguments of ``function``, hashable.
+    Returns:
+      Array of the shape and dtype of ``x``; for integers the numbers are cut towards zero.
+    Derivatives: those of ``function``, forward and reverse, to every order that it has.
+    Edge cases: what ``function`` makes of NaN. Windows are laid out a block of the result at a
+      time, so the memory does not grow with the window. An empty array gives an empty result.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`; TypeError also if ``function`` cannot be
+        called or does not return one number.
+    References: scipy.ndimage ``generic_filter``.
+    Example:
+      >>> generic_filter(jnp.array([1.0, 5.0, 2.0, 3.0]), jnp.ptp, 3)
+      Array([4., 4., 3., 1.], dtype=float32)
+      >>> def power_mean(taps, p):
+      ...     return (taps**p).mean() ** (1 / p)
+      >>> generic_filter(jnp.array([3.0, 4.0, 0.0]), power_mean, 2, extra_arguments=(2,))
+      Array([3.      , 3.535534, 2.828427], dtype=float32)
+    """
+    keywords = tuple(sorted((extra_keywords or {}).items()))
+    own = _checked(function), tuple(extra_arguments), keywords
+    return call_filter(_GENERIC, x, size, footprint, mode, cval, origin, axes, *own)
+
+
+def _checked(function: Any) -> Callable[..., Any]:
+    if callable(function):
+        return function
+    raise TypeError(
+        message(
+            f"$function = {shown(function)} cannot be called.",
+            f"Its type is {type(function).__name__}; it takes the taps of one window.",
+            "Give a function from an array of one axis to a number, such as jnp.std.",
+        )
+    )
+
+
+def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> Array:
+    function, arguments, keywords = own
+    if not x.size:
+        return x
+    taps = Taps(hood.extents, offsets_of(hood), x.shape)
+    real = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
+
+    def of_windows(windows: Array) -> Array:
+        flat = windows.reshape(-1, windows.shape[-1])
+        found = jax.vmap(lambda one: _number(function(one, *arguments, **dict(keywords))))(flat)
+        return found.reshape(windows.shape[:-1])
+
+    extended = extend(real, hood.extents, hood.cval)
+    y = over_blocks(of_windows, extended, taps)
+    return _rounded(y, np.dtype(x.dtype))
+
+
+def _number(result: Any) -> Array:
+    number = jnp.asarray(result)
+    if number.ndim == 0 and not jnp.issubdtype(number.dtype, jnp.complexfloating):
+        return number
+    raise TypeError(
+        message(
+            f"$function returned an array of shape {number.shape} and dtype {number.dtype}.",
+            "It takes the taps of one window and returns one real number.",
+            "Reduce the taps to a number.",
+        )
+    )
+
+
+def _rounded(y: Array, dtype: np.dtype) -> Array:
+    if jnp.issubdtype(dtype, jnp.integer) and jnp.issubdtype(y.dtype, jnp.floating):
+        return y.astype(np.int64 if dtype.itemsize == 8 else np.int32).astype(dtype)
+    return y.astype(dtype)
+
+
+_GENERIC = filter_op("generic_filter", _generic)

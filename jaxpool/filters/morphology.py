@@ -1,0 +1,178 @@
+"""Grey-scale morphology.
+
+With ``B`` the places of a footprint and ``s`` the values of a structure on it (0 if it is flat),
+
+    erosion   (x e s)[i] = min over t in B of x[i + t] - s[t],
+    dilation  (x d s)[i] = max over t in B of x[i - t] + s[t],
+
+so a dilation is an erosion of the negative with the mirrored structure. An opening is an erosion
+and then a dilation, a closing the other way round; the top-hats are what they take away or add.
+
+Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "Morphological image
+analysis".
+"""
+
+from typing import Any
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import public
+from ._call import call_filter
+from ._flat_or_not import closed, dilated, eroded, morphology_op, opened
+
+
+@public
+def grey_erosion(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Erosion: the minimum over the neighborhood of every element, less a structure.
+
+    ``y[i] = min over t of (x[i + t] - structure[t])``, ``t`` running over the window; without a
+    structure it is :func:`minimum_filter`.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint: as in :func:`maximum_filter`.
+      structure: array with an axis for each filtered axis, which may be traced and differentiated.
+        Without a footprint all of it belongs to the window. Its values are taken in the dtype of
+        ``x``, for integers cut towards zero; a difference of integers wraps, as in NumPy.
+      mode, cval, origin, axes: as in :func:`maximum_filter`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: forward and reverse, any order, in ``x`` and ``structure``. The tangent follows one
+      minimum; second derivatives are zero.
+    Edge cases: as :func:`minimum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: Serra 1982, "Image analysis and mathematical morphology"; scipy.ndimage
+      ``grey_erosion``.
+    Example:
+      >>> x = jnp.array([4.0, 4.0, 1.0, 4.0, 4.0])
+      >>> grey_erosion(x, 3)
+      Array([4., 1., 1., 1., 4.], dtype=float32)
+      >>> grey_erosion(x, structure=jnp.array([-1.0, 0.0, -1.0]))
+      Array([4., 2., 1., 2., 4.], dtype=float32)
+      >>> jax.grad(lambda s: grey_erosion(x, structure=s).sum())(jnp.array([-1.0, 0.0, -1.0]))
+      Array([-1., -3., -1.], dtype=float32)
+    """
+    return call_filter(_EROSION, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+@public
+def grey_dilation(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Dilation: the maximum over the mirrored neighborhood of every element, plus a structure.
+
+    ``y[i] = max over t of (x[i - t] + structure[t])``, ``t`` running over the window; for a centred
+    rectangle without a structure it is :func:`maximum_filter`.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint: as in :func:`maximum_filter`; the window is mirrored.
+      structure: as in :func:`grey_erosion`; it is mirrored with the window.
+      mode, cval, origin, axes: as in :func:`maximum_filter`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: as :func:`grey_erosion`, following one maximum.
+    Edge cases: as :func:`maximum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: Serra 1982, "Image analysis and mathematical morphology"; scipy.ndimage
+      ``grey_dilation``.
+    Example:
+      >>> grey_dilation(jnp.array([0, 0, 9, 0, 0]), footprint=[True, True, False])
+      Array([0, 9, 9, 0, 0], dtype=int32)
+    """
+    return call_filter(_DILATION, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+@public
+def grey_opening(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Opening: an erosion and then a dilation, which takes away what is smaller than the window.
+
+    ``y = dilation(erosion(x))``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: as :func:`grey_erosion`.
+    Edge cases: as :func:`minimum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: Soille 2004, "Morphological image analysis", chapter 4; scipy.ndimage
+      ``grey_opening``.
+    Example:
+      >>> grey_opening(jnp.array([1, 7, 1, 3, 3, 3, 1]), 3)
+      Array([1, 1, 1, 3, 3, 3, 1], dtype=int32)
+    """
+    return call_filter(_OPENING, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+@public
+def grey_closing(
+    x: ArrayLike,
+    size: Any = None,
+    footprint: Any = None,
+    structure: ArrayLike | None = None,
+    *,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    axes: Any = None,
+) -> Array:
+    """Closing: a dilation and then an erosion, which fills what is smaller than the window.
+
+    ``y = erosion(dilation(x))``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
+    Returns:
+      Array of the shape and dtype of ``x``.
+    Derivatives: as :func:`grey_erosion`.
+    Edge cases: as :func:`maximum_filter`.
+    Raises:
+      TypeError, ValueError: as :func:`maximum_filter`.
+    References: Soille 2004, "Morphological image analysis", chapter 4; scipy.ndimage
+      ``grey_closing``.
+    Example:
+      >>> grey_closing(jnp.array([7, 1, 7, 3, 3, 3, 7]), 3)
+      Array([7, 7, 7, 3, 3, 3, 7], dtype=int32)
+    """
+    return call_filter(_CLOSING, x, size, footprint, mode, cval, origin, axes, structure=structure)
+
+
+_EROSION = morphology_op("grey_erosion", eroded)
+_DILATION = morphology_op("grey_dilation", dilated)
+_OPENING = morphology_op("grey_opening", opened)
+_CLOSING = morphology_op("grey_closing", closed)

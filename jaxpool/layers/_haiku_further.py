@@ -1,0 +1,215 @@
+"""Further pooling functions of jaxpool with the axes of Haiku."""
+
+import functools
+from typing import Any
+
+from jax import Array
+from jax.typing import ArrayLike
+
+import jaxpool
+
+from .._errors import public
+from ._common import Padding, PerAxis, Rounding
+from ._haiku_axes import call
+
+
+@public
+def blur_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    mode: str = "reflect",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Binomial blur, :func:`jaxpool.blur_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where}
+    return call(jaxpool.blur_pool, [value], channel_axis, axes, **options, mode=mode)
+
+
+@public
+def max_blur_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    blur_shape: PerAxis = 3,
+    mode: str = "reflect",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum and a binomial blur, :func:`jaxpool.max_blur_pool`; see :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations, "blur_shape": blur_shape}
+    options = {"rounding": rounding, "where": where}
+    return call(jaxpool.max_blur_pool, [value], channel_axis, axes, **options, mode=mode)
+
+
+@public
+def std_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    correction: int = 0,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Standard deviation, :func:`jaxpool.std_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where}
+    return call(jaxpool.std_pool, [value], channel_axis, axes, **options, correction=correction)
+
+
+@public
+def quantile_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    q: float,
+    method: str = "linear",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """A quantile, :func:`jaxpool.quantile_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where}
+    return call(jaxpool.quantile_pool, [value], channel_axis, axes, **options, q=q, method=method)
+
+
+@public
+def median_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Median, :func:`jaxpool.median_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where}
+    return call(jaxpool.median_pool, [value], channel_axis, axes, **options)
+
+
+@public
+def logsumexp_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    temperature: float = 1.0,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> Array:
+    """Smooth maximum, :func:`jaxpool.logsumexp_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where, "implementation": implementation}
+    return call(
+        jaxpool.logsumexp_pool, [value], channel_axis, axes, **options, temperature=temperature
+    )
+
+
+@public
+def soft_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> Array:
+    """Softmax-weighted average, :func:`jaxpool.soft_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where, "implementation": implementation}
+    return call(jaxpool.soft_pool, [value], channel_axis, axes, **options)
+
+
+@public
+def min_pool_with_argmin(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    index_space: str | int = "spatial",
+    index_dtype: Any = None,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> tuple[Array, Array]:
+    """Minimum and its index, :func:`jaxpool.min_pool_with_argmin`; see :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where, "implementation": implementation}
+    return call(
+        jaxpool.min_pool_with_argmin,
+        [value],
+        channel_axis,
+        axes,
+        **options,
+        index_space=index_space,
+        index_dtype=index_dtype,
+    )
+
+
+@public
+def stochastic_pool(
+    key: ArrayLike | None,
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    deterministic: bool = False,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """A random element, :func:`jaxpool.stochastic_pool`; other arguments as :func:`max_pool`."""
+    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
+    axes = {**window, "dilations": dilations}
+    options = {"rounding": rounding, "where": where}
+    return call(
+        functools.partial(jaxpool.stochastic_pool, key),
+        [value],
+        channel_axis,
+        axes,
+        **options,
+        deterministic=deterministic,
+    )

@@ -1,0 +1,185 @@
+"""From a call to a compiled function: static arguments are canonicalized once and cached.
+
+:func:`call` finds the jitted body for the arguments as written, one ``jax.jit`` per static
+configuration. Only the first call pays for checks.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .._errors import message, shown
+from .._geometry import layout as layouts
+from .._geometry.arguments import is_sequence
+from .._geometry.resolve import Geometry, resolve
+from .._geometry.window import Window
+from .._lowerings.plan import Plan, check_name, plan_for
+from .._lowerings.remembered import remembered
+from .._numerics.checks import as_array
+from .._xla.sharding_types import with_sharding_types
+from ..reductions import Reduction
+from ._symbolic import over_any_size
+
+
+class WindowArguments(NamedTuple):
+    """What the caller wrote of a sliding window, unchecked."""
+
+    window_shape: Any
+    strides: Any
+    padding: Any = "VALID"
+    dilations: Any = 1
+    rounding: Any = "floor"
+    data_format: Any = "channels_last"
+    implementation: Any = "auto"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The canonical form of :class:`WindowArguments`.
+
+    Attributes:
+      window: kernel, strides, padding, dilations and rounding.
+      data_format: a layout word or letters.
+      implementation: "auto" or a name.
+    """
+
+    window: Window
+    data_format: str
+    implementation: str = "auto"
+
+    def geometry(self, shape: tuple[int, ...]) -> Geometry:
+        """Return the geometry of these windows over an array of ``shape``."""
+        count = len(self.window.kernel)
+        positions = layouts.pooled_axes(self.data_format, count, shape, self.window.kernel)
+        made = resolve(self.window, [shape[p] for p in positions], positions)
+        return Geometry(tuple(axis.compact() for axis in made.axes), positions)
+
+    def plan(self, shape: tuple[int, ...], dtype: Any, reduction: Reduction) -> Plan:
+        """Return the plan of ``reduction`` over an array of ``shape`` and ``dtype``."""
+        return plan_for(self.geometry(shape), reduction, np.dtype(dtype), self.implementation)
+
+
+def configure(arguments: WindowArguments) -> Configuration:
+    """Return the arguments checked and canonical, or raise."""
+    shape, strides, padding, dilations, rounding, data_format, implementation = arguments
+    data_format = layouts.check(data_format)
+    shape = shape if is_sequence(shape) else _repeated(shape, data_format)
+    window = Window(shape, strides, padding, dilations, rounding)
+    return Configuration(window, data_format, check_name(implementation))
+
+
+def _repeated(window_shape: Any, data_format: str) -> tuple[Any, ...]:
+    """An int window, repeated over the pooled axes that an explicit layout names."""
+    if not layouts.is_explicit(data_format):
+        raise TypeError(
+            message(
+                f"$window_shape = {shown(window_shape)} does not say how many axes are pooled.",
+                f"With data_format {data_format!r} the window has one entry per pooled axis.",
+                'Give a tuple such as (2, 2), or a layout in letters such as "NHWC".',
+            )
+        )
+    return (window_shape,) * layouts.spatial_count(data_format)
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An op on arrays.
+
+    Attributes:
+      name: of the compiled function, as profiles and HLO show it.
+      body: the traced part, ``body(x, *others, **canonical)``. The canonical arguments are
+        ``config``, if the op has windows, and its options.
+      canonicalize: checks the options as written and returns canonical ones, hashable.
+      arrays: names of the arrays beside ``x``, any of which may be None.
+    """
+
+    name: str
+    body: Callable[..., Any]
+    canonicalize: Callable[..., dict[str, Any]] = dict
+    arrays: tuple[str, ...] = ("where",)
+
+    @property
+    def takes_any_size(self) -> bool:
+        """Whether padding is to it as elements that are left out; what it draws is not."""
+        return self.arrays[:1] == ("where",) and "key" not in self.arrays
+
+
+def call(
+    op: Op,
+    x: Any,
+    others: tuple[Any, ...],
+    windows: WindowArguments | tuple[()] = (),
+    /,
+    **options: Any,
+) -> Any:
+    """Run ``op`` on its arrays, with the static arguments as the caller wrote them."""
+    # 1, 1.0 and True are equal as keys of a cache, but not as arguments. The cache knows the types
+    # of its own arguments, so the entries of tuples follow; no valid argument is nested deeper.
+    inside: tuple[Any, ...] = ()
+    for argument in windows:
+        if type(argument) is tuple:
+            inside += argument
+    for option in options.values():
+        if type(option) is tuple:
+            inside += option
+    for entry in inside:
+        if type(entry) is tuple:
+            inside += entry
+    find = _compiled if "reduction" in options else _compiled.shared
+    try:
+        compiled = find(op, len(windows), *windows, *inside, **options)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        compiled = _jitted(op, _canonical(op, windows, options))
+    if not isinstance(x, jax.Array):
+        x = as_array("the array", x)
+    for other in others:
+        if other is not None and not isinstance(other, jax.Array):
+            return compiled(x, *_as_arrays(op, others))
+    return compiled(x, *others)
+
+
+def _as_arrays(op: Op, given: tuple[Any, ...]) -> list[Any]:
+    return [
+        value if value is None or isinstance(value, jax.Array) else as_array(f"${name}", value)
+        for name, value in zip(op.arrays, given, strict=True)
+    ]
+
+
+@remembered(maxsize=1024, typed=True)
+def _compiled(op: Op, count: int, *entries: Any, **options: Any) -> Callable[..., Any]:
+    windows = WindowArguments(*entries[:count]) if count else ()
+    return _jitted(op, _canonical(op, windows, options))
+
+
+def _canonical(
+    op: Op, windows: WindowArguments | tuple[()], options: dict[str, Any]
+) -> tuple[tuple[str, Any], ...]:
+    config = {"config": configure(windows)} if windows else {}
+    return (*config.items(), *op.canonicalize(**options).items())
+
+
+def _jitted(op: Op, canonical: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    return _program(op, canonical, dict(canonical).get("reduction"))
+
+
+@remembered(maxsize=1024)
+def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Callable[..., Any]:
+    """The compiled function, kept by ``owner`` if there is one."""
+    options = dict(canonical)
+    if "config" in options and op.takes_any_size:
+        body = over_any_size(op.body, options.pop("config"), options)
+    else:
+        body = functools.partial(op.body, **options)
+
+    def run(*arrays: Any) -> Any:
+        with jax.named_scope(op.name):
+            return with_sharding_types(body, *arrays)
+
+    run.__name__ = run.__qualname__ = op.name
+    return jax.jit(run)

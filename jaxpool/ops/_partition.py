@@ -1,0 +1,171 @@
+"""The windows of adaptive pooling: as many as asked for share an axis out.
+
+Window ``i`` of ``O`` over an axis of ``L`` elements is ``[i * L // O, ceil((i + 1) * L / O))``, in
+exact integers. Where ``O`` divides ``L`` they tile the axis. Others differ by an element in length
+and overlap by one.
+
+Source: PyTorch, ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._autodiff import planes, ragged, rules
+from .._autodiff.ragged import RaggedWindows
+from .._errors import message, shown
+from .._geometry import layout as layouts
+from .._geometry.arguments import entries_of, integer, is_sequence
+from .._geometry.axis import Axis
+from .._geometry.ragged import RaggedAxis, share_out
+from .._geometry.resolve import Geometry, check_known
+from .._lowerings import ragged_offsets
+from .._lowerings.axis_slicing import broadcast_along
+from .._lowerings.plan import Plan, plan_for
+from .._numerics import indices
+from .._numerics.indices import IndexSpace
+from ..reductions import SUM, Reduction
+
+_MOST_WINDOWS = 2**22
+
+_LONGEST_SLID = 7
+"""Elements of a window up to which accelerators slide it; they reduce longer ones in parallel."""
+
+
+def canonical_sizes(output_size: Any, data_format: Any) -> dict[str, Any]:
+    """Return the windows per pooled axis and the layout, checked; None keeps an axis."""
+    data_format = layouts.check(data_format)
+    explicit = layouts.is_explicit(data_format)
+    count = layouts.spatial_count(data_format)
+    if is_sequence(output_size):
+        output_size = entries_of("output_size", output_size)
+    elif explicit:
+        output_size = (output_size,) * count
+    else:
+        raise TypeError(_says_not_how_many(output_size, data_format))
+    if not len(output_size) or (explicit and len(output_size) != count):
+        raise ValueError(_wrong_length(output_size, data_format))
+    sizes = tuple(None if n is None else _checked_size(n) for n in output_size)
+    return {"output_size": sizes, "data_format": data_format}
+
+
+def canonical_with_indices(
+    output_size: Any, data_format: Any, index_space: Any, index_dtype: Any
+) -> dict[str, Any]:
+    """Return the options of an op that returns indices, checked."""
+    sizes = canonical_sizes(output_size, data_format)
+    if isinstance(index_space, str) and index_space == "window":
+        raise ValueError(
+            message(
+                '$index_space = "window" has no meaning here.',
+                "A window offset needs windows of one shape; adaptive windows have several.",
+                'Give "spatial", or the first axis that the flat index counts.',
+            )
+        )
+    return {**sizes, **indices.canonical(index_space, index_dtype)}
+
+
+def _checked_size(size: Any) -> int:
+    size = integer("output_size", size, 0)
+    if size > _MOST_WINDOWS:
+        raise ValueError(
+            message(
+                f"$output_size holds {size}.",
+                f"Each window has ends of its own; an axis has at most {_MOST_WINDOWS} of them.",
+                "Give a smaller number, or None for an axis to keep as it is.",
+            )
+        )
+    return size
+
+
+def _says_not_how_many(output_size: Any, data_format: str) -> str:
+    return message(
+        f"$output_size = {shown(output_size)} does not say how many axes are pooled.",
+        f"With data_format {data_format!r} it has one entry per pooled axis.",
+        'Give a tuple such as (7, 7), or a layout in letters such as "NHWC".',
+    )
+
+
+def _wrong_length(output_size: Any, data_format: str) -> str:
+    entries = "1 entry" if len(output_size) == 1 else f"{len(output_size)} entries"
+    return message(
+        f"$output_size = {shown(output_size)} has {entries}.",
+        f"It has one per pooled axis; data_format is {data_format!r}.",
+        "Give one entry for each pooled axis, None for one to keep as it is.",
+    )
+
+
+Sizes = tuple[int | None, ...]
+"""Windows per pooled axis; None keeps an axis."""
+
+
+class Partition(RaggedWindows):
+    """The windows of adaptive pooling over some axes of an array."""
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """The windows as those of fixed pooling, if they tile every axis."""
+        if any(axis.size % len(axis.starts) for axis in self.axes):
+            return None
+        return Geometry(tuple(map(_tiling, self.axes)), self.positions)
+
+    def plan(self, reduction: Reduction, dtype: Any) -> Plan | None:
+        """Return the plan of fixed pooling, for windows that have a geometry."""
+        geometry = self.geometry
+        if geometry is None:
+            return None
+        implementation = "tiled" if max(geometry.kernel) > _LONGEST_SLID else "auto"
+        return plan_for(geometry, reduction, np.dtype(dtype), implementation)
+
+    def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return ``shape`` with the pooled axes at their output lengths."""
+        out = list(shape)
+        for position, axis in zip(self.positions, self.axes, strict=True):
+            out[position] = len(axis.starts)
+        return tuple(out)
+
+    def total(self, x: Array) -> Array:
+        """Return the sum of every window."""
+        plan = self.plan(SUM, x.dtype)
+        if plan is not None:
+            return rules.window_sum(x, plan)
+        return ragged.total(x, self)
+
+    def lengths(self, rank: int) -> Any:
+        """Elements of each window: an int, or an array that broadcasts to the result."""
+        lengths = np.ones((1,) * rank, np.int32)
+        for position, axis in zip(self.positions, self.axes, strict=True):
+            lengths = lengths * broadcast_along(np.array(axis.lengths, np.int32), position, rank)
+        return int(lengths.flat[0]) if lengths.min() == lengths.max() else jnp.asarray(lengths)
+
+    def indices(
+        self,
+        offsets: Array,
+        shape: tuple[int, ...],
+        space: IndexSpace,
+        dtype: np.dtype | None,
+        masked: bool,
+    ) -> Array:
+        """Return offsets as flat indices of an array of ``shape``; -1 for an empty window."""
+        axes = indices.counted_axes(space, self.positions, len(shape))
+        coordinates = ragged_offsets.coordinates(offsets, *self)
+        found = offsets != ragged_offsets.sentinel(offsets) if masked else None
+        return indices.flat(space, coordinates, found, shape, axes, dtype)
+
+
+def _tiling(axis: RaggedAxis) -> Axis:
+    return Axis(axis.size, axis.longest, axis.longest, 1, 0, 0, 0, len(axis.starts))
+
+
+def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> Partition:
+    """Return the windows over an array of ``shape``."""
+    positions = layouts.pooled_axes(data_format, len(output_size), shape)
+    check_known([shape[position] for position in positions])
+    planes.check_not_empty(shape, positions)
+    axes = (
+        share_out(shape[position], shape[position] if windows is None else windows)
+        for position, windows in zip(positions, output_size, strict=True)
+    )
+    return Partition(positions, tuple(axes))

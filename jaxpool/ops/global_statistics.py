@@ -1,0 +1,234 @@
+"""Global pooling besides averages, maxima and norms: minima, indices, deviations, log-sum-exp.
+
+A minimum is a maximum in the reversed order of numbers: of the negative floats, of the complements
+of integers, which no dtype is too short for.
+"""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._autodiff import planes as _planes
+from .._autodiff import rules
+from .._errors import public
+from .._lowerings.plan import plan_for
+from .._numerics import indices, scaled_sums
+from .._numerics.checks import check_float, check_real, check_where
+from .._numerics.divisors import divide, masked
+from ..reductions import MAX, accumulator
+from ._dispatch import Op, call
+from ._parameters import parameter
+from .global_ import canonical, largest_with_indices, planes_of, squeezed
+from .statistics import canonical_correction, root, variance_of
+
+
+@public
+def global_min_pool(
+    x: ArrayLike,
+    *,
+    data_format: str = "channels_last",
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Minimum over all elements of the pooled axes.
+
+    ``y[n, c] = min over q of x[n, q, c]``, ``q`` running over all pooled axes.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      data_format, keepdims, where: as in :func:`global_max_pool`.
+    Returns:
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them.
+    Derivatives: as :func:`global_max_pool`, following the first minimum.
+    Edge cases: NaN gives NaN. Without an element (only ``where`` takes all) the result is the
+      highest value of the dtype, without gradient.
+    Raises:
+      TypeError, ValueError: as :func:`global_max_pool`.
+    References: Oquab et al. 2015, "Is object localization for free?".
+    Example:
+      >>> jaxpool.global_min_pool(jnp.array([[[1.0, 5.0], [4.0, 2.0]]]), keepdims=False)
+      Array([[1., 2.]], dtype=float32)
+    """
+    return call(_GLOBAL_MIN_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
+
+
+@public
+def global_max_pool_with_argmax(
+    x: ArrayLike,
+    *,
+    data_format: str = "channels_last",
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+    index_space: str | int = "spatial",
+    index_dtype: Any = None,
+) -> tuple[Array, Array]:
+    """Maximum over all elements of the pooled axes, and where it was found.
+
+    ``y`` as :func:`global_max_pool`; ``indices`` say which element is the first maximum, row-major
+    in the pooled axes: ``x[n, indices[n, c], c] = y[n, c]`` of one pooled axis.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      data_format, keepdims, where: as in :func:`global_max_pool`.
+      index_space, index_dtype: as in :func:`max_pool_with_argmax`; the window is the whole plane.
+    Returns:
+      (values, indices), both of the shape of :func:`global_max_pool`'s result.
+    Derivatives: values as :func:`global_max_pool`; indices are integers and carry no tangent.
+    Edge cases: the index of NaN is that of the first NaN. Without an element it is -1, or the
+      largest number of an unsigned dtype.
+    Raises:
+      TypeError, ValueError: as :func:`global_max_pool` and :func:`max_pool_with_argmax`.
+    References: Oquab et al. 2015, "Is object localization for free?".
+    Example:
+      >>> x = jnp.array([[[1.0, 5.0], [4.0, 2.0]]])
+      >>> jaxpool.global_max_pool_with_argmax(x, keepdims=False)[1]
+      Array([[1, 0]], dtype=int32)
+    """
+    return call(
+        _GLOBAL_ARGMAX, x, (where,), data_format=data_format, keepdims=keepdims,
+        index_space=index_space, index_dtype=index_dtype,
+    )  # fmt: skip
+
+
+@public
+def global_std_pool(
+    x: ArrayLike,
+    *,
+    correction: int = 0,
+    data_format: str = "channels_last",
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Standard deviation over all elements of the pooled axes.
+
+    ``y[n, c] = sqrt((sum over q of (x[n, q, c] - mean[n, c]) ** 2) / (count - correction))``, ``q``
+    running over all pooled axes.
+
+    Args:
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      correction: as in :func:`var_pool`.
+      data_format, keepdims: as in :func:`global_max_pool`.
+      where: boolean mask that broadcasts to ``x``; elements where it is False do not count.
+    Returns:
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Narrow floats are
+      computed in float32 and rounded once.
+    Derivatives: forward and reverse, any order; 0 where the deviation is 0.
+    Edge cases: ``correction`` elements or fewer give NaN, and no gradient.
+    Raises:
+      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
+    References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
+    Example:
+      >>> jaxpool.global_std_pool(jnp.array([1.0, 3.0, 3.0, 5.0]), data_format="W", correction=1)
+      Array([1.6329932], dtype=float32)
+    """
+    return call(
+        _GLOBAL_STD_POOL, x, (where,), data_format=data_format, keepdims=keepdims,
+        correction=correction,
+    )  # fmt: skip
+
+
+@public
+def global_logsumexp_pool(
+    x: ArrayLike,
+    *,
+    temperature: ArrayLike = 1.0,
+    data_format: str = "channels_last",
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Smooth maximum over all elements of the pooled axes.
+
+    ``y[n, c] = T * log(sum over q of exp(x[n, q, c] / T))``, ``q`` running over all pooled axes.
+
+    Args:
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      temperature: ``T``, as in :func:`logsumexp_pool`.
+      data_format, keepdims, where: as in :func:`global_max_pool`.
+    Returns:
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Narrow floats are
+      computed in float32 and rounded once.
+    Derivatives: as :func:`logsumexp_pool`.
+    Edge cases: as :func:`logsumexp_pool`; without an element the result is -inf.
+    Raises:
+      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
+    References: Pinheiro and Collobert 2015, "From image-level to pixel-level labeling with
+      convolutional networks" (arXiv:1411.6228).
+    Example:
+      >>> jaxpool.global_logsumexp_pool(jnp.zeros(4), data_format="W")
+      Array([1.3862944], dtype=float32)
+    """
+    return call(
+        _GLOBAL_LOGSUMEXP_POOL, x, (where, temperature), data_format=data_format,
+        keepdims=keepdims,
+    )  # fmt: skip
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+def _min(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
+    check_real(x)
+    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
+    reverse = jnp.negative if jnp.issubdtype(x.dtype, jnp.floating) else jnp.invert
+    return squeezed(reverse(_planes.largest(reverse(x), valid, planes)), planes, keepdims)
+
+
+def _argmax(
+    x: Array, where: Any, *, data_format: str, keepdims: bool, index_space: Any, index_dtype: Any
+) -> tuple[Array, Array]:
+    check_real(x)
+    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
+    space = index_space, index_dtype
+    if planes.are_known:
+        plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
+        values, offsets = rules.extreme_with_offsets(x, valid, plan)
+        found = indices.convert(offsets, x.shape, plan.geometry, *space, valid is not None)
+    else:
+        values, found = largest_with_indices(x, valid, planes, *space)
+    return squeezed(values, planes, keepdims), squeezed(found, planes, keepdims)
+
+
+def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: int) -> Array:
+    check_float(x)
+    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
+    wide = masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
+    there = jnp.ones_like(wide) if valid is None else valid.astype(wide.dtype)
+    total = functools.partial(_planes.total, planes=planes)
+    count = total(there)
+    deviation = masked(wide - divide(total(wide), count), valid)
+    y = root(variance_of((count, count, total(deviation * deviation)), correction))
+    return squeezed(y.astype(x.dtype), planes, keepdims)
+
+
+def _logsumexp(
+    x: Array, where: Any, temperature: Any, *, data_format: str, keepdims: bool
+) -> Array:
+    check_float(x)
+    planes, wide = planes_of(data_format, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
+    temperature = parameter("temperature", temperature, wide, planes.positions)
+    parts = scaled_sums.exponentials(wide, check_where(where, x.shape), temperature, False)
+    level, factor = scaled_sums.join_axes(parts, planes.positions)
+    nothing, one = factor == 0, np.ones((), wide.dtype)
+    log_sum = scaled_sums.log_of(jnp.where(nothing, one, level), jnp.where(nothing, one, factor))
+    y = jnp.where(nothing, np.asarray(-np.inf, wide.dtype), temperature * log_sum)
+    return squeezed(y.astype(x.dtype), planes, keepdims)
+
+
+def _canonical_index(index_space: Any, index_dtype: Any, **others: Any) -> dict[str, Any]:
+    return {**canonical(**others), **indices.canonical(index_space, index_dtype)}
+
+
+def _canonical_std(correction: Any, **others: Any) -> dict[str, Any]:
+    return {**canonical(**others), **canonical_correction(correction)}
+
+
+_GLOBAL_MIN_POOL = Op("global_min_pool", _min, canonical)
+_GLOBAL_ARGMAX = Op("global_max_pool_with_argmax", _argmax, _canonical_index)
+_GLOBAL_STD_POOL = Op("global_std_pool", _std, _canonical_std)
+_GLOBAL_LOGSUMEXP_POOL = Op(
+    "global_logsumexp_pool", _logsumexp, canonical, ("where", "temperature")
+)

@@ -1,0 +1,247 @@
+"""Statistics of windows: variances, standard deviations and quantiles."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._errors import message, public, shown
+from .._geometry.arguments import integer
+from .._numerics.checks import check_float, check_where
+from .._numerics.moments import moments
+from .._numerics.quantiles import METHODS, places
+from ..reductions import accumulator
+from ._dispatch import Configuration, Op, WindowArguments, call
+from .rank import element_counts, ranked
+
+
+@public
+def var_pool(
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    correction: int = 0,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Variance over sliding windows.
+
+    ``y[.., o, ..] = (sum over t of (x[q] - mean[o]) ** 2) / (count[o] - correction)``, ``q = o *
+    stride - pad_low + t * dilation`` running over the elements inside ``x`` and ``mean`` being
+    theirs.
+
+    Args:
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
+      correction: an int >= 0 taken from the divisor; 0 is the variance of the elements themselves
+        (NumPy), 1 the unbiased estimate for what they are a sample of (pandas).
+      where: boolean mask that broadcasts to ``x``; False takes the element away.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+      Narrow floats are computed in float32 and rounded once. Nothing cancels where the mean is
+      large beside the deviation.
+    Derivatives: forward and reverse, any order.
+    Edge cases: padding, overhang and masked elements do not count. A window of ``correction``
+      elements or fewer gives NaN, and no gradient. NaN and infinities in a window give NaN.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool.
+    References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
+    Example:
+      >>> x = jnp.array([[1.0], [3.0], [7.0]])
+      >>> jaxpool.var_pool(x, (2,), 1)[:, 0]
+      Array([1., 4.], dtype=float32)
+      >>> jaxpool.var_pool(x + 1e6, (2,), 1, correction=1)[:, 0]
+      Array([2., 8.], dtype=float32)
+    """
+    windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
+    return call(_VAR_POOL, x, (where,), windows, correction=correction)
+
+
+@public
+def std_pool(
+    x: ArrayLike,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    correction: int = 0,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Standard deviation over sliding windows.
+
+    ``y = sqrt(var_pool(x))``.
+
+    Args:
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      window_shape, strides, padding, correction, dilations, rounding, data_format, where: as in
+        :func:`var_pool`.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+    Derivatives: forward and reverse, any order; 0 where the deviation is 0.
+    Edge cases: as :func:`var_pool`.
+    Raises:
+      TypeError, ValueError: as :func:`var_pool`.
+    References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
+    Example:
+      >>> jaxpool.std_pool(jnp.array([[1.0], [3.0], [7.0]]), (2,), 1)[:, 0]
+      Array([1., 2.], dtype=float32)
+    """
+    windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
+    return call(_STD_POOL, x, (where,), windows, correction=correction)
+
+
+@public
+def quantile_pool(
+    x: ArrayLike,
+    q: float,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    method: str = "linear",
+    dilations: Any = 1,
+    rounding: str = "floor",
+    data_format: str = "channels_last",
+    where: ArrayLike | None = None,
+) -> Array:
+    """A quantile over sliding windows.
+
+    ``y[.., o, ..]`` is the quantile ``q`` of the elements of a window inside ``x``, in ascending
+    order ``v[0 .. n - 1]``: by the default method ``v[k] + (h - k) * (v[k + 1] - v[k])`` with
+    ``h = (n - 1) * q`` and ``k = floor(h)``.
+
+    Args:
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      q: a number from 0 to 1; 0.5 is the median.
+      window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
+      method: as in ``numpy.quantile``: "linear", "lower", "higher", "nearest", "midpoint",
+        "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf",
+        "hazen", "weibull", "median_unbiased" or "normal_unbiased".
+      where: boolean mask that broadcasts to ``x``; False takes the element away.
+    Returns:
+      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+    Derivatives: forward and reverse, any order. The tangent follows the two elements, each with its
+      share; of equal elements the first in row-major order. Second derivatives are zero.
+    Edge cases: padding, overhang and masked elements do not count. NaN in a window gives NaN. A
+      window without an element gives NaN and no gradient.
+    Raises:
+      TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
+        if ``q`` is out of range or ``method`` is none.
+    References: Hyndman and Fan 1996, "Sample quantiles in statistical packages"; NumPy
+      ``quantile``.
+    Example:
+      >>> x = jnp.array([[1.0], [9.0], [2.0], [4.0]])
+      >>> jaxpool.quantile_pool(x, 0.25, (3,), 1)[:, 0]
+      Array([1.5, 3. ], dtype=float32)
+      >>> jaxpool.quantile_pool(x, 0.25, (3,), 1, method="lower")[:, 0]
+      Array([1., 2.], dtype=float32)
+    """
+    windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
+    return call(_QUANTILE_POOL, x, (where,), windows, q=q, method=method)
+
+
+# --- variances ------------------------------------------------------------------------------------
+
+
+def _variance(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
+    check_float(x)
+    valid, wide = check_where(where, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
+    return variance_of(moments(wide, valid, config.geometry(x.shape)), correction).astype(x.dtype)
+
+
+def variance_of(found: tuple[Array, Array, Array], correction: int) -> Array:
+    """Return the variance from count, mean and squared deviations; NaN of too few elements."""
+    count, _, squares = found
+    freedom = count - np.asarray(correction, count.dtype)
+    enough = freedom > 0
+    divisor = jnp.where(enough, freedom, jnp.ones((), freedom.dtype))
+    return jnp.where(enough, squares / divisor, np.asarray(np.nan, squares.dtype))
+
+
+def _deviation(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
+    wide = x.astype(accumulator(np.dtype(x.dtype)))
+    return root(_variance(wide, where, config=config, correction=correction)).astype(x.dtype)
+
+
+def root(variance: Array) -> Array:
+    """Return the square root, with all derivatives 0 where it is 0."""
+    zero = variance == 0
+    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, variance)))
+
+
+def canonical_correction(correction: Any) -> dict[str, int]:
+    """Return what is taken from the divisor of a variance, checked."""
+    return {"correction": integer("correction", correction, 0)}
+
+
+# --- quantiles ------------------------------------------------------------------------------------
+
+
+def _canonical_quantile(q: Any, method: Any) -> dict[str, Any]:
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(
+            message(
+                f"$method = {shown(method)} is not a method.",
+                f"The methods are {', '.join(METHODS)}.",
+                'Give one of them, such as "linear".',
+            )
+        )
+    return {"q": _fraction(q), "method": method}
+
+
+def _fraction(q: Any) -> float:
+    number = q.item() if isinstance(q, np.generic) else q
+    if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= 1:
+        return float(number)
+    kind = ValueError if isinstance(number, (int, float)) else TypeError
+    raise kind(
+        message(
+            f"$q = {shown(q)} is not a number from 0 to 1.",
+            "It says which share of the elements of a window lies below the result; it is static.",
+            "Give for example 0.5 for the median.",
+        )
+    )
+
+
+def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: str) -> Array:
+    check_float(x)
+    valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
+    found = places(q, method, math.prod(geometry.kernel))
+    counts = element_counts(x, valid, geometry)
+    low = ranked(x, valid, geometry, found.low)
+    shares = _at(found.share, counts)
+    y = low
+    if any(found.share):
+        y = _between(low, ranked(x, valid, geometry, found.high), shares)
+    return jnp.where(counts == 0, np.asarray(np.nan, x.dtype), y)
+
+
+def _at(values: tuple[float, ...], counts: Any) -> Any:
+    known = isinstance(counts, np.ndarray)
+    return np.asarray(values)[counts] if known else jnp.asarray(values, jnp.float32)[counts]
+
+
+def _between(low: Array, high: Array, share: Any) -> Array:
+    """``low`` and a share of what ``high`` has more; from the nearer of the two."""
+    wide = accumulator(np.dtype(low.dtype))
+    a, b, share = low.astype(wide), high.astype(wide), jnp.asarray(share, wide)
+    gap = jnp.where(a == b, jnp.zeros((), wide), b - a)  # also where both are infinite
+    from_low, from_high = a + gap * share, b - gap * (1 - share)
+    near_low = (share < 0.5) & (a != -np.inf) | (b == np.inf)  # an infinite end stays one
+    inner = jnp.where(near_low, from_low, from_high)
+    return jnp.where(share == 0, a, inner).astype(low.dtype)
+
+
+_VAR_POOL = Op("var_pool", _variance, canonical_correction)
+_STD_POOL = Op("std_pool", _deviation, canonical_correction)
+_QUANTILE_POOL = Op("quantile_pool", _quantile, _canonical_quantile)

@@ -1,0 +1,250 @@
+"""Pooling by its definition: loops over rows, windows and taps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .geometry import Position, WindowTaps, per_axis, windows_over
+from .numbers import (
+    accumulator,
+    argmax,
+    average,
+    divisor,
+    identity,
+    is_float,
+    sum_dtype,
+    wrapped,
+)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """An array with its pooled axes last, as Python numbers, and the windows over it."""
+
+    numbers: np.ndarray
+    there: np.ndarray
+    sizes: Position
+    out: Position
+    windows: list[WindowTaps]
+    axes: Position
+
+    @property
+    def lead(self) -> Position:
+        """The lengths of the axes that are not pooled."""
+        return self.numbers.shape[: self.numbers.ndim - len(self.sizes)]
+
+    def visits(self) -> Iterator[tuple[Position, WindowTaps, list[tuple[int, Position]]]]:
+        """Every window of every row: the row, the window, and its elements that are not masked."""
+        for row in np.ndindex(self.lead):
+            for window in self.windows:
+                elements = [(tap, row + q) for tap, q in window.elements if self.there[row + q]]
+                yield row, window, elements
+
+    def result(self, dtype: Any) -> np.ndarray:
+        """An array for the results, pooled axes last."""
+        return np.zeros(self.lead + self.out, dtype)
+
+    def restored(self, result: np.ndarray) -> np.ndarray:
+        """``result`` with its pooled axes back in their places."""
+        return np.moveaxis(result, range(-len(self.sizes), 0), self.axes)
+
+
+def _problem(
+    x: Any,
+    window_shape: Any,
+    strides: Any,
+    padding: Any,
+    dilations: Any,
+    rounding: str,
+    spatial_axes: Sequence[int] | None,
+    where: Any,
+) -> _Problem:
+    x = np.asarray(x)
+    kernel = per_axis(window_shape, 1)
+    if spatial_axes is None:
+        spatial_axes = range(x.ndim - 1 - len(kernel), x.ndim - 1)
+    axes = tuple(axis % x.ndim for axis in spatial_axes)
+    if len(axes) != len(kernel):
+        raise ValueError(f"{len(kernel)} window entries for the pooled axes {axes}")
+    there = np.broadcast_to(True if where is None else where, x.shape)
+    last = range(-len(axes), 0)
+    numbers = x.astype(np.float64) if is_float(x.dtype) else x
+    numbers = np.moveaxis(numbers.astype(object), axes, last)
+    sizes = numbers.shape[numbers.ndim - len(axes) :]
+    out, windows = windows_over(sizes, kernel, strides, padding, dilations, rounding)
+    return _Problem(numbers, np.moveaxis(there, axes, last), sizes, out, windows, axes)
+
+
+def oracle_pool(
+    x: Any,
+    op: str,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    spatial_axes: Sequence[int] | None = None,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    where: Any = None,
+) -> np.ndarray:
+    """Pool ``x`` by the definition.
+
+    Args:
+      x: array of any real dtype; bool for max, min and sum.
+      op: "max", "min", "sum" or "avg".
+      window_shape, strides, padding, dilations, rounding, where: as in :func:`jaxpool.max_pool`.
+      spatial_axes: the axis of ``x`` for each window entry; default: those before the last.
+      count_include_pad, divisor_override: as in :func:`jaxpool.avg_pool`; other ops ignore them.
+    Returns:
+      Array of the dtype of ``x``; a sum has the dtype of ``jnp.sum``. Narrow floats are added and
+      divided in float32 and rounded once, tap by tap; integer averages are exact.
+    """
+    if op in ("max", "min"):
+        return _extreme(x, op, window_shape, strides, padding, dilations, rounding,
+                        spatial_axes, where)[0]  # fmt: skip
+    if op not in ("sum", "avg"):
+        raise ValueError(f"op {op!r} is not max, min, sum or avg")
+    dtype = np.asarray(x).dtype
+    if op == "avg" and dtype == np.bool_:
+        raise TypeError("an average of booleans is a fraction, which a boolean cannot hold")
+    problem = _problem(x, window_shape, strides, padding, dilations, rounding, spatial_axes, where)
+    number = accumulator(dtype)
+    result = problem.result(dtype if op == "avg" else sum_dtype(dtype))
+    with np.errstate(all="ignore"):
+        for row, window, elements in problem.visits():
+            total = number(0)
+            for _, position in elements:
+                total = total + number(problem.numbers[position])
+            if op == "avg":
+                count = divisor(window, elements, count_include_pad, divisor_override)
+                value = average(total, count, result.dtype)
+            elif is_float(dtype):
+                value = total.astype(dtype)
+            else:
+                value = wrapped(total, result.dtype)
+            result[row + window.output] = value
+    return problem.restored(result)
+
+
+def oracle_argmax(
+    x: Any,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    spatial_axes: Sequence[int] | None = None,
+    where: Any = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Maximum of every window and where it is: the first NaN, else the first maximum.
+
+    Args:
+      x, window_shape, strides, padding, dilations, rounding, spatial_axes, where: as in
+        :func:`oracle_pool`.
+    Returns:
+      (values, offsets, positions). ``offsets`` are row-major in the window.
+      ``positions`` has one more axis, last: the position on each pooled axis, in the order of
+      ``window_shape``. Both are -1 for a window without an element.
+    """
+    return _extreme(x, "max", window_shape, strides, padding, dilations, rounding,
+                    spatial_axes, where)  # fmt: skip
+
+
+def _extreme(x: Any, op: str, *arguments: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    dtype = np.asarray(x).dtype
+    problem = _problem(x, *arguments)
+    values, offsets = problem.result(dtype), problem.result(np.int64)
+    positions = np.zeros((*values.shape, len(problem.sizes)), np.int64)
+    for row, window, elements in problem.visits():
+        here = row + window.output
+        found = argmax(problem.numbers, elements, op)
+        if found is None:
+            values[here], offsets[here], positions[here] = identity(op, dtype), -1, -1
+        else:
+            offsets[here], position = found
+            values[here], positions[here] = problem.numbers[position], position[len(row) :]
+    each = [problem.restored(positions[..., k]) for k in range(len(problem.sizes))]
+    return problem.restored(values), problem.restored(offsets), np.stack(each, axis=-1)
+
+
+def oracle_indices(
+    offsets: np.ndarray,
+    positions: np.ndarray,
+    shape: Sequence[int],
+    index_space: str | int = "spatial",
+    *,
+    spatial_axes: Sequence[int] | None = None,
+) -> np.ndarray:
+    """The result of :func:`oracle_argmax` as indices in one of the library's index spaces.
+
+    Args:
+      offsets, positions: from :func:`oracle_argmax`.
+      shape: shape of the pooled array.
+      index_space: "window", "spatial" or an int axis, as in :func:`jaxpool.max_pool_with_argmax`.
+      spatial_axes: as in :func:`oracle_pool`.
+    Returns:
+      int64 indices; -1 for a window without an element, in every space.
+    """
+    if index_space == "window":
+        return offsets
+    rank = len(shape)
+    if spatial_axes is None:
+        spatial_axes = range(rank - 1 - positions.shape[-1], rank - 1)
+    axes = [axis % rank for axis in spatial_axes]
+    counted = sorted(axes) if isinstance(index_space, str) else range(index_space % rank, rank)
+    indices = np.full(offsets.shape, -1, np.int64)
+    for output in np.ndindex(offsets.shape):
+        if offsets[output] < 0:
+            continue
+        at = list(output)
+        for axis, q in zip(axes, positions[output], strict=True):
+            at[axis] = int(q)
+        index = 0
+        for axis in counted:
+            index = index * shape[axis] + at[axis]
+        indices[output] = index
+    return indices
+
+
+def oracle_gradient(
+    x: Any,
+    cotangent: Any,
+    op: str,
+    window_shape: Any,
+    strides: Any,
+    padding: Any = "VALID",
+    *,
+    dilations: Any = 1,
+    rounding: str = "floor",
+    spatial_axes: Sequence[int] | None = None,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    where: Any = None,
+) -> np.ndarray:
+    """The gradient of ``sum(cotangent * oracle_pool(x, op, ..))`` with respect to ``x``.
+
+    The argmax of a max or min takes the whole cotangent of its window; every element takes that of
+    a sum, and its share of that of an average. Padding, overhang and masked elements take none.
+
+    Returns:
+      float64 array of the shape of ``x``.
+    """
+    problem = _problem(x, window_shape, strides, padding, dilations, rounding, spatial_axes, where)
+    arriving = np.asarray(cotangent).astype(np.float64)
+    arriving = np.moveaxis(arriving, problem.axes, range(-len(problem.axes), 0))
+    gradient = np.zeros(problem.numbers.shape)
+    for row, window, elements in problem.visits():
+        share = arriving[row + window.output]
+        if op in ("max", "min"):
+            found = argmax(problem.numbers, elements, op)
+            elements = [] if found is None else [found]
+        elif op == "avg":
+            share /= divisor(window, elements, count_include_pad, divisor_override) or 1
+        for _, position in elements:
+            gradient[position] += share
+    return problem.restored(gradient)

@@ -1,0 +1,71 @@
+"""The programs made for TPU, CUDA and ROCm, run on CPU, give what the CPU's own program gives.
+
+``jax.export`` lowers for a platform that is not there, and without its check of the platform the
+program runs on CPU: so every platform's branch is compared, on data with NaN and infinities. Arrays
+that a TPU starts with unknown numbers start with NaN here, so that none may be left.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import every_op
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_same
+from jax import export
+
+from jaxpool._lowerings import phase_updates
+
+UNCHECKED = [export.DisabledSafetyCheck.platform()]
+SUMS = ("avg", "sum", "lp", "gem", "logsumexp", "soft", "stochastic", "adaptive_avg", "blur")
+"""Ops whose terms are added, in an order that differs by platform."""
+
+pytestmark = pytest.mark.deep
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unknown_numbers() -> Iterator[None]:
+    """NaN for memory that is not written yet; programs are traced anew."""
+
+    def unknown(shape: Sequence[int], dtype: Any) -> jax.Array:
+        floating = jnp.issubdtype(dtype, jnp.floating)
+        return jnp.full(shape, np.nan if floating else jnp.iinfo(dtype).min, dtype)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(phase_updates, "uninitialized", unknown)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
+
+
+def hostile(seed: int) -> jax.Array:
+    """Numbers with ties, and a few NaN and infinities."""
+    rng = np.random.default_rng(seed)
+    x = every_op.numbers(2, 3)
+    odd = rng.random(x.shape)
+    x = np.where(odd < 0.03, np.nan, np.where(odd < 0.06, np.inf, x))
+    return jnp.asarray(np.where(odd > 0.9, -np.inf, x), jnp.float32)
+
+
+def results(name: str, platform: str, x: jax.Array) -> Any:
+    """Values and gradient by the program that is lowered for a platform."""
+    f = jax.jit(every_op.with_gradient(every_op.EVERY_OP[name]))
+    if platform == "cpu":
+        return f(x)
+    return export.export(f, platforms=[platform], disabled_checks=UNCHECKED)(x).call(x)
+
+
+@pytest.mark.parametrize("name", every_op.EVERY_OP)
+def test_every_platform_gives_the_same(name: str) -> None:
+    arrays = jnp.asarray(every_op.numbers(2, 3)), hostile(1)
+    for x in arrays:
+        want = jax.tree.leaves(results(name, "cpu", x))
+        for platform in ("tpu", "cuda", "rocm"):
+            got = jax.tree.leaves(results(name, platform, x))
+            for a, b in zip(got, want, strict=True):
+                if any(word in name for word in SUMS):
+                    np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6, err_msg=platform)
+                else:
+                    assert_same(np.asarray(a), np.asarray(b), (name, platform))

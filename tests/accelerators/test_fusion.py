@@ -1,0 +1,81 @@
+"""Bounds on what the compilers of TPU and GPU make of ten programs: a broken fusion fails here.
+
+A program must read its arguments and write its results; ``moved`` bounds its traffic through main
+memory as a multiple of these bytes. The figures are those of benchmarks/accelerators.py.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import compilers
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxpool
+
+
+class Bound(NamedTuple):
+    """A program and what it may cost.
+
+    Attributes:
+      chip: of :data:`compilers.CHIPS`.
+      f: the function.
+      shape, dtype: its argument.
+      kernels: most kernels.
+      moved: most bytes through main memory, in those of arguments and results.
+    """
+
+    chip: str
+    f: Callable[..., Any]
+    shape: tuple[int, ...]
+    dtype: str
+    kernels: int
+    moved: float
+
+
+def step(pool: Callable[..., Any], *settings: Any, **options: Any) -> Callable[..., Any]:
+    """Values and the gradient of half the sum of their squares."""
+
+    def run(x: jax.Array) -> Any:
+        y, pull = jax.vjp(lambda x: pool(x, *settings, **options), x)
+        return y, pull(y)[0]
+
+    return run
+
+
+def values(pool: Callable[..., Any], *settings: Any, **options: Any) -> Callable[..., Any]:
+    return lambda x: pool(x, *settings, **options)
+
+
+max_pool, avg_pool = jaxpool.max_pool, jaxpool.avg_pool
+STEM = step(max_pool, (3, 3), 2, "SAME")
+TILED = step(max_pool, (2, 2), 2)
+OVERLAPPING = step(max_pool, (3, 3), 1, "SAME")
+ARGMAX = values(jaxpool.max_pool_with_argmax, (2, 2), 2)
+AVERAGE = step(avg_pool, (3, 3), 1, "SAME")
+LONG = values(max_pool, (31, 31), 1, "SAME")
+LARGE, SMALL = (32, 112, 112, 128), (32, 28, 28, 192)
+BOUNDS = {
+    "ResNet's stem on GPU": Bound("H100", STEM, LARGE, "float32", 2, 1.2),
+    "tiled on GPU": Bound("H100", TILED, LARGE, "bfloat16", 2, 1.25),
+    "overlapping on GPU": Bound("H100", OVERLAPPING, SMALL, "bfloat16", 2, 1.7),
+    "argmax on GPU": Bound("H100", ARGMAX, LARGE, "float32", 1, 1.02),
+    "average on GPU": Bound("H100", AVERAGE, SMALL, "float32", 2, 1.36),
+    "ResNet's stem on TPU": Bound("v5e", STEM, LARGE, "float32", 12, 1.6),
+    "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 12, 1.47),
+    "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),
+    "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 6, 1.02),
+    "31x31 on TPU": Bound("v5e", LONG, SMALL, "float32", 10, 1.36),
+}
+
+
+@pytest.mark.parametrize(("name", "chip"), [(name, bound.chip) for name, bound in BOUNDS.items()])
+def test_a_program_stays_fused(name: str, chip: str) -> None:
+    bound = BOUNDS[name]
+    x = jax.ShapeDtypeStruct(bound.shape, jnp.dtype(bound.dtype))
+    arrays = jax.tree.leaves((x, jax.eval_shape(bound.f, x)))
+    least = sum(array.size * array.dtype.itemsize for array in arrays) / 1e6
+    figures = compilers.costs(chip, bound.f, *compilers.specs([(bound.shape, bound.dtype)]))
+    assert figures["kernels"] <= bound.kernels
+    assert figures["megabytes"] <= bound.moved * least

@@ -1,0 +1,174 @@
+"""Random programs: two to four ops under random nestings of JAX's transformations.
+
+A program is a chain of steps, each from an array to one of its shape: a pooling, or a derivative of
+all that comes before it. Around every step lies a random transformation that does not change what
+is computed. The program runs in float32; the same chain without any transformation, in float64, is
+what it is compared with. A failure names its seed: ``check(seed)`` runs the program again.
+"""
+
+import math
+import os
+import secrets
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxpool
+
+Function = Callable[[jax.Array], jax.Array]
+
+SHAPE = (2, 5, 4, 3)
+WINDOW: dict[str, Any] = {"window_shape": (3, 2), "strides": 1, "padding": "SAME"}
+
+
+def _unpooled(x: jax.Array) -> jax.Array:
+    values, indices = jaxpool.max_pool_with_argmax(x, (2, 2), 2, "SAME")
+    return jaxpool.max_unpool(values, indices, x.shape[1:3])
+
+
+def _beside(pool: Callable[..., jax.Array], **arguments: Any) -> Function:
+    return lambda x: x + pool(x, **arguments)
+
+
+OPS: dict[str, Function] = {
+    "max": lambda x: jaxpool.max_pool(x, **WINDOW),
+    "max, long": lambda x: jaxpool.max_pool(x, (5, 4), 1, "SAME"),
+    "min": lambda x: jaxpool.min_pool(x, **WINDOW, dilations=(1, 2)),
+    "max, values": lambda x: jaxpool.max_pool_with_argmax(x, **WINDOW)[0],
+    "avg": lambda x: jaxpool.avg_pool(x, **WINDOW, count_include_pad=False),
+    "sum": lambda x: jaxpool.sum_pool(x, **WINDOW) / 6,
+    "lp": lambda x: jaxpool.lp_pool(x, **WINDOW, p=3),
+    "lp, large p": lambda x: jaxpool.lp_pool(x, **WINDOW, p=6),
+    "gem": lambda x: jaxpool.gem_pool(x * x + 1, **WINDOW),
+    "logsumexp": lambda x: jaxpool.logsumexp_pool(x, **WINDOW),
+    "soft": lambda x: jaxpool.soft_pool(x, **WINDOW),
+    "median": lambda x: jaxpool.median_pool(x, (3, 3), 1, "SAME"),
+    "rank": lambda x: jaxpool.rank_pool(x, 1, **WINDOW),
+    "product": lambda x: jaxpool.pool(x, jaxpool.reductions.PRODUCT, (2, 1), 1, "SAME"),
+    "unpool": lambda x: x + _unpooled(x),
+    "adaptive max": lambda x: (
+        x[:, :3, :3].repeat(2, 1)[:, :5].repeat(2, 2)[:, :, :4]
+        + jaxpool.adaptive_max_pool(x, (3, 3)).repeat(2, 1)[:, :5].repeat(2, 2)[:, :, :4]
+    ),
+    "adaptive avg": lambda x: (
+        jaxpool.adaptive_avg_pool(x, (3, 3)).repeat(2, 1)[:, :5].repeat(2, 2)[:, :, :4]
+    ),
+    "global max": _beside(jaxpool.global_max_pool),
+    "global avg": _beside(jaxpool.global_avg_pool),
+    "global lp": _beside(jaxpool.global_lp_pool, p=3),
+    "expectation": lambda x: jaxpool.stochastic_pool(None, x * x, **WINDOW, deterministic=True),
+}
+
+
+def _along(x: jax.Array) -> jax.Array:
+    """A direction in which every element of a row moves differently; all rows move alike."""
+    row = jnp.cos(jnp.arange(math.prod(x.shape[1:]), dtype=x.dtype)).reshape(x.shape[1:])
+    return row + 0 * x  # inside shard_map it varies as x does
+
+
+DERIVATIVES: dict[str, Callable[[Function], Function]] = {
+    "grad": lambda f: lambda x: jax.grad(lambda x: jnp.vdot(f(x), _along(x)))(x),
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (_along(x),))[1],
+    "linearize": lambda f: lambda x: jax.linearize(f, x)[1](_along(x)),
+}
+
+
+def _sharded(f: Function) -> Function:
+    mesh = jax.make_mesh((1,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
+    return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=jax.P("batch"), out_specs=jax.P("batch")))
+
+
+def _scanned(f: Function) -> Function:
+    return lambda x: jax.lax.scan(lambda carry, row: (carry, f(row[None])[0]), 0.0, x)[1]
+
+
+AROUND: dict[str, Callable[[Function], Function]] = {
+    "nothing": lambda f: f,
+    "jit": jax.jit,
+    "checkpoint": jax.checkpoint,
+    "vmap": lambda f: lambda x: jax.vmap(lambda row: f(row[None])[0])(x),
+    "scan": _scanned,
+    "map": lambda f: lambda x: jax.lax.map(lambda row: f(row[None])[0], x),
+    "cond": lambda f: lambda x: jax.lax.cond(x[0, 0, 0, 0] > -1e9, f, jnp.zeros_like, x),
+}
+AROUND_ALL: dict[str, Callable[[Function], Function]] = AROUND | {"shard_map": _sharded}
+"""JAX nests no ``shard_map`` inside itself, so it stands around whole programs."""
+
+
+def _step(f: Function, op: Function) -> Function:
+    """``op`` after ``f``, with results of moderate size."""
+    return lambda x: 2 * jnp.tanh(op(f(x)) / 2)
+
+
+def draw(seed: int) -> list[tuple[str, str]]:
+    """A random program: (op or derivative, the transformation around all up to it)."""
+    rng = np.random.default_rng(seed)
+    steps = [(str(rng.choice(list(OPS))), _around(rng)) for _ in range(rng.integers(2, 5))]
+    for _ in range(rng.integers(1, 3)):
+        place = int(rng.integers(1, len(steps) + 1))
+        steps.insert(place, (str(rng.choice(list(DERIVATIVES))), _around(rng)))
+    return [*steps[:-1], (steps[-1][0], str(rng.choice(list(AROUND_ALL))))]
+
+
+def _around(rng: np.random.Generator) -> str:
+    return str(rng.choice(list(AROUND)))
+
+
+def program(steps: list[tuple[str, str]], plain: bool) -> Function:
+    """The program as a function; ``plain`` leaves out the transformations around its steps."""
+    f: Function = lambda x: x  # noqa: E731
+    for name, around in steps:
+        f = DERIVATIVES[name](f) if name in DERIVATIVES else _step(f, OPS[name])
+        f = f if plain else AROUND_ALL[around](f)
+    return f
+
+
+def check(seed: int) -> None:
+    """Run the program of a seed and compare it with its plain twin in float64."""
+    steps = draw(seed)
+    x = np.random.default_rng(seed).permutation(np.prod(SHAPE)).reshape(SHAPE) / 40 - 1.5
+    got = jax.jit(program(steps, plain=False))(jnp.asarray(x, jnp.float32))
+    with jax.enable_x64(True):
+        want = jax.jit(program(steps, plain=True))(jnp.asarray(x, jnp.float64))
+    largest = max(1.0, float(np.abs(want).max()))
+    message = f"check({seed}): {steps}"
+    chex.assert_trees_all_close(
+        np.asarray(got, np.float64), np.asarray(want), rtol=2e-3, atol=2e-4 * largest,
+        custom_message=message,
+    )  # fmt: skip
+
+
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(8)
+FRESH = zlib.crc32(RUN.encode())
+"""The same in all processes of one run of the tests, another one in the next."""
+
+
+@pytest.mark.grid(3)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_program_computes_what_its_plain_twin_does(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("batch", range(20))
+def test_fresh_programs_compute_what_their_plain_twins_do(batch: int) -> None:
+    """Programs that no run before has tried, a hundred in CI; a failure prints its seed."""
+    for number in range(10):
+        check(FRESH + 10 * batch + number)
+
+
+def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison that nothing can fail would prove nothing."""
+    right = OPS["max"]
+    wrong = jax.custom_jvp(right)
+    wrong.defjvps(lambda t, y, x: 0.9 * right(t))
+    monkeypatch.setitem(OPS, "max", lambda x: (wrong if x.dtype == jnp.float32 else right)(x))
+    monkeypatch.setattr(f"{__name__}.draw", lambda seed: [("max", "nothing"), ("jvp", "nothing")])
+    with pytest.raises(AssertionError, match="check"):
+        check(0)

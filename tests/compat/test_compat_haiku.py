@@ -1,0 +1,78 @@
+"""Haiku's functions by its names: the same results as the installed ``haiku``."""
+
+import inspect
+from typing import Any
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import permutation
+
+from jaxpool.compat import haiku as ours
+
+X = permutation((2, 9, 7, 4), "float32", np.random.default_rng(0)) / 7
+
+CALLS = [
+    ((1, 3, 2, 1), (1, 2, 3, 1), "SAME"),
+    ((3, 2, 1), (2, 1, 1), "VALID"),
+    ((3, 2), (2, 1), "SAME"),  # the channels are pooled
+    ((2, 1, 3, 1), (1, 1, 2, 1), "SAME"),  # the batch is pooled
+    ((1, 1, 3, 2), (1, 1, 2, 1), "VALID", 1),
+    ((1, 2, 1, 1), (1, 1, 2, 1), "VALID"),  # a stride without a window
+    ((1, 1, 1, 1), (1, 1, 1, 1), "SAME"),
+    (2, (1, 2, 2, 1), "SAME"),
+    (2, 3, "VALID"),
+    (2, 2, "SAME", 1),
+    (2, 2, "SAME", None),
+]
+
+
+@pytest.fixture(autouse=True)
+def standard_promotion() -> Any:
+    """Haiku relies on the promotion of dtypes that this suite forbids, and warns of ints."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.mark.grid(4)
+@pytest.mark.filterwarnings("ignore:When running under vmap")
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_functions_give_what_haiku_gives(name: str, call: tuple[Any, ...]) -> None:
+    x, whole = jnp.asarray(X), jnp.asarray(X).astype("int32")
+    mine, theirs = (getattr(module, name) for module in (ours, hk))
+    for array in (x, whole):
+        found = (jax.eval_shape(lambda x, f=f: f(x, *call), array) for f in (mine, theirs))
+        assert len({(y.dtype, y.shape) for y in found}) == 1
+    np.testing.assert_allclose(mine(x, *call), theirs(x, *call), rtol=1e-6, atol=1e-5)
+    slopes = (jax.grad(lambda x, f=f: (f(x, *call) ** 2).sum())(x) for f in (mine, theirs))
+    np.testing.assert_allclose(*slopes, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
+def test_arguments_and_defaults_are_those_of_haiku(name: str) -> None:
+    found = (inspect.signature(getattr(module, name)) for module in (ours, hk))
+    mine, theirs = ([(p.name, p.default) for p in s.parameters.values()] for s in found)
+    assert mine == theirs
+
+
+def test_narrow_floats_and_integers_lose_nothing() -> None:
+    ones = jnp.ones((1, 32, 32, 1), jnp.bfloat16)
+    window = (1, 32, 32, 1), (1, 1, 1, 1), "VALID"
+    assert (hk.avg_pool(ones, *window).item(), ours.avg_pool(ones, *window).item()) == (0.25, 1.0)
+    hundreds = jnp.full((1, 2, 2, 1), 100, jnp.int8)
+    assert ours.avg_pool(hundreds, (2, 2, 1), (1, 1, 1), "VALID").item() == 100.0
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (((2, 2, 1), 1, ((0, 0),)), r"max_pool: `padding` = \(\(0, 0\),\) is neither"),
+        (((1, 1, 2, 2, 1), 1, "SAME"), r"`window_shape` = \(1, 1, 2, 2, 1\) has 5 entries"),
+    ],
+)
+def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        ours.max_pool(X, *words)

@@ -1,0 +1,430 @@
+"""``python -m jaxpool port``: models in, calls out, and files that are no models."""
+
+import ast
+import math
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from peers import require
+
+import jaxpool
+from jaxpool.__main__ import main
+from jaxpool._port.text import identifiers, literal
+
+onnx: Any = require("onnx")
+require("onnxruntime")
+openvino: Any = require("openvino")
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+# Pooling operations of each network, counted by hand in its paper or by a viewer.
+NETWORKS = {
+    "bvlc_alexnet": 3, "densenet121": 5, "inception_v1": 14, "inception_v2": 13, "resnet50": 2,
+    "shufflenet": 5, "squeezenet": 4, "vgg19": 5, "zfnet512": 3,
+}  # fmt: skip
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["port", *arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def onnx_file(
+    path: Path, nodes: list[Any], shape: Any = (2, 3, 9, 11), rank: int = 4, **words: Any
+) -> str:
+    make = onnx.helper
+    x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
+    y = make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [f"y{n}" for n in range(rank)])
+    graph = make.make_graph(nodes, "pools", [x], [y], **words)
+    opsets = [make.make_opsetid("", 22), make.make_opsetid("com.microsoft", 1)]
+    onnx.save(make.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return str(path)
+
+
+@pytest.mark.grid(3)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_networks_that_onnx_ships_agree(name: str, capsys: Any) -> None:
+    status, out, _ = run(capsys, str(LIGHT / f"light_{name}.onnx"), "--check")
+    assert out.endswith(f"\n{NETWORKS[name]} of {NETWORKS[name]} agree with ONNX Runtime "
+                        f"{version('onnxruntime')}\n")  # fmt: skip
+    assert status == 0
+
+
+def pasted(out: str, x: Any) -> list[Any]:
+    """What the printed calls give for ``x``."""
+    found = []
+    for line in re.findall(r"^  (y.* = jaxpool\..*)$", out, re.MULTILINE):
+        names: dict[str, Any] = {"jaxpool": jaxpool, "x": x}
+        exec(line, names)
+        found.append(names["y"])
+    return found
+
+
+def test_calls_of_an_onnx_model_can_be_pasted(tmp_path: Path, capsys: Any) -> None:
+    make = onnx.helper.make_node
+    nodes = [
+        make("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 3], ceil_mode=1, strides=[2, 3],
+             name="first"),
+        make("MaxUnpool", ["m", "i"], ["u"], kernel_shape=[2, 3], strides=[2, 3]),
+        make("AveragePool", ["x"], ["a"], kernel_shape=[3, 2], pads=[1, 0, 2, 1]),
+        make("LpPool", ["x"], ["l"], kernel_shape=[3, 2], p=3, auto_pad="SAME_LOWER"),
+        make("GlobalAveragePool", ["x"], ["y"]),
+    ]  # fmt: skip
+    path = onnx_file(tmp_path / "m.onnx", nodes, ("batch", 3, 9, 11))
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "5 of 5 agree" in out
+    assert "float32 (?, 3, 9, 11)" in out
+    assert "11 elements, padding (0, 0), 1 past it: 4 windows over 3 elements each" in out
+    x = jnp.arange(2 * 3 * 9 * 11.0).reshape(2, 3, 9, 11) % 37
+    unpooling = "  y = jaxpool.compat.onnx.max_unpool(x, i, kernel_shape=(2, 3), strides=(2, 3))\n"
+    assert unpooling in out
+    shapes = [y.shape for y in pasted(out.replace(unpooling, ""), x)]
+    assert shapes == [(2, 3, 5, 4), (2, 3, 10, 11), (2, 3, 9, 11), (2, 3, 1, 1)]
+
+
+def test_a_constant_may_be_pooled(tmp_path: Path, capsys: Any) -> None:
+    numbers = np.arange(2 * 5, dtype=np.float32).reshape(1, 2, 5)
+    held = onnx.numpy_helper.from_array(numbers, "held")
+    node = onnx.helper.make_node("MaxPool", ["held"], ["y"], kernel_shape=[2])
+    status, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", [node], rank=3, initializer=[held]),
+                         "--check")  # fmt: skip
+    assert status == 0 and "float32 (1, 2, 5)" in out
+
+
+def test_nodes_inside_a_branch_are_found(tmp_path: Path, capsys: Any) -> None:
+    make, info = onnx.helper, onnx.helper.make_tensor_value_info
+    inner = make.make_graph(
+        [make.make_node("MaxPool", ["x"], ["z"], kernel_shape=[2, 2], name="inside")],
+        "branch", [], [info("z", onnx.TensorProto.FLOAT, (2, 3, 8, 10))],
+    )  # fmt: skip
+    yes = make.make_tensor("yes", onnx.TensorProto.BOOL, (), [True])
+    choice = make.make_node("If", ["yes"], ["y"], then_branch=inner, else_branch=inner)
+    path = onnx_file(tmp_path / "m.onnx", [choice], initializer=[yes])
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "2 of 2 agree" in out
+
+
+def test_what_cannot_be_expressed_is_named(tmp_path: Path, capsys: Any) -> None:
+    make = onnx.helper.make_node
+    rois = onnx.helper.make_tensor("rois", onnx.TensorProto.FLOAT, (1, 5), np.zeros(5))
+    nodes = [
+        make("MaxRoiPool", ["x", "rois"], ["r"], pooled_shape=[2, 2], name="regions"),
+        make("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], name="windows"),
+    ]
+    status, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", nodes, initializer=[rois]))
+    assert status == 1
+    assert "regions: MaxRoiPool\n  cannot be expressed:\n  'ai.onnx.MaxRoiPool' is no" in out
+    assert "windows: MaxPool\n  float32 (2, 3, 9, 11)" in out
+
+
+def test_a_difference_fails(tmp_path: Path, capsys: Any) -> None:
+    """ONNX Runtime pads SAME for the undilated kernel, against the standard."""
+    node = onnx.helper.make_node(
+        "MaxPool", ["x"], ["y"], kernel_shape=[3, 3], dilations=[2, 2], auto_pad="SAME_UPPER"
+    )
+    path = onnx_file(tmp_path / "m.onnx", [node])
+    assert run(capsys, path)[0] == 0
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 1 and "0 of 1 agree" in out and "  differs: " in out
+
+
+def test_a_shape_that_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
+    make = onnx.helper.make_node
+    nodes = [
+        make("NonZero", ["x"], ["where"]),  # as many columns as x has numbers other than 0
+        make("Slice", ["where", "from", "to"], ["some"]),
+        make("Gather", ["some", "from"], ["row"]),
+        make("Reshape", ["row", "minus one"], ["lengths"]),
+        make("Reshape", ["x", "lengths"], ["z"]),
+        make("MaxPool", ["z"], ["y"], kernel_shape=[2]),
+    ]
+    ends = [
+        onnx.helper.make_tensor(name, onnx.TensorProto.INT64, (1,), [value])
+        for name, value in (("from", 0), ("to", 3), ("minus one", -1))
+    ]
+    path = onnx_file(tmp_path / "m.onnx", nodes, rank=3, initializer=ends)
+    assert run(capsys, path)[0] == 0
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 1 and "not checked: the file does not say the shape of its array" in out
+    node = make("MaxPool", ["x"], ["y"], kernel_shape=[2])
+    path = onnx_file(tmp_path / "m.onnx", [node], (1, 1, 2**30), rank=3)
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 1 and "is too large to try" in out
+
+
+def openvino_file(path: Path, shape: Any = (2, 3, 9, 11)) -> str:
+    op = openvino.opset14
+    x = op.parameter(shape, np.float32, name="x")
+    each = [2, 3], [1, 2], [1, 0], [0, 2], [3, 2]
+    layers = [
+        op.max_pool(x, *each, "ceil_torch", "explicit", "i32", 2),
+        openvino.opset8.max_pool(x, *each, "ceil"),
+        openvino.opset1.max_pool(x, [2, 3], [0, 0], [0, 0], [3, 2], "floor", "same_lower"),
+        op.avg_pool(x, [2, 3], [1, 0], [0, 1], [3, 2], True, "floor"),
+        openvino.opset1.avg_pool(x, [2, 3], [1, 0], [0, 2], [3, 2], False, "ceil"),
+        op.adaptive_avg_pool(x, op.constant(np.array([4, 5]))),
+        op.adaptive_max_pool(x, op.constant(np.array([4, 5])), "i64"),
+    ]
+    model = openvino.Model([out for layer in layers for out in layer.outputs()], [x], "pools")
+    openvino.serialize(model, path / "m.xml", path / "m.bin")
+    return str(path / "m.xml")
+
+
+def test_calls_of_an_openvino_model_can_be_pasted(tmp_path: Path, capsys: Any) -> None:
+    path = openvino_file(tmp_path)
+    (tmp_path / "m.bin").unlink()  # no weights are read
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "7 of 7 agree with OpenVINO" in out
+    x = jnp.arange(2 * 3 * 9 * 11.0).reshape(2, 3, 9, 11) % 37
+    shapes = sorted(y.shape[2:] for y in pasted(out, x))
+    assert shapes == sorted([(5, 4), (5, 5), (5, 4), (4, 4), (5, 5), (4, 5), (4, 5)])
+
+
+LAUGHS = '<!DOCTYPE net [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><net version="11">&b;</net>'
+ESCAPE = '<!DOCTYPE net [<!ENTITY a SYSTEM "file:///etc/hostname">]><net version="11">&a;</net>'
+LAYER = '<net version="11"><layers><layer name="p" type="MaxPool" version="opset1">{}</layer></layers></net>'  # fmt: skip  # noqa: E501
+NO_MODELS = {
+    "suffix.pt": (b"", "does not end in .onnx or .xml"),
+    "empty.onnx": (b"", "is no ONNX model, or is cut short"),
+    "text.onnx": (b"this is not a model", "is no ONNX model, or is cut short"),
+    "noise.onnx": (bytes(np.random.default_rng(0).integers(0, 256, 4096, np.uint8)), "cut short"),
+    "cut.onnx": ((LIGHT / "light_squeezenet.onnx").read_bytes()[:-1000], "cut short"),
+    "empty.xml": (b"", "is not XML, or it is cut short"),
+    "laughs.xml": (LAUGHS.encode(), "declares a document type"),
+    "escape.xml": (ESCAPE.encode(), "declares a document type"),
+    "page.xml": (b"<html></html>", "is no OpenVINO model"),
+    "cut.xml": (LAYER.format("<data kernel=").encode(), "cut short"),
+}
+
+
+@pytest.mark.parametrize("name", NO_MODELS)
+def test_files_that_are_no_models(name: str, tmp_path: Path, capsys: Any) -> None:
+    content, message = NO_MODELS[name]
+    (tmp_path / name).write_bytes(content)
+    status, out, error = run(capsys, str(tmp_path / name))
+    assert status == 1 and out == "" and message in error
+    assert len(error.splitlines()) == 3
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: Any) -> None:
+    for name in ("m.onnx", "m.xml"):
+        status, out, error = run(capsys, str(tmp_path / name))
+        assert status == 1 and out == "" and name in error
+
+
+@pytest.mark.parametrize("data", ["", '<data kernel="2" strides="x"/>', '<data kernel="2"/>'])
+def test_a_layer_that_is_not_whole_is_named(data: str, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "m.xml").write_text(LAYER.format(data))
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"))
+    assert status == 1 and "p: MaxPool\n  cannot be expressed:\n  " in out
+
+
+def test_a_path_out_of_the_folder_is_refused(tmp_path: Path, capsys: Any) -> None:
+    weight = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, (1, 5), np.zeros(5))
+    weight.ClearField("float_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    entry = weight.external_data.add()
+    entry.key, entry.value = "location", "../../../../etc/hostname"
+    node = onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"])
+    path = onnx_file(tmp_path / "m.onnx", [node], initializer=[weight])
+    status, out, error = run(capsys, path)
+    assert status == 1 and out == "" and "points outside the directory" in error
+
+
+# --- files that mean harm -------------------------------------------------------------------------
+
+
+def raw_onnx(path: Path, *nodes: Any, element: int = 1, shape: Any = (2, 3, 9, 11)) -> str:
+    """A file that onnx's checker accepts or does not know better than to accept."""
+    make = onnx.helper
+    x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
+    x.type.tensor_type.elem_type = element
+    y = make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, list("abcd"))
+    graph = make.make_graph(nodes, "pools", [x], [y])
+    opsets = [make.make_opsetid("", 22), make.make_opsetid("com.microsoft", 1)]
+    onnx.save(make.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return str(path)
+
+
+def pool_node(name: str = "p", x: str = "x", y: str = "y") -> Any:
+    return onnx.helper.make_node("MaxPool", [x], [y], kernel_shape=[2, 2], name=name)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let through what onnx's checker would find, as an older or newer one may."""
+    monkeypatch.setattr(onnx.checker, "check_model", lambda model: None)
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda model, **words: model)
+
+
+def test_a_node_without_inputs_is_refused(tmp_path: Path, capsys: Any) -> None:
+    node = onnx.helper.make_node("QLinearAveragePool", [], ["y"], domain="com.microsoft",
+                                 kernel_shape=[2, 2])  # fmt: skip
+    status, out, error = run(capsys, raw_onnx(tmp_path / "m.onnx", node), "--check")
+    assert status == 1 and "the node has 0 inputs and 1 outputs" in out and error == ""
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_node_without_outputs_is_refused(tmp_path: Path, capsys: Any) -> None:
+    node = onnx.helper.make_node("GlobalMaxPool", ["x"], [])
+    status, out, _ = run(capsys, raw_onnx(tmp_path / "m.onnx", node))
+    assert status == 1 and "the node has 1 inputs and 0 outputs" in out
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_constant_without_attributes_is_passed_over(tmp_path: Path, capsys: Any) -> None:
+    nodes = [onnx.helper.make_node("Constant", [], ["c"]), pool_node()]
+    status, out, _ = run(capsys, raw_onnx(tmp_path / "m.onnx", *nodes))
+    assert status == 0 and "p: MaxPool\n  float32 (2, 3, 9, 11)" in out
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_an_unknown_element_type_is_refused(tmp_path: Path, capsys: Any) -> None:
+    status, out, _ = run(capsys, raw_onnx(tmp_path / "m.onnx", pool_node(), element=99))
+    assert status == 1 and "cannot be expressed:\n  element type 99 is not known" in out
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_tensor_that_cannot_be_read_is_not_checked(tmp_path: Path, capsys: Any) -> None:
+    short = onnx.TensorProto(
+        name="i", data_type=onnx.TensorProto.INT64, dims=(2, 3, 9, 11), raw_data=bytes(16)
+    )
+    node = onnx.helper.make_node("MaxUnpool", ["x", "i"], ["y"], kernel_shape=[2, 2])
+    path = onnx_file(tmp_path / "m.onnx", [node], initializer=[short])
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 1 and "not checked: its input 'i' cannot be read" in out
+
+
+@pytest.mark.parametrize("declared", ["no-such-encoding", "utf-7", "idna", "EUC-JP"])
+def test_an_xml_encoding_that_cannot_be_read(declared: str, tmp_path: Path, capsys: Any) -> None:
+    text = f'<?xml version="1.0" encoding="{declared}"?><net version="11"></net>'
+    (tmp_path / "m.xml").write_bytes(text.encode())
+    status, out, error = run(capsys, str(tmp_path / "m.xml"))
+    assert status == 1 and out == "" and "is not XML, or it is cut short" in error
+
+
+@pytest.mark.parametrize("number", ["opset99999999999999999999", "opset\u0661\u0664", "opset"])
+def test_an_opset_that_is_no_number(number: str, tmp_path: Path, capsys: Any) -> None:
+    layer = f'<layer name="p" type="MaxPool" version="{number}"/>'
+    (tmp_path / "m.xml").write_text(f'<net version="11">{layer}</net>', "utf-8")
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"))
+    assert status == 1 and "is no pooling layer" in out
+
+
+def test_an_unknown_precision_is_refused(tmp_path: Path, capsys: Any) -> None:
+    data = 'kernel="2" strides="2" pads_begin="0" pads_end="0"'
+    port = '<input><port precision="Q4"><dim>1</dim><dim>1</dim><dim>4</dim></port></input>'
+    (tmp_path / "m.xml").write_text(LAYER.format(f"<data {data}/>{port}"))
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"))
+    assert status == 1 and "precision 'Q4' is not known" in out
+
+
+HOSTILE = (
+    "/pool/out",
+    "__import__('os').system('true')",
+    "1 of 1 agree\n1 of 1 agree with ONNX Runtime 9",
+    "\x1b[2J\x1b]0;title\x07",
+    "\u202eright to left\u2028",
+    "lambda",
+    "jaxpool",
+    "\u0445",  # Cyrillic: looks like x
+    "i" * 5000,
+)
+
+
+def test_names_are_safe_to_print_and_to_paste(tmp_path: Path, capsys: Any) -> None:
+    for name in HOSTILE:
+        nodes = [pool_node(name, y="m"),
+                 onnx.helper.make_node("MaxUnpool", ["m", name], ["y"], kernel_shape=[2, 2],
+                                       name="unpool")]  # fmt: skip
+        info = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, (2, 3, 8, 10))
+        make = onnx.helper
+        x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (2, 3, 9, 11))
+        y = make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, list("abcd"))
+        graph = make.make_graph(nodes, "g", [x, info], [y])
+        onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 22)],
+                                  ir_version=10), tmp_path / "m.onnx")  # fmt: skip
+        status, out, error = run(capsys, str(tmp_path / "m.onnx"))
+        assert status == 0 and error == ""
+        assert all(
+            c == "\n" or (c.isprintable() and c.isascii()) for c in out.replace("\u0445", "")
+        )
+        (call,) = re.findall(r"^  y = (.*)$", out, re.MULTILINE)
+        tensor = ast.parse(call, mode="eval").body.args[1]  # pyright: ignore
+        assert isinstance(tensor, ast.Name) and tensor.id not in ("jaxpool", "x"), name
+        assert f"  # {tensor.id} is the tensor " in out
+        assert len(max(out.splitlines(), key=len)) < 6000
+        assert "1 of 1 agree" not in out.splitlines()
+
+
+def test_names_of_layers_and_attributes_are_safe_to_print(tmp_path: Path, capsys: Any) -> None:
+    name = "p&#10;5 of 5 agree with OpenVINO&#x9b;31m"
+    layer = f'<layer name="{name}" type="MaxPool" version="opset1"><data \u0441="&#10;x"/></layer>'
+    (tmp_path / "m.xml").write_text(f'<net version="11">{layer}</net>', "utf-8")
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"))
+    assert status == 1 and "\x9b" not in out
+    assert not any(line.startswith("5 of 5") for line in out.splitlines())
+
+
+def test_different_tensors_have_different_identifiers() -> None:
+    names = ["a/b", "a.b", "", "a_b", "a/b", "x", "None", "9", "", "__class__"]
+    found = identifiers(names)
+    assert found[0] == found[4] and found[2] == found[8] == ""
+    assert found[3] != "a_b" or found[0] != "a_b"
+    assert len(set(found)) == len(set(names))
+    assert all(name.isidentifier() and not name.startswith("__") for name in found if name)
+    assert "x" not in found and "None" not in found
+
+
+def test_an_infinite_attribute_can_be_pasted() -> None:
+    assert eval(literal((float("inf"), -float("inf"), 2, "a"))) == (math.inf, -math.inf, 2, "a")
+    assert eval(literal((2,))) == (2,)
+
+
+WORK = {
+    "a large window": ({"kernel_shape": [1024, 1024]}, (1, 1, 4096, 4096)),
+    "a large result": ({"kernel_shape": [1, 1], "pads": [0] * 4}, (1, 1, 2**14, 2**14)),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_check_has_a_bound_on_work(name: str, tmp_path: Path, capsys: Any) -> None:
+    words, shape = WORK[name]
+    node = onnx.helper.make_node("AveragePool", ["x"], ["y"], **words)
+    path = raw_onnx(tmp_path / "m.onnx", node, shape=shape)
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 1 and "0 of 1 agree" in out and "not checked: " in out and "to try" in out
+
+
+def test_unpooling_to_anywhere_is_not_tried(tmp_path: Path, capsys: Any) -> None:
+    for words in ({"strides": [2**20, 2**20]}, {}):
+        shape = onnx.helper.make_tensor("s", onnx.TensorProto.INT64, (4,), [2, 3, 2**40, 2**40])
+        inputs = ["x", "i"] if words else ["x", "i", "s"]
+        node = onnx.helper.make_node("MaxUnpool", inputs, ["y"], kernel_shape=[2, 2], **words)
+        info = onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, (2, 3, 9, 11))
+        make = onnx.helper
+        x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (2, 3, 9, 11))
+        y = make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, list("abcd"))
+        graph = make.make_graph([node], "g", [x, info], [y], [shape])
+        onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 22)],
+                                  ir_version=10), tmp_path / "m.onnx")  # fmt: skip
+        status, out, _ = run(capsys, str(tmp_path / "m.onnx"), "--check")
+        assert status == 1 and ("too large to try" in out or "refused: " in out)
+
+
+def test_an_adaptive_pool_of_any_size_is_not_tried(tmp_path: Path, capsys: Any) -> None:
+    size = 2**21
+    dims = lambda *sizes: "".join(f"<dim>{n}</dim>" for n in (1, 1, *sizes))  # noqa: E731
+    layer = (
+        '<layer name="p" type="AdaptiveAvgPool" version="opset8">'
+        f'<input><port precision="FP32">{dims(4, 4)}</port></input>'
+        f"<output><port>{dims(size, size)}</port></output></layer>"
+    )
+    (tmp_path / "m.xml").write_text(f'<net version="11">{layer}</net>')
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"), "--check")
+    assert status == 1 and f"a result of {size * size} elements is too large to try" in out

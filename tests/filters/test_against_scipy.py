@@ -1,0 +1,135 @@
+"""Every filter against scipy.ndimage, on random calls: equal to the last place."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from filter_calls import FILTERS, Call, random_call
+from helpers import QUICK, assert_same
+from scipy import ndimage
+
+import jaxpool.filters
+from jaxpool.filters import _mean
+
+pytestmark = pytest.mark.grid(4)
+
+CHUNKS = 40
+CALLS_OF_A_CHUNK = 25
+ARRAYS_OF_A_CALL = 10
+
+
+def check(call: Call, rng: np.random.Generator, count: int) -> None:
+    """Fail unless a call on several arrays, by one program, has scipy's results."""
+    arrays = call.arrays(rng, count)
+    ours = jax.vmap(lambda x: call.run(jaxpool.filters, x))
+    # The mean must stand what LLVM's optimiser may make of its rounding errors.
+    options = {} if "uniform" in call.name else QUICK
+    got = jax.jit(ours, compiler_options=options)(arrays)
+    assert_same(got, np.stack([call.expected(x) for x in arrays]), str(call))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_random_calls(name: str, rng: np.random.Generator) -> None:
+    for _ in range(3):
+        check(random_call(rng, name), rng, 3)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_ten_thousand_random_calls(chunk: int, rng: np.random.Generator) -> None:
+    for _ in range(CALLS_OF_A_CHUNK):
+        check(random_call(rng), rng, ARRAYS_OF_A_CALL)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 31, 64, 101])
+def test_means_of_long_windows_are_rounded_as_in_twice_the_digits(
+    size: int, rng: np.random.Generator
+) -> None:
+    """Of numbers of like size: the running sums of scipy keep what large ones left behind."""
+    x = rng.standard_normal((40, 150))
+    for array in (x.astype(np.float32), np.round(x * 4e8).astype(np.int32)):
+        got = jaxpool.filters.uniform_filter(array, size)
+        assert_same(got, ndimage.uniform_filter(array, size), size)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 31, 101])
+def test_means_of_pairs_are_those_of_float64(size: int, rng: np.random.Generator) -> None:
+    """GPU and TPU carry sums in pairs of floats where the CPU, and scipy, take float64."""
+    x = rng.standard_normal((40, 150)).astype(np.float32)
+    of_pairs = jax.jit(lambda x: _mean.from_pairs(x, size, 1))
+    want = ndimage.uniform_filter1d(x, size, origin=-(size // 2))[:, : 151 - size]
+    assert_same(of_pairs(x), want, size)
+
+
+def test_means_of_very_long_windows(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(9000).astype(np.float32)
+    got = jaxpool.filters.uniform_filter1d(x, 5001, mode="wrap")
+    assert_same(got, ndimage.uniform_filter1d(x, 5001, mode="wrap"), "5001 taps")
+
+
+@pytest.mark.parametrize("name", ["grey_opening", "grey_closing", "white_tophat", "black_tophat"])
+def test_a_structure_of_one_element_rounds_twice(name: str, rng: np.random.Generator) -> None:
+    """What is subtracted and added again is no longer the element, and XLA must not know better."""
+    x = rng.standard_normal((5, 7)).astype(np.float32)
+    structure = np.full((1, 1), 1.7, np.float32)
+    got = jax.jit(lambda x: getattr(jaxpool.filters, name)(x, structure=structure))(x)
+    assert_same(got, getattr(ndimage, name)(x, structure=structure), name)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant"])
+def test_extrema_of_long_windows(mode: str, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((33, 70)).astype(np.float32)
+    for size in ((31, 12), (1, 64), (80, 200)):
+        for name in ("maximum_filter", "minimum_filter"):
+            words = {"size": size, "mode": mode, "cval": 0.5}
+            got = getattr(jaxpool.filters, name)(x, **words)
+            assert_same(got, getattr(ndimage, name)(x, **words), (name, words))
+
+
+def test_medians_of_many_elements(rng: np.random.Generator) -> None:
+    """By a wavelet matrix along one axis, in blocks in a plane or a footprint."""
+    x = rng.standard_normal((37, 400)).astype(np.float32)
+    x[3] = np.round(x[3])
+    holes = rng.random((15, 17)) < 0.7
+    cases: tuple[dict[str, Any], ...] = (
+        {"size": (1, 201)},
+        {"size": (31, 9)},
+        {"footprint": holes},
+    )
+    for words in cases:
+        for mode in ("reflect", "constant"):
+            got = jaxpool.filters.median_filter(x, mode=mode, **words)
+            assert_same(got, ndimage.median_filter(x, mode=mode, **words), (words, mode))
+
+
+def test_footprints_of_many_shapes(rng: np.random.Generator) -> None:
+    y, x = np.mgrid[-7:8, -7:8]
+    footprints = {
+        "disc": y * y + x * x <= 49,
+        "frame": np.maximum(abs(y), abs(x)) == 7,
+        "cross": (abs(y) <= 1) | (abs(x) <= 1),
+        "diamond": abs(y) + abs(x) <= 7,
+        "noise": rng.random((15, 15)) < 0.5,
+        "dots": (y % 2 == 0) & (x % 2 == 0),
+    }
+    image = rng.standard_normal((40, 50)).astype(np.float32)
+    for name, footprint in footprints.items():
+        got = jaxpool.filters.maximum_filter(image, footprint=footprint)
+        assert_same(got, ndimage.maximum_filter(image, footprint=footprint), name)
+
+
+def test_until_nothing_changes(rng: np.random.Generator) -> None:
+    x, mask = rng.random((12, 13)) < 0.05, rng.random((12, 13)) < 0.7
+    got = jaxpool.filters.binary_dilation(x, iterations=0, mask=mask)
+    assert_same(got, ndimage.binary_dilation(x, iterations=0, mask=mask), "a region grows")
+
+
+def test_integers_with_a_structure_of_fractions(rng: np.random.Generator) -> None:
+    x = rng.integers(20, 90, (9, 8)).astype(np.int16)
+    structure = np.array([[1, 1.25, -0.5], [0, 2, 0.75]], np.float32)
+    for name in ("grey_erosion", "grey_dilation"):
+        first = np.flip(structure) if name == "grey_dilation" else structure
+        first.flat[0] = np.trunc(first.flat[0])  # scipy does not cut the first
+        got = getattr(jaxpool.filters, name)(x, structure=structure)
+        assert_same(got, getattr(ndimage, name)(x, structure=structure), name)

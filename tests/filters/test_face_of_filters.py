@@ -1,0 +1,185 @@
+"""The public face of the filters: scipy's arguments, the house's docstrings, errors that name."""
+
+import doctest
+import inspect
+import re
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_same
+from scipy import ndimage
+
+from jaxpool import filters
+
+pytestmark = pytest.mark.grid(4)
+
+SECTIONS = ("Args", "Returns", "Derivatives", "Edge cases", "Raises", "References", "Example")
+WITHOUT = {"output", "brute_force"}
+"""What scipy takes and a pure function has no use for."""
+
+
+@pytest.mark.parametrize("name", filters.__all__)
+def test_arguments_are_those_of_scipy(name: str) -> None:
+    ours = inspect.signature(getattr(filters, name)).parameters
+    theirs = inspect.signature(getattr(ndimage, name)).parameters
+    expected = ["x" if key == "input" else key for key in theirs if key not in WITHOUT]
+    assert list(ours) == expected
+    for key in expected[1:]:
+        assert ours[key].default == theirs[key].default, key
+
+
+@pytest.mark.parametrize("name", filters.__all__)
+def test_docstrings_have_the_template(name: str) -> None:
+    text = inspect.cleandoc(getattr(filters, name).__doc__)
+    found = re.findall(r"^([A-Z][\w ]+):(?=\s)", text[text.index("Args:") :], re.MULTILINE)
+    assert found == list(SECTIONS)
+    arguments = text.split("Args:\n")[1].split("Returns:")[0]
+    entries = re.findall(r"^  (\w+(?:, \w+)*): \S", arguments, re.MULTILINE)
+    described = [key for entry in entries for key in entry.split(", ")]
+    assert sorted(described) == sorted(inspect.signature(getattr(filters, name)).parameters)
+    assert "``" in text.split("Args:")[0], "a formula says what the result is"
+
+
+@pytest.mark.parametrize("name", filters.__all__)
+def test_examples_are_true(name: str) -> None:
+    function = getattr(filters, name)
+    module = vars(sys.modules[function.__module__])
+    names = {**module, **vars(filters), "jax": jax, "jnp": jnp}
+    (example,) = doctest.DocTestFinder().find(function, name, globs=names)
+    assert any(name + "(" in line.source for line in example.examples)
+    lines: list[str] = []
+    assert doctest.DocTestRunner().run(example, out=lines.append).failed == 0, "".join(lines)
+
+
+def test_names_are_sorted_and_all_there() -> None:
+    public = {name for name, value in vars(filters).items() if inspect.isfunction(value)}
+    assert list(filters.__all__) == sorted(public)
+
+
+X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]] = {
+    "no window": ("maximum_filter", (), {}, ValueError, "`size` and `footprint` .* neither"),
+    "two windows": ("median_filter", (3, [[1]]), {}, ValueError, "`size` and `footprint`"),
+    "size of zero": ("minimum_filter", (0,), {}, ValueError, "`size` holds 0"),
+    "size of a float": ("uniform_filter", (2.5,), {}, TypeError, "`size` holds 2.5"),
+    "sizes": ("maximum_filter", ((3, 3, 3),), {}, ValueError, "`size` = .* has 3 entries"),
+    "mode": ("maximum_filter", (3,), {"mode": "same"}, ValueError, "`mode` = 'same'"),
+    "modes": ("maximum_filter", (3,), {"mode": ["wrap"]}, ValueError, "`mode` = "),
+    "origin": ("maximum_filter", (3,), {"origin": 2}, ValueError, "`origin` holds 2"),
+    "axes": ("maximum_filter", (3,), {"axes": 2}, ValueError, "`axes` holds 2"),
+    "axis twice": ("maximum_filter", (3,), {"axes": (1, -1)}, ValueError, "names an axis twice"),
+    "cval": ("maximum_filter", (3,), {"cval": "0"}, TypeError, "`cval` = '0'"),
+    "no True": ("maximum_filter", (None, [[0]]), {}, ValueError, "`footprint` holds no True"),
+    "flat footprint": ("maximum_filter", (None, [1]), {}, ValueError, "`footprint` has 1 axes"),
+    "structure": ("grey_erosion", (None, None, [1]), {}, ValueError, "`structure` has 1 axes"),
+    "both": ("grey_erosion", (None, [[1, 1]], [[1]]), {}, ValueError, "has shape .1, 2."),
+    "rank": ("rank_filter", (9, 3), {}, ValueError, "`rank` = 9 is out of range"),
+    "percentile": ("percentile_filter", (101, 3), {}, ValueError, "`percentile` = 101"),
+    "function": ("generic_filter", (3, 3), {}, TypeError, "`function` = 3 cannot be called"),
+    "vector": ("generic_filter", (jnp.sort, 3), {}, TypeError, "`function` returned an array"),
+    "mask": ("binary_erosion", (None, 1, [1]), {}, ValueError, "`mask` has shape"),
+    "binary": ("binary_erosion", ([1, 1],), {}, ValueError, "`structure` has 1 axes"),
+    "iterations": ("binary_dilation", (None, 1.5), {}, TypeError, "`iterations` holds 1.5"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_errors_name_the_function_and_the_argument(case: str) -> None:
+    name, arguments, words, kind, pattern = BAD[case]
+    with pytest.raises(kind, match=f"(?s)^{name}: .*{pattern}"):
+        getattr(filters, name)(X, *arguments, **words)
+
+
+def test_complex_arrays_and_differences_of_booleans_are_errors() -> None:
+    with pytest.raises(TypeError, match="^maximum_filter: the array has dtype complex64"):
+        filters.maximum_filter(X.astype(np.complex64), 3)
+    with pytest.raises(TypeError, match="^morphological_gradient: the array is boolean"):
+        filters.morphological_gradient(X > 3, 3)
+    with pytest.raises(ValueError, match="^minimum_filter: `cval` = nan is no integer"):
+        filters.minimum_filter(X.astype(np.int32), 3, mode="constant", cval=np.nan)
+
+
+CALLS = {
+    "maximum_filter": lambda x: filters.maximum_filter(x, 3, axes=(-2, -1)),
+    "minimum_filter": lambda x: filters.minimum_filter(x, footprint=[[1, 0, 1]], axes=(-2, -1)),
+    "uniform_filter": lambda x: filters.uniform_filter(x, (2, 3), axes=(-2, -1)),
+    "median_filter": lambda x: filters.median_filter(x, 3, axes=(-2, -1)),
+    "white_tophat": lambda x: filters.white_tophat(x, structure=np.ones((2, 2)), axes=(-2, -1)),
+    "generic_filter": lambda x: filters.generic_filter(x, jnp.max, 2, axes=(-2, -1)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_floats_are_those_of_float32_rounded_once(
+    name: str, dtype: str, rng: np.random.Generator
+) -> None:
+    x = jnp.asarray(rng.integers(-99, 99, (6, 7)), dtype)
+    wide = CALLS[name](x.astype(jnp.float32))
+    assert_same(CALLS[name](x), wide.astype(dtype), (name, dtype))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_other_axes_are_batch_axes(name: str, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((2, 3, 6, 5)).astype(np.float32)
+    want = np.stack([[CALLS[name](plane) for plane in planes] for planes in x])
+    assert_same(CALLS[name](x), want, name)
+    assert_same(jax.vmap(jax.vmap(CALLS[name]))(x), want, name)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_empty_arrays_and_arrays_without_axes(name: str) -> None:
+    assert CALLS[name](np.zeros((0, 4, 5), np.float32)).shape == (0, 4, 5)
+    assert CALLS[name](np.zeros((4, 0), np.float32)).shape == (4, 0)
+    assert filters.maximum_filter(np.float32(3), 3) == filters.uniform_filter(3.0, 3) == 3
+
+
+@pytest.mark.parametrize("name", ["maximum_filter", "minimum_filter", "median_filter"])
+def test_nan_propagates_within_its_windows(name: str, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((9, 11)).astype(np.float32)
+    x[4, 5] = np.nan
+    for words in ({"size": 3}, {"footprint": np.ones((3, 3), bool) & ~np.eye(3, k=2, dtype=bool)}):
+        y = np.asarray(getattr(filters, name)(x, **words))
+        reach = np.ones((3, 3), bool) if "size" in words else np.flip(words["footprint"])
+        hit = np.zeros(x.shape, bool)
+        hit[3:6, 4:7] = reach
+        assert_same(np.isnan(y), hit, (name, words))
+
+
+def test_the_mean_of_infinity_is_infinite_and_stays_in_its_windows() -> None:
+    x = jnp.array([1.0, 2.0, 3.0, jnp.inf, 5.0, 6.0, 7.0])
+    want = np.array([4 / 3, 2, np.inf, np.inf, np.inf, 6, 20 / 3], np.float32)
+    assert_same(filters.uniform_filter(x, 3), want, "infinity")
+
+
+def test_float64_is_computed_in_float64() -> None:
+    with jax.enable_x64(True):
+        x = np.random.default_rng(0).standard_normal((9, 8))
+        for name in ("uniform_filter", "maximum_filter", "median_filter"):
+            got = getattr(filters, name)(x, (3, 4))
+            assert_same(got, getattr(ndimage, name)(x, (3, 4)), name, ulps=4)
+        structure = np.random.default_rng(1).standard_normal((3, 3))
+        got = filters.grey_closing(x, structure=structure)
+        assert_same(got, ndimage.grey_closing(x, structure=structure), "closing")
+
+
+@pytest.mark.parametrize("radius", [4, 12])
+def test_no_array_of_all_taps(radius: int) -> None:
+    """A disc costs a few arrays, forward and backward, however many taps it has."""
+    x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+    y, z = np.mgrid[-radius : radius + 1, -radius : radius + 1]
+    disc = y * y + z * z <= radius * radius
+    calls = {
+        "maximum": lambda x: filters.maximum_filter(x, footprint=disc),
+        "erosion": lambda x: filters.grey_erosion(x, structure=disc.astype(np.float32)),
+        "median": lambda x: filters.median_filter(x, footprint=disc),
+    }
+    for name, call in calls.items():
+        memory = jax.jit(call).lower(x).compile().memory_analysis()
+        assert memory is not None
+        arrays = memory.temp_size_in_bytes / (256 * 256 * 4)
+        assert arrays < 40 < disc.sum(), (name, arrays)

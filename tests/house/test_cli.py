@@ -1,0 +1,136 @@
+"""The command line, run as a user runs it."""
+
+import platform
+import re
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from fresh import ROOT, python, unpack_wheel
+
+import jaxpool
+from jaxpool.__main__ import COMMANDS, main
+from jaxpool._explain import doctor
+
+
+@pytest.mark.deep
+def test_demo_from_the_wheel_learns_to_read_digits(tmp_path: Path):
+    installed = unpack_wheel(tmp_path)
+    start = time.perf_counter()
+    done = python("-m", "jaxpool", "demo", path=installed, cwd=tmp_path)
+    seconds = time.perf_counter() - start
+    print(done.stdout, done.stderr, f"{seconds:.1f} s", sep="\n")
+    assert done.returncode == 0
+    found = re.search(r"result +([\d.]+)% of the held-out digits", done.stdout)
+    assert found and float(found[1]) >= 97.0
+    # The rest of the report: geometry and lowering of each layer, and the cost of its gradient.
+    assert re.search(r"pool1 +max_pool +8x8 +3x3 +2 +1 +4x4 +\w+", done.stdout)
+    assert re.search(r"head +avg_pool +3x3 +2x2 +1 +0 +2x2 +\w+", done.stdout)
+    costs = re.findall(r"([\d.]+) ms +([\d.]+) ms +([\d.]+)x +(\S+)", done.stdout)
+    assert len(costs) == 4
+    assert all(float(difference) < 1e-4 for *_, difference in costs)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "the following arguments are required: command"),
+        (["dmo"], r"invalid choice: 'dmo' \(choose from '?demo"),
+        (["demo", "--fast"], "unrecognized arguments: --fast"),
+        (["explain", "--window", "3x3"], "--window: '3x3' is not whole numbers, such as 3,3"),
+        (["explain", "--padding", "1:a"], "--padding: '1:a' is not whole numbers, such as 3:3"),
+    ],
+    ids=["no command", "unknown command", "unknown option", "no numbers", "no pairs"],
+)
+def test_misuse_prints_the_usage_and_fails(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("usage: python -m jaxpool")
+    assert re.search(message, error)
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as exit_:
+        main(["--help"])
+    assert exit_.value.code == 0
+    text = capsys.readouterr().out
+    for command in COMMANDS:
+        assert re.search(rf"^ +{command.name} +{command.help[:20]}", text, re.MULTILINE)
+
+
+def test_a_demo_that_misses_its_goal_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """The exit status carries the result: with no training, the goal is missed."""
+    code = (
+        "import sys\n"
+        "from jaxpool._demo import model, show\n"
+        "model.EPOCHS = 0\n"
+        "show._print_costs = lambda *_: None\n"
+        "sys.exit(show.show())\n"
+    )
+    done = python("-c", code, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "result" in done.stdout
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"jaxpool {jaxpool.__version__}\n"
+
+
+def doctor_report(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """The report by the heads of its lines."""
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    found = re.findall(r"^  (\S.*?)  +(.*(?:\n {17}.*)*)$", text, re.MULTILINE)
+    assert sum(rows.count("\n") + 1 for _, rows in found) == len(text.splitlines())
+    return dict(found)
+
+
+def test_doctor_tells_what_a_bug_report_needs(capsys: pytest.CaptureFixture[str]):
+    report = doctor_report(capsys)
+    assert report["jaxpool"] == jaxpool.__version__
+    assert report["jax"] == f"{jax.__version__}, jaxlib {version('jaxlib')}"
+    assert report["numpy"] == np.__version__
+    assert report["Python"].startswith(f"{platform.python_version()} on ")
+    assert report["devices"].startswith(f"{jax.device_count()} cpu: ")
+    assert report["64 bits"].startswith("on" if jnp.zeros(1, float).dtype == "float64" else "off")
+
+
+def test_doctor_shows_the_plan_of_this_machine(capsys: pytest.CaptureFixture[str]):
+    plan = doctor_report(capsys)["plan"]
+    assert plan.startswith("on cpu")
+    for op, window, strides in doctor.CASES:
+        made = jaxpool.explain(doctor.SHAPE, window, strides, op=op).plan
+        verbs = ", ".join(f"{choice.verb} {choice.cpu}" for choice in made.choices)
+        assert re.search(rf"{op} {re.escape(str(window))} by {strides}\n +{verbs}\n", plan)
+        for place, name, why in made.reduce.unsupported:
+            assert (f"not {name} for reduce" in plan and why in plan) or place != "cpu"
+
+
+def test_doctor_knows_the_trouble_of_each_jax(capsys: pytest.CaptureFixture[str]):
+    lost = "loses rules of jax.custom_jvp" in doctor_report(capsys)["trouble"]
+    assert lost == (jax.__version_info__ < (0, 12))
+    old = list(doctor._trouble((0, 9, 9)))
+    assert old[0].startswith("jax is older than 0.10.2,") and "older" not in " ".join(old[1:])
+
+
+def test_the_oldest_jax_is_that_of_the_requirements():
+    oldest = ".".join(map(str, doctor.OLDEST))
+    assert f'"jax>={oldest}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_doctor_reports_a_platform_that_does_not_start():
+    done = python("-m", "jaxpool", "doctor", env={"JAX_PLATFORMS": "tpu"})
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^  devices +none: .*tpu", done.stdout, re.MULTILINE)
+    assert "  plan " not in done.stdout and "  trouble " in done.stdout

@@ -1,0 +1,348 @@
+"""The documentation tells the truth: examples, doctests, numbers, and the commands that CI runs.
+
+Pages are README.md and those of docs/ that are written by hand; others are made from docstrings.
+"""
+
+import importlib
+import inspect
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from functools import cache
+from operator import attrgetter
+from statistics import geometric_mean
+from typing import Any, NamedTuple
+
+import jax
+import pytest
+from fresh import ROOT, printed
+
+import jaxpool
+import jaxpool.compat
+from jaxpool.testing import NAMED_CASES
+
+README = (ROOT / "README.md").read_text()
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
+MADE = ("functions.md", "reference", "notebooks", "_build")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if not {*path.relative_to(ROOT / "docs" if "docs" in path.parts else ROOT).parts} & {*MADE}
+}
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Both scripts read JSON and write JSON, so that one interpreter serves many examples.
+RUN_BLOCKS = """
+import contextlib, io, json, sys, traceback
+outputs = []
+for block in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        try:
+            exec(compile(block, "<page>", "exec"), {"__name__": "page"})
+        except Exception:
+            traceback.print_exc(file=output)
+    outputs.append(output.getvalue())
+json.dump(outputs, sys.stdout)
+"""
+
+RUN_DOCTESTS = """
+import doctest, json, operator, sys
+import jax, jax.numpy as jnp, numpy as np
+import jaxpool
+results = {}
+for name in json.load(sys.stdin):
+    item = operator.attrgetter(name)(jaxpool)
+    names = {**vars(sys.modules[item.__module__]), "jax": jax, "jnp": jnp, "np": np}
+    tests = doctest.DocTestFinder().find(item, name, globs={**names, "jaxpool": jaxpool})
+    lines = []
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in tests:
+        runner.run(test, out=lines.append)
+    results[name] = [runner.summarize(verbose=False).attempted, "".join(lines)]
+json.dump(results, sys.stdout)
+"""
+
+
+# The public classes and functions, those of a public module by their dotted names.
+PUBLIC = [
+    name
+    for name in jaxpool.__all__ + [f"reductions.{name}" for name in jaxpool.reductions.__all__]
+    if callable(attrgetter(name)(jaxpool))
+]
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(attrgetter(name)(jaxpool))]
+
+
+class Example(NamedTuple):
+    """A Python block of a page and what the page says it prints."""
+
+    heading: str
+    code: str
+    output: str | None
+
+
+def examples(markdown: str) -> list[Example]:
+    """Each Python block, with the text block that follows it as its output."""
+    found = list(BLOCK.finditer(markdown))
+    following = [*found[1:], None][: len(found)]
+    result = []
+    for match, after in zip(found, following, strict=True):
+        if match[1] == "python":
+            heading = re.findall(r"^#+ (.*)$", markdown[: match.start()], re.MULTILINE)[-1]
+            output = after[2] if after is not None and after[1] == "text" else None
+            result.append(Example(heading, match[2], output))
+    return result
+
+
+EXAMPLES = {page: examples(text) for page, text in PAGES.items()}
+
+
+@cache
+def run_blocks(blocks: Sequence[str]) -> list[str]:
+    return json.loads(printed("-c", RUN_BLOCKS, stdin=json.dumps(blocks)))
+
+
+@cache
+def run_doctests() -> dict[str, tuple[int, str]]:
+    return json.loads(printed("-c", RUN_DOCTESTS, stdin=json.dumps(PUBLIC)))
+
+
+def chapter(page: str) -> str:
+    """The folder of a page, or the part of the pages at the top: what runs in one process."""
+    return page.rpartition("/")[0]
+
+
+def deep(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.deep)
+
+
+@pytest.mark.parametrize("name", ["", *map(deep, ("docs", "docs/how-to", "docs/migration"))])
+def test_examples_print_what_they_say(name: str):
+    """One process for a folder of pages: starting JAX takes longer than most examples."""
+    found = [(p, e) for p, row in EXAMPLES.items() if chapter(p) == name for e in row]
+    assert all(e.output is not None for _, e in found), "text blocks must follow"
+    outputs = run_blocks(tuple(example.code for _, example in found))
+    printed_there = [(p, e.heading, o) for (p, e), o in zip(found, outputs, strict=True)]
+    assert printed_there == [(p, e.heading, e.output) for p, e in found]
+
+
+SHOWN = re.compile(
+    r"^```sh\n(python -m jaxpool [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+COMMANDS = [(page, *shown) for page, text in PAGES.items() for shown in SHOWN.findall(text)]
+
+
+@pytest.mark.parametrize(("page", "command", "output"), COMMANDS)
+def test_a_command_prints_what_its_page_says(page: str, command: str, output: str):
+    known = on_any_machine if command.endswith("doctor") else str
+    assert known(printed(*shlex.split(command)[1:])) == known(output)
+
+
+def on_any_machine(report: str) -> str:
+    """The report of ``doctor`` without versions, devices, and the trouble of one JAX."""
+    before, _, _ = report.partition("  trouble ")
+    return re.sub(r"(?m)^(  (?:jax|numpy|Python|devices|64 bits)) .*", r"\1", before)
+
+
+def test_the_pages_show_the_trouble_of_the_oldest_jax():
+    from jaxpool._explain import doctor
+
+    shown = PAGES["docs/command-line.md"].partition("  trouble ")[2].partition("```")[0]
+    if jax.__version_info__ == doctor.OLDEST:
+        assert printed("-m", "jaxpool", "doctor").partition("  trouble ")[2] == shown
+
+
+def test_some_commands_are_shown_with_their_output():
+    shown = [(page, command.split()[3]) for page, command, _ in COMMANDS]
+    assert shown == [("docs/command-line.md", name) for name in ("explain", "doctor")]
+
+
+def test_every_part_of_the_documentation_has_examples():
+    assert {"README.md", "docs/index.md", "docs/tour.md", "docs/definition.md"} <= PAGES.keys()
+    chapters = {"", "docs", "docs/how-to", "docs/migration"}
+    assert {chapter(page) for page, row in EXAMPLES.items() if row} == chapters
+
+
+def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch):
+    """The site's own check, here so that a new name is noticed without building the site."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    made_pages = importlib.import_module("made_pages")
+    made_pages.check_groups()
+    fronts = [m.name for m in made_pages.MODULES if m.name.startswith("compat.")]
+    assert sorted(fronts) == sorted(f"compat.{name}" for name in jaxpool.compat.__all__)
+
+
+def test_readme_is_short():
+    assert len(README.splitlines()) <= 200
+
+
+def test_there_is_an_example_of_each_op():
+    code = "\n".join(example.code for row in EXAMPLES.values() for example in row)
+    ops = [name for name in FUNCTIONS if "." not in name]
+    assert [name for name in ops if not re.search(rf"jaxpool\.{name}\b", code)] == []
+
+
+def test_the_example_check_notices_a_wrong_output_and_an_error():
+    markdown = "# A\n```python\nprint(1)\n```\n\n```text\n2\n```\n```python\nprint(1 / 0)\n```\n"
+    wrong, failing = examples(markdown)
+    outputs = run_blocks((wrong.code, failing.code))
+    assert outputs[0] == "1\n" != wrong.output
+    assert "ZeroDivisionError" in outputs[1] and failing.output is None
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstring_examples(name: str):
+    attempted, failures = run_doctests()[name]
+    assert not failures, failures
+    assert attempted or name not in FUNCTIONS, f"jaxpool.{name} has no example"
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    commands = [match[2].strip() for match in BLOCK.finditer(README) if match[1] == "sh"]
+    (in_readme,) = (command for command in commands if "-m pytest" in command)
+    in_ci = re.findall(r"^test_command='(.*)'$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert in_ci == [in_readme]
+    assert "pip install . && python -m jaxpool demo" in commands
+
+
+def results(name: str) -> list[dict[str, Any]]:
+    return json.loads((ROOT / "benchmarks" / "results" / name).read_text())["rows"]
+
+
+def test_the_speed_table_is_that_of_the_results():
+    rows = results("cpu.json")
+    tasks = {"forward": "forward", "forward and backward": "backward", "with indices": "argmax"}
+    runtimes = {"`lax.reduce_window` (Flax)": "reduce_window", "PyTorch": "torch"}
+    runtimes |= {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino"}
+    line = re.compile(r"^\| (.*) \| (.*) \| ([\d.]+) \| ([\d.]+) \| (\d+) \|$", re.MULTILINE)
+    table = line.findall(PERFORMANCE)
+    assert len(table) == 10 and len(line.findall(README)) == 4
+    for task, runtime, mean, least, count in table + line.findall(README):
+        name = runtimes[runtime]
+        ratios = [
+            row["milliseconds"][name] / row["milliseconds"]["jaxpool"]
+            for row in rows
+            if row["task"] == tasks[task]
+            and row["dtype"] == "float32"
+            and name in row["milliseconds"]
+        ]
+        found = f"{geometric_mean(ratios):.1f}", f"{min(ratios):.2f}", str(len(ratios))
+        assert found == (mean, least, count)
+
+
+def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
+    rows = results("cpu.json")
+    ours = {(r["case"], r["layout"], r["dtype"], r["task"]): r["milliseconds"] for r in rows}
+    maxima = {case.name for case in NAMED_CASES if case.op != "avg_pool"}
+    gains = [
+        times["reduce_window"] / times["jaxpool"]
+        for (case, _, dtype, task), times in ours.items()
+        if (dtype, task) == ("float32", "backward") and case in maxima and "reduce_window" in times
+    ]
+    shares = {
+        dtype: [
+            times["jaxpool"] / ours[case, layout, "float32", "forward"]["jaxpool"]
+            for (case, layout, narrow, task), times in ours.items()
+            if (narrow, task) == (dtype, "forward")
+        ]
+        for dtype in ("bfloat16", "int8")
+    }
+    mean, worst = ({d: f"{f(s):.2f}" for d, s in shares.items()} for f in (geometric_mean, max))
+    text = " ".join(PERFORMANCE.split())
+    assert f"forward and backward pass is {geometric_mean(gains):.0f} times as fast" in text
+    assert f"at least {min(gains):.1f} times in every case" in text
+    assert f"{mean['bfloat16']} of its float32 time in bfloat16 and {mean['int8']} in int8" in text
+    assert f"bfloat16 takes {worst['bfloat16']} and int8 {worst['int8']} of the float32" in text
+
+
+def test_the_table_of_what_was_tried_is_that_of_the_results():
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in results("tried.json"):
+        question = row["question"].replace("-", " "), row["case"], row["layout"], row["dtype"]
+        found.setdefault(question, {})[row["idea"]] = row["milliseconds"]
+    lines = []
+    for question, times in found.items():
+        own, _ = times.pop("jaxpool"), times.pop("torch")
+        ratios = "; ".join(f"{idea} {time / own:.2f}" for idea, time in times.items())
+        lines.append(f"| {' | '.join(question)} | {ratios} |")
+    assert "\n".join(lines) in PERFORMANCE
+
+
+def test_the_speed_of_layers_is_that_of_the_results():
+    ratios: dict[str, list[float]] = {}
+    for row in results("layers.json"):
+        ours, theirs = row["milliseconds"]["jaxpool"], row["milliseconds"][row["library"]]
+        kind = "maxima" if "maximum" in row["case"] else "averages"
+        kind = "forward" if row["task"] == "forward" else kind
+        ratios.setdefault(kind, []).append(theirs / ours)
+    text = " ".join(PERFORMANCE.split())
+    for kind, words in {
+        "forward": "forward",
+        "maxima": "gradients of maxima",
+        "averages": "of averages",
+    }.items():
+        assert f"{words} {min(ratios[kind]):.1f} to {max(ratios[kind]):.1f} times" in text
+
+
+def test_the_count_of_other_ops_that_are_faster_is_that_of_the_results():
+    rows = results("ops.json")
+    ratios = [row["milliseconds"]["torch"] / row["milliseconds"]["jaxpool"] for row in rows]
+    faster = sum(ratio > 1 for ratio in ratios)
+    text = " ".join(PERFORMANCE.split())
+    assert f"{faster} of the {len(rows)} rows are faster" in text
+    norms = [r for r, row in zip(ratios, rows, strict=True) if row["case"].startswith("lp")]
+    assert f"`lp_pool` up to {max(norms):.1f} times" in text
+    assert f"{1 / min(ratios):.2f} times as long" in text
+
+
+def test_the_tables_of_accelerators_are_those_of_the_results():
+    steps: dict[tuple[Any, ...], Any] = {
+        (row["case"], row["dtype"], row["chip"]): row["figures"]
+        for row in results("accelerators.json")
+        if (row["layout"], row["task"]) == ("NHWC", "step")
+    }
+
+    def moved(name: str, *row: Any) -> float:
+        return steps[row][name]["megabytes"] / steps[row]["lax"]["megabytes"]
+
+    lines, chips = [], ("v5e", "v6e", "H100")
+    names = {"resnet-stem": "ResNet's stem, 3x3 at stride 2", "vgg-pool2": "VGG, 2x2 at stride 2"}
+    names |= {
+        "googlenet-branch": "GoogLeNet, 3x3 at stride 1",
+        "yolo-sppf-5": "YOLO, 5x5 at stride 1",
+    }
+    for case, words in names.items():
+        for dtype, first in (("float32", f" {words} "), ("bfloat16", " ")):
+            cells = [dtype, *(f"{moved('jaxpool', case, dtype, chip):.2f}" for chip in chips)]
+            lines.append(f"|{first}| {' | '.join(cells)} |")
+    assert "\n".join(lines) in PERFORMANCE
+    strided = {
+        f"{moved('mosaic', case, dtype, chip):.2f}"
+        for case in ("resnet-stem", "vgg-pool2")
+        for dtype in ("float32", "bfloat16")
+        for chip in ("v5e", "v6e")
+    }
+    assert strided == {"0.71"} and "kernels in Pallas, 0.71." in README
+
+
+def test_the_table_of_filters_is_that_of_the_results():
+    rows = results("filters.json")
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        ratio = row["milliseconds"][row["peer"]] / row["milliseconds"]["jaxpool"]
+        groups.setdefault(row["group"], []).append(ratio)
+    lines = [
+        f"| {group} | {len(found)} | {geometric_mean(found):.1f} | {min(found):.2f} |"
+        for group, found in groups.items()
+    ]
+    assert "|---|---|---|---|\n" + "\n".join(lines) + "\n\n" in PERFORMANCE
+    held = {row["group"]: f"{row['temporaries_per_input']:.1f}" for row in rows}
+    least = {group: f"{min(found):.2f}" for group, found in groups.items()}
+    slower = [1 / groups[f"rolling {name} of 1,001"][0] for name in ("median", "quantile 0.9")]
+    text = " ".join(PERFORMANCE.split())
+    assert f"besides its result, {held['rolling median of 1,001']} times the array" in text
+    assert f"{slower[0]:.2f} and {slower[1]:.2f} times as long as in pandas" in text
+    assert f"holds the array {held['rolling deviation of 101']} times" in text
+    small = least["morphology with a structure, 3x3"], least["means, 3 along an axis"]
+    assert f"gain least over scipy: {small[0]} and {small[1]} times." in text
+    assert min(min(found) for name, found in groups.items() if "rolling" not in name) > 1

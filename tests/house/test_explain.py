@@ -1,0 +1,205 @@
+"""What is said of a pooling before it runs, against counting window by window."""
+
+import itertools
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxpool
+from jaxpool import Window, explain, receptive_field
+from jaxpool.__main__ import main
+from jaxpool._explain.axes import unread_elements
+from jaxpool.testing import NAMED_CASES
+
+SETTINGS: dict[str, Any] = dict(padding=((1, 0), (2, 1)), dilations=(2, 1), rounding="ceil")
+
+
+def example(**words):
+    return explain((2, 9, 13, 3), (3, 4), (2, 5), **{**SETTINGS, **words})
+
+
+def test_the_text_holds_the_whole_story():
+    text = str(example(op="avg_pool", count_include_pad=False))
+    for line in (
+        "avg_pool  window (3, 4), strides (2, 5), padding ((1, 0), (2, 1)), dilations (2, 1), "
+        "rounding ceil",
+        "output         (2, 4, 4, 3), from float32 (2, 9, 13, 3)",
+        "axis 1         9 elements, padding (1, 0), 1 past it: 4 windows over 5 elements each",
+        "reads 0: elements 1 to 3 by 2; 1: elements 1 to 5 by 2; 2: elements 3 to 7 by 2; "
+        "3: elements 5 to 7 by 2",
+        "never read: 0, 2, 4, 6, 8",
+        "2: elements 8 to 11; 3: no element",
+        "divisors       (2, 3 x 2, 2) x (2, 4 x 2, 0)",
+        "work           1,056 operations window by window; 3,192 bytes",
+        "reduce         slices on cpu, reduce_window on gpu and tpu",
+        "not tiled: a dilated window is no tile",
+        "sum_transpose  axis_by_axis",
+        "padding = ((0, 0), (1, 1), (2, 4), (0, 0))",
+    ):
+        assert line in text
+    assert max(map(len, text.splitlines())) < 130
+
+
+@pytest.mark.parametrize("case", NAMED_CASES, ids=lambda case: case.name)
+def test_named_cases_are_explained(case):
+    words = {k: v for k, v in case.settings.items()}
+    found = explain(case.shape, **words, op=case.op, dtype="bfloat16")
+    shape_words = {k: v for k, v in words.items() if k != "count_include_pad"}
+    assert found.output_shape == jaxpool.output_shape(case.shape, **shape_words)
+    cells = np.prod(case.shape) + np.prod(found.output_shape)
+    assert found.bytes == 2 * cells
+    assert str(found).count("\n") >= 8
+
+
+def test_bytes_are_those_of_the_results():
+    """Sums of int8 are int32, and indices are int32 beside their values."""
+    for op, of_result in (("max_pool", 1), ("sum_pool", 4), ("max_pool_with_argmax", 5)):
+        found = explain((8, 8, 1), (2, 2), 2, op=op, dtype="int8")
+        assert found.bytes == 64 + of_result * 16
+
+
+def test_an_array_brings_its_shape_and_dtype():
+    of_array = explain(jnp.zeros((5, 1), jnp.int8), (2,), 1)
+    assert of_array == explain((5, 1), (2,), 1, dtype=np.int8)
+    assert of_array.dtype == np.int8
+
+
+def test_divisors_are_those_of_the_op():
+    x = jnp.zeros((1, 9, 13, 1))
+    for include in (True, False):
+        rows, columns = example(op="avg_pool", count_include_pad=include).divisors
+        words = dict(SETTINGS, count_include_pad=include)
+        ones = jaxpool.sum_pool(x + 1, (3, 4), (2, 5), **SETTINGS)
+        mean = jaxpool.avg_pool(x + 1, (3, 4), (2, 5), **words)
+        divisors = np.maximum(np.outer(rows, columns), 1)[..., None]
+        np.testing.assert_allclose(mean, np.asarray(ones) / divisors, rtol=1e-6)
+
+
+def test_unread_elements_by_brute_force():
+    choices = itertools.product((7, 10), (1, 2, 3), (1, 2, 5), (1, 3), (0, 2))
+    for size, kernel, stride, dilation, pad in choices:
+        if (kernel - 1) * dilation < size:
+            axis = jaxpool.geometry(size, kernel, stride, pad, dilations=dilation).axes[0]
+            read = {o * stride - pad + t * dilation for o in range(axis.out) for t in range(kernel)}
+            assert unread_elements(axis) == [q for q in range(size) if q not in read]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ({"op": "mean_pool"}, r"explain: `op` = 'mean_pool' is not an op over sliding windows"),
+        ({"rounding": "up"}, r"explain: `rounding` = 'up' is not a rounding"),
+        (
+            {"implementation": "fast"},
+            r"explain: `implementation` = 'fast' is not an implementation",
+        ),
+        ({"dilations": 9}, r"explain: `window_shape` = 3 does not fit pooled axis 0"),
+    ],
+)
+def test_bad_settings_are_errors(words, message):
+    with pytest.raises(ValueError, match=message):
+        example(**words)
+
+
+def test_a_number_is_no_shape():
+    with pytest.raises(TypeError, match="`x_or_shape` = 5 is neither an array nor a shape"):
+        explain(5, (2,), 1)
+
+
+# --- receptive fields -----------------------------------------------------------------------------
+
+
+def test_receptive_field_by_brute_force():
+    """Push each output's element back through the layers one by one."""
+    layers = [Window((3, 2), (2, 1), 1, (1, 2)), Window((2, 3), (1, 2), "SAME")]
+    layers.append(Window((2, 2), (3, 1), ((1, 0), (0, 1))))
+    sizes: list[tuple[int, ...]] = [(19, 17)]
+    for layer in layers:
+        words = (layer.kernel, layer.strides, layer.padding)
+        made = jaxpool.geometry(sizes[-1], *words, dilations=layer.dilations)
+        sizes.append(made.out_shape)
+    found = receptive_field(sizes[0], layers)
+    for index in range(2):
+        fields = []
+        for output in range(2):
+            cells = {output}
+            for layer, size in zip(layers[::-1], sizes[-2::-1], strict=True):
+                words = (layer.kernel, layer.strides, layer.padding)
+                axis = jaxpool.geometry(size, *words, dilations=layer.dilations).axes[index]
+                cells = {
+                    axis.start(o) + t * axis.dilation for o in cells for t in range(axis.kernel)
+                }
+            fields.append((min(cells), max(cells)))
+        (first, last), (next_first, _) = fields
+        assert found.start[index] == first
+        assert found.size[index] == last - first + 1
+        assert found.stride[index] == next_first - first
+
+
+def test_receptive_field_of_nothing_is_an_error():
+    with pytest.raises(ValueError, match="`layers` is empty"):
+        receptive_field(7, [])
+
+
+# --- pictures and the command line ----------------------------------------------------------------
+
+
+def test_the_picture_is_written(tmp_path: Path):
+    path = tmp_path / "picture.svg"
+    figure = example().plot(path, window=(1, 2))
+    assert [panel.get_title(loc="left") for panel in figure.axes] == [
+        "axis 1: 9 elements, 4 windows",
+        "axis 2: 13 elements, 4 windows",
+    ]
+    dots = [len(panel.lines) for panel in figure.axes]
+    assert dots == [4 * 3, 4 * 4]
+    assert path.read_text().count("<path") > 20
+
+
+def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "jaxpool\[plot\]"'):
+        example().plot()
+
+
+LINE = (
+    "--shape 8,112,112,64 --window 3,3 --strides 2,2 --padding SAME --rounding ceil_torch "
+    "--data-format NHWC"
+)
+
+
+def test_the_command_prints_what_the_function_says(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", *LINE.split()]) == 0
+    words: dict[str, Any] = {"rounding": "ceil_torch", "data_format": "NHWC"}
+    found = explain((8, 112, 112, 64), (3, 3), (2, 2), "SAME", **words)
+    assert capsys.readouterr().out == f"{found}\n"
+
+
+def test_padding_in_pairs_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    line = "--shape 2,9,13,3 --window 3,4 --strides 2,5 --padding 1:0,2:1 --dilations 2,1"
+    options = ["--rounding", "ceil", "--op", "avg_pool", "--exclude-pad"]
+    plot = ["--plot", str(tmp_path / "out.png")]
+    assert main(["explain", *line.split(), *options, *plot]) == 0
+    want = example(op="avg_pool", count_include_pad=False)
+    assert capsys.readouterr().out == f"{want}\n"
+    assert (tmp_path / "out.png").stat().st_size > 5000
+
+
+def test_a_window_that_does_not_fit_fails_in_one_message(capsys: pytest.CaptureFixture[str]):
+    assert main("explain --shape 5,4 --window 7 --strides 1".split()) == 1
+    error = capsys.readouterr().err
+    assert re.match(r"explain: `window_shape` = 7 does not fit pooled axis 0\.\n  It spans", error)
+
+
+def test_a_long_axis_is_explained_at_once():
+    start = time.perf_counter()
+    for window, stride in ((1, 1), (10**6, 1), (7, 10**6), (2**30, 2**30)):
+        found = explain((2**31 - 1, 1), (window,), stride, op="avg_pool", rounding="ceil")
+        assert f"axis 0         {2**31 - 1} elements" in str(found)
+    assert time.perf_counter() - start < 10

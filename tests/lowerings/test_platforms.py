@@ -1,0 +1,192 @@
+"""What the plan chooses for GPU and TPU, run on CPU: the same results as the CPU's own choice.
+
+Each platform has formulations of its own for values, argmax and transpose. They are programs like
+any other, so they run here; only their speed is that of the platform.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_same
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxpool
+from jaxpool._geometry.resolve import Geometry
+from jaxpool._lowerings import IMPLEMENTATIONS, phase_sums
+from jaxpool._lowerings import plan as _plan
+from jaxpool._lowerings.argreduce import sentinel
+from jaxpool._lowerings.plan import Choice, Plan, plan_for
+from jaxpool.reductions import MAX, MIN, SUM, Reduction, filled
+
+pytestmark = pytest.mark.grid(4)
+
+PLATFORMS = ("gpu", "tpu")
+
+# spatial shape, window, strides, padding, dilations, rounding, axes behind the pooled ones
+CASES: dict[str, tuple[Any, ...]] = {
+    "stride 1": ((7, 6), (3, 2), 1, ((1, 1), (0, 1)), 1, "floor", 1),
+    "overlapping": ((9, 7), (3, 3), 2, ((1, 0), (0, 1)), 1, "ceil", 1),
+    "strides beyond windows": ((11, 8), (2, 3), (5, 4), ((1, 0), (0, 2)), 1, "ceil", 1),
+    "tiled": ((6, 8), (3, 2), (3, 2), 0, 1, "floor", 1),
+    "tiled, elements left over": ((7, 9), (3, 2), (3, 2), 0, 1, "floor", 1),
+    "tiled, padded": ((7, 9), (3, 2), (3, 2), ((2, 0), (1, 0)), 1, "ceil", 1),
+    "dilated": ((9, 10), (3, 2), (1, 3), ((2, 1), (0, 0)), (2, 3), "floor", 1),
+    "dilated, strides share a factor": ((13,), (3,), (2,), ((1, 1),), 2, "floor", 1),
+    "empty windows": ((3, 4), (2, 3), (2, 3), ((4, 0), (0, 7)), 1, "floor", 1),
+    "one element": ((5,), (1,), (3,), 0, 1, "floor", 1),
+    "channels first": ((6, 7), (2, 3), (1, 2), ((1, 1), (1, 0)), 1, "ceil_torch", 0),
+    "3-D": ((4, 5, 3), (2, 3, 2), (1, 2, 1), ((1, 0), (0, 1), (0, 0)), (2, 1, 1), "floor", 1),
+    "8 x 8": ((10, 11), (8, 8), (2, 3), ((3, 2), (1, 4)), 1, "floor", 1),
+    "two steps": ((12, 9), (8, 7), (1, 2), ((3, 4), (3, 3)), 1, "floor", 1),
+    "levels": ((70, 5), (60, 2), (1, 1), ((20, 30), (0, 1)), 1, "floor", 1),
+    "levels, strided and dilated": ((90,), (30,), (3,), ((9, 30),), 2, "floor", 0),
+    "more than 255 elements": ((20, 19), (17, 18), (2, 1), ((0, 3), (2, 0)), 1, "floor", 1),
+}
+over_cases = pytest.mark.parametrize("case", CASES)
+
+
+def built(case: str) -> tuple[Geometry, tuple[int, ...]]:
+    """The geometry of a case, and the shape of an array with two batch axes for it."""
+    sizes, window, strides, padding, dilations, rounding, behind = CASES[case]
+    made = jaxpool.geometry(sizes, window, strides, padding, dilations=dilations, rounding=rounding)
+    count = len(sizes)
+    positions = tuple(p - behind for p in range(-count, 0))
+    axes = tuple(axis.compact() for axis in made.axes)
+    return Geometry(axes, positions), (2, 1, *sizes, *[3] * behind)
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Few numbers, so that there are ties; of floats also both infinities and NaN."""
+    x = rng.integers(-2, 3, shape)
+    if not jnp.issubdtype(dtype, jnp.floating):
+        return jnp.asarray(x, dtype)
+    odd = rng.random(shape)
+    x = np.where(odd < 0.5, x, np.where(odd < 0.9, -np.inf, np.where(odd < 0.95, np.inf, np.nan)))
+    return jnp.asarray(x, dtype)
+
+
+def on(platform: str, plan: Plan) -> Plan:
+    """The plan with a platform's choices on every platform."""
+
+    def everywhere(choice: Choice | None) -> Choice | None:
+        name = choice and getattr(choice, platform)
+        return choice and dataclasses.replace(choice, cpu=name, gpu=name, tpu=name)
+
+    verbs = ("reduce", "argreduce", "gather", "scatter", "sum_transpose")
+    return dataclasses.replace(plan, **{verb: everywhere(getattr(plan, verb)) for verb in verbs})
+
+
+def received(g: np.ndarray, offsets: np.ndarray, geometry: Geometry, shape: Any) -> np.ndarray:
+    """The transpose by its definition: each value to the element that its offset names."""
+    dx = np.zeros(shape)
+    for index in np.ndindex(*g.shape):
+        offset, at = int(offsets[index]), list(index)
+        if offset == int(sentinel(offsets.dtype)):
+            continue
+        for axis, position in geometry.placed[::-1]:
+            offset, digit = divmod(offset, axis.kernel)
+            at[position] = index[position] * axis.stride - axis.pad_low + digit * axis.dilation
+        dx[tuple(at)] += g[index]
+    return dx
+
+
+def check(
+    geometry: Geometry, x: jax.Array, valid: jax.Array | None, seed: int, reduction: Reduction = MAX
+) -> None:
+    """Fail unless values, argmax and transpose are the CPU's on every platform."""
+    dtype = np.dtype(x.dtype)
+    plan, full = plan_for(geometry, reduction, dtype), filled(x, valid, reduction)
+    plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
+    g = np.random.default_rng(seed).integers(-8, 9, geometry.full_shape(x.shape))
+
+    @jax.jit
+    def everything(x: jax.Array, g: jax.Array) -> Any:
+        pairs = [_plan.argreduce(p, x, valid) for p in plans]
+        sent = [p.scatter(g, pairs[0][1], dtype=dtype) for p in plans[1:] if p.scatter]
+        return [_plan.reduce(p, x) for p in plans], pairs, sent
+
+    alone, pairs, sent = everything(full, jnp.asarray(g, jnp.float32))
+    values, offsets = (np.asarray(a) for a in pairs[0])
+    want = received(g, offsets, geometry, x.shape).astype(np.float32)
+    for platform, one, pair, dx in zip(PLATFORMS, alone[1:], pairs[1:], sent, strict=True):
+        for got in (one, pair[0]):
+            assert_same(np.asarray(got, np.float32), np.float32(values), platform)
+        assert_same(np.asarray(pair[1]), offsets, platform)
+        assert_same(np.asarray(dx), want, platform)
+
+
+@over_cases
+def test_every_case(case: str, rng: np.random.Generator) -> None:
+    geometry, shape = built(case)
+    check(geometry, drawn(rng, shape, jnp.float32), None, 1)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("case", ["overlapping", "tiled", "two steps"])
+def test_other_dtypes(case: str, dtype: str, rng: np.random.Generator) -> None:
+    geometry, shape = built(case)
+    check(geometry, drawn(rng, shape, jnp.dtype(dtype)), None, 1)
+
+
+@pytest.mark.parametrize("case", ["overlapping", "dilated", "empty windows", "levels"])
+def test_masked_minima(case: str, rng: np.random.Generator) -> None:
+    geometry, shape = built(case)
+    valid = jnp.asarray(rng.random(shape) < 0.6)
+    check(geometry, drawn(rng, shape, jnp.float32), valid, 2, MIN)
+
+
+@over_cases
+def test_sums(case: str, rng: np.random.Generator) -> None:
+    """Of integers, so that they are exact in every order; and their transposes."""
+    geometry, shape = built(case)
+    x = jnp.asarray(rng.integers(-8, 9, shape), jnp.float32)
+    g = jnp.asarray(rng.integers(-8, 9, geometry.full_shape(shape)), jnp.float32)
+    plan = plan_for(geometry, SUM, np.dtype(np.float32))
+
+    @jax.jit
+    def everywhere(x: jax.Array, g: jax.Array) -> Any:
+        plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
+        sent = [p.sum_transpose(g, materialize_cotangent=False) for p in plans if p.sum_transpose]
+        return [_plan.reduce(p, x) for p in plans], sent
+
+    for want, *others in everywhere(x, g):
+        for platform, got in zip(PLATFORMS, others, strict=True):
+            assert_same(np.asarray(got), np.asarray(want), platform)
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.data())
+def test_random_windows(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, 3))
+    many = lambda low, high: [data.draw(st.integers(low, high)) for _ in range(rank)]  # noqa: E731
+    sizes, window, strides, dilations = many(2, 8), many(1, 5), many(1, 4), many(1, 2)
+    padding = list(zip(many(0, 3), many(0, 3), strict=True))
+    rounding = data.draw(st.sampled_from(["floor", "ceil", "ceil_torch"]))
+    try:
+        made = jaxpool.geometry(
+            sizes, window, strides, padding, dilations=dilations, rounding=rounding
+        )
+    except ValueError:
+        return
+    axes = tuple(axis.compact() for axis in made.axes)
+    geometry = Geometry(axes, tuple(range(-rank - 1, -1)))
+    seed = data.draw(st.integers(0, 99))
+    x = drawn(np.random.default_rng(seed), (2, *sizes, 2), jnp.float32)
+    check(geometry, x, None, seed)
+
+
+def test_cases_reach_every_formulation() -> None:
+    """What the table of cases promises to hold."""
+    plans = [plan_for(built(case)[0], MAX, np.dtype(np.float32)) for case in CASES]
+    argmax = {choice.tpu for plan in plans if (choice := plan.argreduce)}
+    assert argmax == {"place_codes", "doubling"}
+    assert any(choice.gpu == "doubling" for plan in plans if (choice := plan.argreduce)) is False
+    assert {choice.tpu for plan in plans if (choice := plan.scatter)} == {"phase_updates"}
+    steps = [len(phase_sums.steps_of(plan.geometry, 16)) for plan in plans]
+    assert {1, 2} < set(steps)
+    assert set(IMPLEMENTATIONS) >= {"place_codes", "select_chain", "phase_stack", "separable"}

@@ -1,0 +1,45 @@
+"""Rounding errors stay within a few units in the last place, whatever the window and magnitude."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+
+def _load() -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / "numerics.py"
+    spec = importlib.util.spec_from_file_location("numerics", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+numerics = _load()
+
+
+@pytest.mark.parametrize("window", [2, 10, 1_000, 100_000])
+@pytest.mark.parametrize("way", ["average", "sum"])
+def test_errors_grow_with_the_logarithm_of_the_window(way: str, window: int) -> None:
+    average = getattr(numerics, f"jaxpool_{way}")
+    assert numerics.worst(average, window) <= numerics.bound(window)
+
+
+def test_adding_one_by_one_would_not_pass() -> None:
+    def one_by_one(x: np.ndarray, window: int, stride: int) -> np.ndarray:
+        starts = range(0, len(x) - window + 1, stride)
+        totals = [np.cumsum(x[start : start + window])[-1] for start in starts]
+        return np.array(totals, np.float32) / np.float32(window)
+
+    assert numerics.worst(one_by_one, 10_000) > numerics.bound(10_000)
+
+
+def test_sums_of_whole_numbers_are_exact() -> None:
+    """Up to 2^24, whatever the order: no term is lost or counted twice."""
+    x = np.random.default_rng(0).integers(-9, 10, 3_000).astype(np.float32)
+    for window in (2, 17, 1_000):
+        got = numerics.jaxpool_sum(x, window, 7) * window
+        want = np.lib.stride_tricks.sliding_window_view(x, window)[::7].sum(1)
+        np.testing.assert_allclose(got, want, rtol=1e-15, atol=1e-9)

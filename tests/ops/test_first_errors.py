@@ -1,0 +1,394 @@
+"""The errors of the first minute: words of other libraries, missing and traced settings.
+
+Each row is a call and what its error must say. The type of an error is Python's own.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import haiku
+import jax
+import jax.numpy as jnp
+import numpy as np
+import peers
+import pytest
+from every_op import public_ops
+
+import jaxpool
+from jaxpool import compat, layers
+from jaxpool._errors import misuse
+
+peers.require("flax")
+
+X = np.arange(2 * 8 * 8 * 3, dtype=np.float32).reshape(2, 8, 8, 3)
+SERIES = np.ones((2, 8, 3), np.float32)
+
+# What a call needs beside its array, by name; the functions take no other required argument.
+REQUIRED: dict[str, Any] = {
+    "window_shape": (2, 2),
+    "strides": 2,
+    "output_size": (1, 3),
+    "output_shape": (8, 8),
+    "boxes": np.array([[0, 1, 2, 6, 7]], np.float32),
+    "reduction": jaxpool.reductions.MAX,
+    "q": 0.5,
+    "rank": 0,
+    "key": jax.random.key(0),
+    "indices": np.zeros((2, 8, 8, 3), np.int32),
+    "x": X,
+    "y": X,
+}
+OPS: dict[str, Callable[..., Any]] = {name: getattr(jaxpool, name) for name in public_ops()}
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def required(function: Callable[..., Any]) -> dict[str, Any]:
+    found = parameters(function).values()
+    return {p.name: REQUIRED[p.name] for p in found if p.default is p.empty}
+
+
+def said(call: Callable[[], Any], error: type[Exception] = TypeError) -> list[str]:
+    """The three lines of the error of a call."""
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.type is error and caught.value.__cause__ is None
+    lines = str(caught.value).split("\n")
+    assert len(lines) == 3 and all(line.endswith(".") for line in lines), lines
+    return lines
+
+
+# --- words of other libraries, in every op --------------------------------------------------------
+
+FOREIGN = sorted(
+    (op, theirs, group[0])
+    for op, function in OPS.items()
+    for group in misuse.SYNONYMS
+    for theirs in group[1:]
+    if group[0] in parameters(function) and theirs not in parameters(function)
+)
+
+
+def test_the_table_has_the_words_of_the_libraries() -> None:
+    words = {theirs for _, theirs, _ in FOREIGN}
+    assert words >= {"stride", "kernel_size", "pool_size", "ksize", "dilation", "ceil_mode"}
+    assert len([row for row in FOREIGN if row[1] == "stride"]) >= 15
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_a_word_of_another_library_is_translated(op: str) -> None:
+    function = OPS[op]
+    rows = [(theirs, ours) for name, theirs, ours in FOREIGN if name == op]
+    assert rows
+    for theirs, ours in rows:
+        arguments = {**required(function), theirs: REQUIRED.get(ours, 1)}
+        arguments.pop(ours, None)
+        what, facts, advice = said(lambda arguments=arguments: function(**arguments))
+        assert what == f"{op}: `{theirs}` is not an argument."
+        assert f" {ours}," in facts or f" {ours}." in facts
+        assert f"rite `{ours}` for `{theirs}`" in advice
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_a_missing_argument_is_named(op: str) -> None:
+    function = OPS[op]
+    for name in required(function):
+        arguments = {key: value for key, value in required(function).items() if key != name}
+        what, _, advice = said(lambda arguments=arguments: function(**arguments))
+        assert what == f"{op}: `{name}` is missing."
+        assert name in advice
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_too_many_arguments_by_position(op: str) -> None:
+    function = OPS[op]
+    named = [p for p in parameters(function).values() if p.kind is not p.KEYWORD_ONLY]
+    what, facts, _ = said(lambda: function(*[1] * (len(named) + 1)))
+    assert what == f"{op}: {len(named) + 1} arguments are given by position."
+    assert facts.endswith(", ".join(p.name for p in named) + ".")
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_an_argument_that_is_given_twice(op: str) -> None:
+    first = next(iter(parameters(OPS[op])))
+    what, *_ = said(lambda: OPS[op](X, **required(OPS[op])))
+    assert what == f"{op}: `{first}` is given twice, by position and by name."
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_a_word_that_nobody_knows(op: str) -> None:
+    what, _, advice = said(lambda: OPS[op](**required(OPS[op]), zebra=1))
+    assert what == f"{op}: `zebra` is not an argument."
+    assert advice == "  Leave out `zebra`."
+
+
+# --- what needs more than a name ------------------------------------------------------------------
+
+POOL = jaxpool.max_pool
+REDUCTION: Any = jaxpool.Reduction
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "two words at once": (
+        lambda: POOL(X, kernel_size=2, stride=2),
+        "Write `window_shape` for `kernel_size`; write `strides` for `stride`.",
+    ),
+    "no window, no strides": (lambda: POOL(X), "`window_shape` and `strides` are missing"),
+    "ceil_mode": (
+        lambda: POOL(X, (2, 2), 2, ceil_mode=True),
+        'ceil_mode=True is rounding="ceil_torch"',
+    ),
+    "return_indices": (
+        lambda: POOL(X, (2, 2), 2, return_indices=True),
+        "jaxpool.max_pool_with_argmax returns indices",
+    ),
+    "footprint": (
+        lambda: POOL(X, strides=1, footprint=np.ones((2, 2))),
+        "footprints are for jaxpool.filters",
+    ),
+    "count_include_pad of a maximum": (
+        lambda: POOL(X, (2, 2), 2, count_include_pad=False),
+        "jaxpool.avg_pool alone can count padding",
+    ),
+    "exclude_pad": (
+        lambda: jaxpool.avg_pool(X, (2, 2), 2, exclude_pad=True),
+        "exclude_pad=True is count_include_pad=False",
+    ),
+    "axes of a global pool": (
+        lambda: jaxpool.global_avg_pool(X, axis=(1, 2)),
+        "Write `data_format` for `axis`: channels are last",
+    ),
+    "window of a global pool": (
+        lambda: jaxpool.global_avg_pool(X, window_shape=(8, 8)),
+        "it pools all of an axis, without a window",
+    ),
+    "a slip of the pen": (lambda: POOL(X, (2, 2), stides=2), "Write `strides` for `stides`"),
+    "both words": (lambda: POOL(X, (2, 2), strides=2, stride=2), "Leave out `stride`."),
+    "a window by itself": (lambda: jaxpool.Window((2, 2)), "Window: `strides` is missing"),
+    "a class of a front end": (
+        lambda: compat.equinox.MaxPool2d(2, strides=2),
+        "Write `stride` for `strides`.",
+    ),
+    "a class without its argument": (
+        lambda: compat.equinox.AdaptiveAvgPool2d(),
+        "AdaptiveAvgPool2d: `target_shape` is missing",
+    ),
+    "a tensor": (
+        lambda: compat.mli.FxTensor(X),
+        "FxTensor: `frac_bits` is missing",
+    ),
+    "a configuration": (
+        lambda: compat.mli.PoolConfig(2, 2, stride_widht=2),
+        "Write `stride_width` for `stride_widht`.",
+    ),
+    "a reduction without an identity": (
+        lambda: REDUCTION("sum", jnp.add),
+        "Reduction: `identity` is missing",
+    ),
+    "a reduction in words of lax": (
+        lambda: REDUCTION("sum", jnp.add, init_value=0),
+        "Write `identity` for `init_value`.",
+    ),
+    "geometry": (
+        lambda: jaxpool.geometry((8, 8), (2, 2), stride=2),
+        "Write `strides` for `stride`.",
+    ),
+    "explain": (lambda: jaxpool.explain(X, kernel_size=2, strides=1), "Write `window_shape`"),
+    "a front end has its own words": (
+        lambda: compat.torch.max_pool2d(X, window_shape=2, strides=2),
+        "Write `kernel_size` for `window_shape`; write `stride` for `strides`.",
+    ),
+    "Flax's words": (
+        lambda: compat.flax.max_pool(X, kernel_size=(2, 2)),
+        "Write `window_shape` for `kernel_size`.",
+    ),
+    "a filter": (
+        lambda: jaxpool.filters.maximum_filter(X[0, ..., 0], kernel_size=3),
+        "Write `size` for `kernel_size`.",
+    ),
+    "values without an array": (
+        lambda: POOL(jax.ShapeDtypeStruct(X.shape, X.dtype), (2, 2), 2),
+        "jax.eval_shape",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_error_says_what_to_write(name: str) -> None:
+    call, needle = CALLS[name]
+    assert needle in "\n".join(said(call))
+
+
+def test_eval_shape_is_indeed_the_way() -> None:
+    found = jax.eval_shape(lambda x: POOL(x, (2, 2), 2), jax.ShapeDtypeStruct(X.shape, X.dtype))
+    assert found.shape == (2, 4, 4, 3)
+
+
+# --- entries for batch and channels ---------------------------------------------------------------
+
+ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
+    "window and strides of TensorFlow": (
+        {"window_shape": (1, 2, 2, 1), "strides": (1, 2, 2, 1)},
+        "(2, 2)",
+    ),
+    "in a list": ({"window_shape": [1, 3, 2, 1], "strides": 1}, "(3, 2)"),
+    "channels first": (
+        {"window_shape": (1, 1, 3, 2), "strides": 1, "data_format": "channels_first"},
+        "(3, 2)",
+    ),
+    "letters": ({"window_shape": (1, 3, 2, 1), "strides": 1, "data_format": "NHWC"}, "(3, 2)"),
+    "strides alone": ({"window_shape": (3, 2), "strides": (1, 2, 1, 1)}, "(2, 1)"),
+    "pads": (
+        {"window_shape": (3, 2), "strides": 1, "padding": ((0, 0), (1, 1), (1, 0), (0, 0))},
+        "((1, 1), (1, 0))",
+    ),
+}
+
+
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool", "lp_pool", "median_pool", "windows"])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_for_batch_and_channels_are_recognised(name: str, op: str) -> None:
+    settings, pooled = ENTRIES[name]
+    advice = said(lambda: OPS[op](X, **settings), ValueError)[2]
+    assert f"If some are for batch and channels, leave them out: {pooled}." in advice
+
+
+def test_an_example_without_a_batch() -> None:
+    advice = said(lambda: POOL(X[0], (2, 2, 1), (2, 2, 1)), ValueError)[2]
+    assert "leave them out: (2, 2)." in advice
+
+
+def test_other_lengths_get_no_such_advice() -> None:
+    for window in ((2, 3, 4, 5), (2, 1, 1, 3)):
+        assert "batch" not in said(lambda window=window: POOL(X, window, 1), ValueError)[2]
+
+
+# --- masks ----------------------------------------------------------------------------------------
+
+MASKED = sorted(op for op in OPS if "where" in parameters(OPS[op]))
+
+
+@pytest.mark.parametrize("op", MASKED)
+def test_a_mask_without_channels_gets_them(op: str) -> None:
+    arguments = required(OPS[op])
+    mask = np.ones((2, 8), bool)
+    length = {"window_shape": (2,), "output_size": (2,), "x": SERIES}
+    arguments |= {name: value for name, value in length.items() if name in arguments}
+    advice = said(lambda: OPS[op](**arguments, where=mask), ValueError)[2]
+    assert "give mask[..., None]." in advice
+    OPS[op](**arguments, where=mask[..., None])
+
+
+def test_a_mask_with_channels_elsewhere() -> None:
+    first = X.transpose(0, 3, 1, 2)
+    layout: dict[str, Any] = {"data_format": "channels_first", "window_shape": (2, 2)}
+    mask = np.ones((2, 8, 8), bool)
+    advice = said(lambda: POOL(first, strides=2, **layout, where=mask), ValueError)[2]
+    assert "give mask[:, None]." in advice
+    POOL(first, strides=2, **layout, where=mask[:, None])
+
+
+def test_a_mask_that_fits_nowhere_gets_no_such_advice() -> None:
+    advice = said(lambda: POOL(X, (2, 2), 2, where=np.ones((5, 7), bool)), ValueError)[2]
+    assert "None" not in advice
+
+
+# --- traced settings ------------------------------------------------------------------------------
+
+ARRAYS = {"x", "y", "boxes", "batch_index", "indices", "key", "samples", "where", "weights",
+          "temperature", "index_dtype"}  # fmt: skip
+"""What may be traced, and a dtype, which is that of the traced array."""
+
+TRACED = sorted(
+    (op, name)
+    for op, function in OPS.items()
+    for name in parameters(function)
+    if name not in ARRAYS and (op, name) != ("gem_pool", "p")
+)
+
+
+@pytest.mark.parametrize(("op", "name"), TRACED)
+def test_a_traced_setting_says_how_to_keep_it_static(op: str, name: str) -> None:
+    value = {"window_shape": (2, 2), "output_size": (2, 2), "output_shape": (8, 8)}.get(name, 1)
+    arguments = {key: v for key, v in required(OPS[op]).items() if key != name}
+    if op == "max_unpool" and name not in ("output_shape", "index_space", "data_format"):
+        arguments |= {"index_space": "window", "window_shape": (2, 2), "strides": 2}
+        arguments.pop(name, None)
+    call = jax.jit(lambda value: OPS[op](**arguments, **{name: value}))
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(value)
+    what, _, advice = str(caught.value).split("\n")
+    assert what.startswith(f"{op}: ") and f"`{name}`" in what
+    assert "close over them" in advice and f"name `{name}` in the static_argnames" in advice
+
+
+def test_jit_of_an_op_itself() -> None:
+    advice = said(lambda: jax.jit(POOL)(X, (2, 2), 2))[2]
+    assert "`window_shape` in the static_argnames or static_argnums" in advice
+    static = jax.jit(POOL, static_argnums=(1, 2))(X, (2, 2), 2)
+    assert static.shape == jax.jit(lambda x: POOL(x, (2, 2), 2))(X).shape == (2, 4, 4, 3)
+
+
+def test_a_traced_setting_of_a_front_end_bears_its_name() -> None:
+    call = jax.jit(lambda n: compat.torch.max_pool2d(jnp.asarray(X), n))
+    advice = said(lambda: call(2))[2]
+    assert "name `kernel_size` in the static_argnames" in advice
+
+
+def test_a_list_that_holds_itself_is_not_searched_for_ever() -> None:
+    endless: list[Any] = [2]
+    endless.append(endless)
+    assert "`window_shape` holds [2, [...]]" in said(lambda: POOL(X, endless, 1))[0]
+    assert "4 entries" in said(lambda: POOL(X, (2, 2), [1, 1, endless, 1]), ValueError)[0]
+
+
+def test_arrays_may_be_traced_and_get_no_such_advice() -> None:
+    call = jax.jit(lambda mask: POOL(X, (2, 2), 2, where=mask))
+    assert "static" not in said(lambda: call(np.ones((2, 8, 8, 1), np.float32)))[2]
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+LIBRARIES = ("linen", "nnx", "equinox", "haiku")
+
+
+def made(library: str, layer: str, *args: Any, **words: Any) -> Any:
+    make = lambda: getattr(getattr(layers, library), layer)(*args, **words)  # noqa: E731
+    if library == "haiku":
+        return haiku.testing.transform_and_run(lambda: make().__class__)()
+    return make()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("layer", ["MaxPool", "AvgPool", "LpPool", "GeMPool", "MinPool"])
+def test_layers_name_our_words(library: str, layer: str) -> None:
+    what, facts, advice = said(lambda: made(library, layer, kernel_size=(2, 2), stride=2))
+    assert what == f"{layer}: `kernel_size` and `stride` are not arguments."
+    assert "window_shape, strides, padding" in facts
+    assert advice == "  Write `window_shape` for `kernel_size`; write `strides` for `stride`."
+    assert said(lambda: made(library, layer, (2, 2)))[0] == f"{layer}: `strides` is missing."
+    assert made(library, layer, (2, 2), 2)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_adaptive_layers_name_our_words(library: str) -> None:
+    advice = said(lambda: made(library, "AdaptiveAvgPool", target_shape=(2, 2)))[2]
+    assert advice == "  Write `output_size` for `target_shape`."
+
+
+# --- what stays as it is --------------------------------------------------------------------------
+
+
+def test_errors_of_the_callers_own_code_are_not_touched() -> None:
+    def broken(x: Any, y: Any) -> Any:
+        raise TypeError("mine")
+
+    reduction = jaxpool.Reduction("broken", broken, 0.0)
+    with pytest.raises(TypeError, match="^mine"):
+        jaxpool.pool(X, reduction, (2, 2), 2)
+
+
+def test_signatures_are_those_of_the_functions() -> None:
+    assert list(parameters(POOL))[:4] == ["x", "window_shape", "strides", "padding"]
+    assert list(parameters(layers.linen.MaxPool))[:3] == ["window_shape", "strides", "padding"]

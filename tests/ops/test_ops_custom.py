@@ -1,0 +1,721 @@
+"""Pooling by any reduction: against NumPy over every window, and what is refused."""
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import PORTABLE, assert_same, check_derivatives, permutation
+from jax import lax
+
+import jaxpool
+from jaxpool import Reduction, pool, reductions
+
+pytestmark = pytest.mark.grid(4)
+
+# --- every window as a list of numbers ------------------------------------------------------------
+
+
+def by_windows(
+    x: np.ndarray, f: Callable[[np.ndarray], Any], window: dict[str, Any], where: Any = True
+) -> np.ndarray:
+    """``f`` of the real cells of every window of ``x`` (channels last), found by counting."""
+    axes = tuple(range(1, x.ndim - 1))
+    geometry = jaxpool.geometry([x.shape[axis] for axis in axes], **window)
+    where = np.broadcast_to(where, x.shape)
+    out = []
+    shape = (x.shape[0], *geometry.out_shape, x.shape[-1])
+    for place in np.ndindex(shape):
+        cells = []
+        for taps in np.ndindex(geometry.kernel):
+            cell = [
+                line.start(place[axis]) + tap * line.dilation
+                for axis, line, tap in zip(axes, geometry.axes, taps, strict=True)
+            ]
+            full = (place[0], *cell, place[-1])
+            if all(0 <= q < line.size for q, line in zip(cell, geometry.axes, strict=True)):
+                if where[full]:
+                    cells.append(x[full])
+        out.append(f(np.array(cells, x.dtype)))
+    return np.array(out).reshape(shape)
+
+
+def logsumexp(cells: np.ndarray) -> Any:
+    return np.logaddexp.reduce(cells, initial=-np.inf)
+
+
+def norm(p: float) -> Callable[[np.ndarray], Any]:
+    return lambda cells: np.sum(np.abs(cells) ** p) ** (1 / p)
+
+
+NUMPY: dict[str, tuple[Reduction, Callable[[np.ndarray], Any]]] = {
+    "max": (reductions.MAX, lambda cells: np.max(cells, initial=-np.inf)),
+    "min": (reductions.MIN, lambda cells: np.min(cells, initial=np.inf)),
+    "sum": (reductions.SUM, np.sum),
+    "mean": (reductions.MEAN, lambda cells: np.mean(cells) if cells.size else 0),
+    "product": (reductions.PRODUCT, np.prod),
+    "logsumexp": (reductions.LOGSUMEXP, logsumexp),
+    "any": (reductions.ANY, lambda cells: np.any(cells > 0)),
+    "all": (reductions.ALL, lambda cells: np.all(cells > 0)),
+    "lp(1)": (reductions.lp(1), norm(1)),
+    "lp(2)": (reductions.lp(2), norm(2)),
+    "lp(2.5)": (reductions.lp(2.5), norm(2.5)),
+    "lp(3)": (reductions.lp(3), norm(3)),
+    "lp(inf)": (reductions.lp(np.inf), lambda cells: np.max(np.abs(cells), initial=0)),
+}
+OWN: dict[str, tuple[Reduction, Callable[[np.ndarray], Any]]] = {
+    "root mean square": (
+        Reduction(
+            "root mean square",
+            jnp.add,
+            0,
+            prepare=jnp.square,
+            finish=lambda total, count: jnp.sqrt(total / jnp.maximum(count, 1)),
+        ),
+        lambda cells: np.sqrt(np.mean(cells**2)) if cells.size else 0,
+    ),
+    "soft minimum": (
+        Reduction("soft minimum", lambda a, b: -jnp.logaddexp(-a, -b), jnp.inf),
+        lambda cells: -logsumexp(-cells),
+    ),
+    "hypotenuse": (
+        Reduction("hypotenuse", jnp.hypot, 0, prepare=jnp.abs),
+        lambda cells: np.sqrt(np.sum(cells**2)),
+    ),
+}
+ALL = NUMPY | OWN
+BOOLEAN = ("any", "all")
+
+WINDOWS: dict[str, dict[str, Any]] = {
+    "padded": {"window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 2))},
+    "dilated, ceil": {
+        "window_shape": (2, 3), "strides": 2, "padding": 1, "dilations": (3, 2), "rounding": "ceil",
+    },
+    "whole": {"window_shape": (8, 7), "strides": 3, "padding": ((4, 5), (6, 3))},
+}  # fmt: skip
+SHAPE = (2, 8, 7, 2)
+
+
+def data(name: str, rng: np.random.Generator, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    """Numbers of both signs near 1; zeros and ones where a boolean is wanted."""
+    if name in BOOLEAN:
+        return (rng.random(shape) < (0.15 if name == "any" else 0.85)).astype(np.float32)
+    return (permutation(shape, np.float32, rng) / np.float32(math.prod(shape) / 3)).astype("f")
+
+
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [
+        *zip(
+            [n for n in ALL if n not in ("max", "min", "sum", "lp(1)", "lp(3)")],
+            itertools.cycle(WINDOWS),
+            strict=False,
+        ),
+        ("product", "whole"),
+    ],
+)
+def test_a_reduction_is_numpy_over_every_window(
+    name: str, window: str, rng: np.random.Generator
+) -> None:
+    reduction, numpy = ALL[name]
+    x = data(name, rng)
+    want = by_windows(x.astype(np.float64), numpy, WINDOWS[window])
+    got = pool(x, reduction, **WINDOWS[window])
+    assert got.dtype == (bool if name in BOOLEAN else np.float32)
+    assert_same(got, want.astype(got.dtype), (name, window), ulps=4)
+    assert len(np.unique(want)) > 1
+
+
+@pytest.mark.parametrize("name", ["mean", "product", "any", "lp(2.5)"])
+def test_masked_cells_are_not_there(name: str, rng: np.random.Generator) -> None:
+    reduction, numpy = ALL[name]
+    x, where = data(name, rng), rng.random((8, 7, 1)) < 0.3
+    window = WINDOWS["padded"]
+    want = by_windows(x.astype(np.float64), numpy, window, where)
+    got = pool(np.where(where, x, np.float32(np.nan)), reduction, **window, where=where)
+    assert_same(got, want.astype(got.dtype), name, ulps=4)
+
+
+LAYOUTS = {
+    "channels_first": ((0, 3, 1, 2), (3, 2)),
+    "NCHW": ((0, 3, 1, 2), (3, 2)),
+    "CHW": ((3, 1, 2), (3, 2)),
+    "HW": ((1, 2), (3, 2)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_are_those_of_every_op(layout: str, rng: np.random.Generator) -> None:
+    order, _ = LAYOUTS[layout]
+    x = data("sum", rng, (1 if len(order) < 4 else 2, 8, 7, 1 if len(order) < 3 else 2))
+    y = pool(x, reductions.PRODUCT, **WINDOWS["padded"])
+    dropped = [axis for axis in range(4) if axis not in order]
+    move = lambda a: np.transpose(np.asarray(a), (*dropped, *order)).reshape(  # noqa: E731
+        [a.shape[axis] for axis in order]
+    )
+    got = pool(move(x), reductions.PRODUCT, **WINDOWS["padded"], data_format=layout)
+    assert_same(got, move(y), layout)
+
+
+SAME = {
+    "max": (reductions.MAX, jaxpool.max_pool, {}),
+    "min": (reductions.MIN, jaxpool.min_pool, {}),
+    "sum": (reductions.SUM, jaxpool.sum_pool, {}),
+    "mean": (reductions.MEAN, jaxpool.avg_pool, {"count_include_pad": False}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("max", "bfloat16"),
+        ("max", "bool"),
+        ("min", "float32"),
+        ("min", "int8"),
+        ("sum", "int8"),
+        ("sum", "bfloat16"),
+        ("mean", "bfloat16"),  # of integers: avg_pool alone
+    ],
+)
+def test_the_same_as_the_op_of_that_name(name: str, dtype: str, rng: np.random.Generator) -> None:
+    reduction, op, settings = SAME[name]
+    x = rng.integers(-100, 100, SHAPE).astype(jnp.dtype(dtype))
+    window, where = WINDOWS["dilated, ceil"], rng.random((8, 7, 1)) < 0.7
+    got = pool(x, reduction, **window, where=where)
+    assert_same(got, op(x, **window, where=where, **settings), name)
+
+
+@pytest.mark.parametrize("name", ["max", "sum"])
+def test_derivatives_are_those_of_the_op_of_that_name(name: str, rng: np.random.Generator) -> None:
+    reduction, op, settings = SAME[name]
+    x = data(name, rng)
+    window = WINDOWS["padded"]
+    square = lambda f: lambda x: (f(x) ** 2).sum()  # noqa: E731
+    got, want = (
+        jax.grad(square(f))(x)
+        for f in (lambda x: pool(x, reduction, **window), lambda x: op(x, **window, **settings))
+    )
+    assert_same(got, want, name)
+
+
+# --- dtypes ---------------------------------------------------------------------------------------
+
+INTEGERS = ("int8", "uint8", "int32")
+FLOATS = ("float8_e5m2", "float16", "bfloat16", "float32")
+FLOATS_ONLY = ("mean", "logsumexp", "lp(2)", "lp(inf)")
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+@pytest.mark.parametrize("name", [*FLOATS_ONLY, "max", "sum", "product", "any"])
+def test_the_dtype_of_the_result(name: str, dtype: str) -> None:
+    reduction = NUMPY[name][0]
+    x = jax.ShapeDtypeStruct((4, 1), dtype)
+    shape_of = lambda: jax.eval_shape(lambda x: pool(x, reduction, (2,), 1), x)  # noqa: E731
+    if name in FLOATS_ONLY and dtype not in FLOATS:
+        with pytest.raises(TypeError, match=f"does not take {dtype}") as error:
+            shape_of()
+        assert "x.astype(jnp.float32)" in str(error.value)
+        return
+    expected = {
+        "sum": jax.eval_shape(jnp.sum, x).dtype,
+        "product": jax.eval_shape(jnp.prod, x).dtype,
+        "any": np.dtype(bool),
+    }
+    assert shape_of().dtype == expected.get(name, x.dtype)
+
+
+def test_narrow_floats_are_combined_in_float32() -> None:
+    ones = jnp.ones((32, 32), jnp.bfloat16)
+    own = Reduction("sum", jnp.add, 0)
+    assert pool(ones, own, 32, 1, data_format="HW").item() == 1024
+    narrow = Reduction("narrow sum", lambda a, b: a + b, 0, accumulator=lambda dtype: dtype)
+    assert pool(ones, narrow, 32, 1, data_format="HW").item() == 1024  # in pairs: exact as well
+    small = jnp.full((400,), 1.01, jnp.bfloat16)
+    got = pool(small, reductions.PRODUCT, 400, 1, data_format="W")
+    want = np.prod(np.full(400, small[0], np.float64)).astype(jnp.bfloat16)
+    assert_same(got, want[None], "one rounding at the end")
+
+
+@pytest.mark.parametrize("implementation", ["auto", "reduce_window", "tiled"])
+def test_the_sum_of_jax_numpy_is_the_sum(implementation: str, rng: np.random.Generator) -> None:
+    """It has the rule of sums, so it is differentiated under every lowering and as fast."""
+    own = Reduction("own sum", jnp.add, 0, prepare=jnp.square)
+    x = rng.standard_normal((2, 6, 4, 3)).astype(np.float32)
+
+    def energy(x: Any, reduction: Reduction) -> Any:
+        y = jaxpool.pool(x, reduction, (3, 2), (3, 2), implementation=implementation)
+        return (y * y).sum()
+
+    slopes = [
+        jax.make_jaxpr(jax.grad(energy), static_argnums=1)(x, r)
+        for r in (own, Reduction("own sum", lax.add, 0, prepare=jnp.square))
+    ]
+    assert str(slopes[0]) == str(slopes[1])
+    y = (x * x).reshape(2, 2, 3, 2, 2, 3).sum((2, 4))
+    wide = y.repeat(3, 1).repeat(2, 2)
+    np.testing.assert_allclose(jax.grad(energy)(x, own), 4 * wide * x, rtol=1e-5)
+
+
+def test_booleans_are_added_as_before() -> None:
+    either = Reduction("or", jnp.add, False)
+    x = jnp.array([[True], [False], [False]])
+    assert jaxpool.pool(x, either, (2,), 1)[:, 0].tolist() == [True, False]
+
+
+def test_integers_of_your_own(rng: np.random.Generator) -> None:
+    """``prepare`` brings numbers to where the laws hold."""
+    x = rng.integers(-40, 40, SHAPE).astype(np.int32)
+    window: dict[str, Any] = {"window_shape": (3, 2), "strides": 1}
+    modular = lambda a, b: a * b % 97  # noqa: E731
+    for own, numpy in (
+        (Reduction("xor", jnp.bitwise_xor, 0), np.bitwise_xor.reduce),
+        (Reduction("gcd", jnp.gcd, 0, prepare=jnp.abs, idempotent=True), np.gcd.reduce),
+        (
+            Reduction("modulo 97", modular, 1, prepare=lambda x: x % 97),
+            lambda cells: functools.reduce(modular, cells % 97),
+        ),
+    ):
+        assert_same(pool(x, own, **window), by_windows(x, numpy, window), own.name)
+
+
+def test_a_finish_is_given_the_number_of_real_cells() -> None:
+    counts = Reduction("count", jnp.add, 0, finish=lambda total, count: count + 0 * total)
+    where = np.array([[1, 1, 0], [1, 1, 1]], bool)
+    x = jnp.ones((2, 3))
+    got = pool(x, counts, 2, 1, 1, data_format="HW", where=where)
+    np.testing.assert_array_equal(got, [[1, 2, 1, 0], [2, 4, 3, 1], [1, 2, 2, 1]])
+    assert got.dtype == jnp.float32
+    whole = Reduction("count", jnp.add, 0, finish=lambda total, count: count)
+    got = pool(x.astype(jnp.int8), whole, 2, 1, data_format="HW")
+    assert_same(np.broadcast_to(got, (1, 2)), np.full((1, 2), 4, np.int8), "integers")
+
+
+# --- lowerings and platforms ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["logsumexp", "any", "root mean square"])
+def test_every_implementation_gives_the_same(name: str, rng: np.random.Generator) -> None:
+    reduction, _ = ALL[name]
+    x, window = data(name, rng), {"window_shape": (3, 2), "strides": (3, 2), "padding": 1}
+    want = pool(x, reduction, **window)
+    for implementation in PORTABLE:
+        assert_same(
+            pool(x, reduction, **window, implementation=implementation),
+            want,
+            implementation,
+            ulps=8,
+        )
+
+
+SMOOTH = ["product", "logsumexp", "lp(2.5)", "root mean square", "soft minimum"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_lower_for_every_platform(name: str) -> None:
+    reduction = ALL[name][0]
+    f = lambda x: pool(x, reduction, **WINDOWS["padded"]).sum()  # noqa: E731
+    for g in (f, jax.grad(f), jax.hessian(f)):
+        traced = jax.jit(g).trace(jax.ShapeDtypeStruct((1, 8, 7, 1), jnp.float32))
+        text = traced.lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
+        assert "stablehlo" in text
+        if reduction.combine not in (jnp.add, lax.add):
+            assert "reduce_window" not in text
+
+
+def test_jax_itself_has_no_derivative_of_such_a_window() -> None:
+    """Why the lowering of a reduction without a rule of its own is what it is."""
+    x, settings = jnp.ones((4,)), {"window_shape": 2, "strides": 1, "data_format": "W"}
+    f = lambda x: pool(x, reductions.LOGSUMEXP, **settings, implementation="reduce_window")  # noqa: E731
+    assert_same(f(x), pool(x, reductions.LOGSUMEXP, **settings), "forward", ulps=4)
+    with pytest.raises((ValueError, NotImplementedError)):
+        jax.grad(lambda x: f(x).sum())(x)
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["product", "lp(2.5)", "soft minimum"])
+def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Generator) -> None:
+    reduction = ALL[name][0]
+    with jax.enable_x64(True):
+        x = jnp.asarray(rng.uniform(0.5, 1.5, (1, 5, 3, 1)) * rng.choice([-1, 1], (1, 5, 3, 1)))
+        f = lambda x: pool(x, reduction, (3, 2), (2, 1), ((1, 0), (0, 1))) ** 2  # noqa: E731
+        check_derivatives(f, x, rng=rng)
+
+
+def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
+    """Also where cells are zero, and so are the second derivatives."""
+    x = jnp.array([2.0, 0.0, 5.0, 0.0, 3.0, 7.0])
+    f = lambda x: pool(x, reductions.PRODUCT, 3, 1, data_format="W")  # noqa: E731
+    want = np.zeros((4, 6), np.float32)
+    for o, i in itertools.product(range(4), range(3)):
+        want[o, o + i] = np.prod(np.delete(x[o : o + 3], i))
+    assert_same(jax.jit(jax.jacrev(f))(x), want, "reverse")
+    assert_same(jax.jit(jax.jacfwd(f))(x), want, "forward")
+    second = jax.jit(jax.hessian(lambda x: f(x)[0]))(x)
+    assert_same(second[:3, :3], np.array([[0, 5, 0], [5, 0, 2], [0, 2, 0]], np.float32), "x0 x1 x2")
+
+
+def test_the_gradient_of_logsumexp_is_the_softmax(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(7).astype(np.float32)
+    x[2:4] = x[2]  # a tie
+    f = lambda x: pool(x, reductions.LOGSUMEXP, 7, 1, data_format="W")[0]  # noqa: E731
+    p = np.asarray(jax.nn.softmax(x), np.float64)
+    np.testing.assert_allclose(jax.grad(f)(x), p, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.hessian(f))(x), np.diag(p) - np.outer(p, p), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [2, 9])
+def test_logsumexp_of_infinities_has_no_nan(kernel: int) -> None:
+    """Neither in cells nor in padding; a window of -inf alone has no derivative."""
+    x = jnp.array([-jnp.inf, -jnp.inf, -jnp.inf, 1.0, -jnp.inf, 2.0, 700.0, 710.0, 5.0])
+    f = lambda x: pool(x, reductions.LOGSUMEXP, kernel, 1, kernel, data_format="W")  # noqa: E731
+    y, forward, reverse = jax.jit(lambda x: (f(x), jax.jacfwd(f)(x), jax.jacrev(f)(x)))(x)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-6)
+    total = np.sum(reverse, axis=1)
+    np.testing.assert_allclose(total, np.where(np.isfinite(y), 1.0, 0.0), rtol=1e-5)
+    assert np.isneginf(y[0]) and not np.isnan(y).any()
+    finite = lambda x: jnp.where(jnp.isfinite(f(x)), f(x), 0).sum()  # noqa: E731
+    assert not np.isnan(jax.jit(jax.hessian(finite))(x)).any()
+    assert np.isnan(f(x.at[3].set(jnp.nan))).any()
+
+
+def test_an_lp_norm_of_zeros_has_no_derivative_and_the_right_curvature() -> None:
+    x = jnp.array([0.0, 0.0, 0.0, -3.0])
+    for p in (0.5, 1, 2, np.inf):
+        f = lambda x, p=p: pool(x, reductions.lp(p), 2, 2, data_format="W").sum()  # noqa: E731
+        y, first, second = jax.jit(lambda x, f=f: (f(x), jax.grad(f)(x), jax.hessian(f)(x)))(x)
+        np.testing.assert_allclose(y, 3, rtol=1e-6)
+        np.testing.assert_allclose(first, [0, 0, 0, -1], atol=1e-6)
+        assert np.isfinite(second).all()
+        if p == 2:
+            np.testing.assert_allclose(second[2, 2], 1 / 3, rtol=1e-6)  # of sqrt(x^2 + 9) at 0
+
+
+def test_the_lp_norm_goes_to_the_largest_absolute_value(rng: np.random.Generator) -> None:
+    x, window = rng.uniform(0.5, 1.5, SHAPE).astype("f"), WINDOWS["padded"]
+    largest = pool(x, reductions.lp(np.inf), **window)
+    of_numbers = jnp.maximum(jaxpool.max_pool(np.abs(x), **window), 0)
+    assert_same(largest, of_numbers, "p = inf")
+    norms = (pool(x, reductions.lp(p), **window) for p in (1, 4, 16, 32))
+    distance = [np.max(np.abs(norm - largest)) for norm in norms]
+    assert distance == sorted(distance, reverse=True) and distance[-1] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("p", "error"), [(0, ValueError), (-1, ValueError), (np.nan, ValueError), ("2", TypeError)]
+)
+def test_a_power_is_a_positive_number(p: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"lp: `p` = {p!r} is not a positive number") as caught:
+        reductions.lp(p)
+    assert str(caught.value).count("\n") == 2
+
+
+# --- transformations ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["product"])
+def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Generator) -> None:
+    reduction = ALL[name][0]
+    x = data(name, rng, (3, 2, 8, 7, 2))
+    f = lambda x: pool(x, reduction, (2, 2), 2, 1)  # noqa: E731
+    g = jax.grad(lambda x: f(x).sum())
+    assert_same(jax.vmap(g)(x), g(x), name, ulps=2)
+    assert_same(jax.jit(f)(x), f(x), name, ulps=2)
+    assert f(x[:, :0]).shape == f(x)[:, :0].shape and g(x[..., :0]).size == 0
+
+
+def test_a_reduction_is_compiled_once() -> None:
+    traces = []
+    own = Reduction("own", jnp.add, 0, prepare=lambda x: traces.append(1) or x)
+    x = jnp.ones((4, 1))
+    pool(x, own, (2,), 1)
+    first = len(traces)
+    for _ in range(3):
+        pool(x, own, (2,), 1)
+    assert len(traces) == first > 0
+
+
+# --- laws -----------------------------------------------------------------------------------------
+
+BROKEN: dict[str, tuple[Reduction, str, str]] = {
+    "difference": (
+        Reduction("difference", jnp.subtract, 0),
+        "the combine of reduction 'difference' is not commutative",
+        r"a = -2.0, b = -0.5: combine\(a, b\) = -1.5, combine\(b, a\) = 1.5\.$",
+    ),
+    "average of averages": (
+        Reduction("middle", lambda a, b: (a + b) / 2, 0),
+        "the combine of reduction 'middle' is not associative",
+        r"a = -2.0, b = -2.0, c = -0.5: combine\(combine\(a, b\), c\) = -1.25, combine\(a, ",
+    ),
+    "the first of two": (
+        Reduction("first", lambda a, b: a + 0 * b, 0), "is not commutative", "combine",
+    ),
+    "sign of opposites": (
+        Reduction("largest", lambda a, b: jnp.where(jnp.abs(a) >= jnp.abs(b), a, b), 0),
+        "is not commutative",
+        r"a = -0.5, b = 0.5: combine\(a, b\) = -0.5, combine\(b, a\) = 0.5",
+    ),
+    "rounded": (
+        Reduction("rounded", lambda a, b: jnp.round(a + b), 0), "is not associative", "combine",
+    ),
+    "wrong identity": (
+        Reduction("product", jnp.multiply, 0),
+        "the combine of reduction 'product' does not ignore its identity",
+        r"a = -2.0: combine\(a, identity\) = -0.0, a = -2.0\.$",
+    ),
+    "identity of the lowest": (
+        Reduction("largest", jnp.maximum, 0), "does not ignore its identity", "a = -2.0",
+    ),
+    "not idempotent": (
+        Reduction("sum", jnp.add, 0, idempotent=True), "is not idempotent", "combine",
+    ),
+    "of one of several arrays": (
+        Reduction(
+            "own", lambda a, b: (a[0] + b[0], a[1] - b[1]), (0, 0), prepare=lambda x: (x, x)
+        ),
+        "the combine of reduction 'own' is not commutative",
+        r"a = \(-2.0, -2.0\), b = \(-0.5, -0.5\): combine\(a, b\) = \(-2.5, -1.5\), combine\(b, ",
+    ),
+    "wrong identity of several arrays": (
+        Reduction(
+            "own", lambda a, b: [a[0] + b[0], a[1] * b[1]], [0, 0], prepare=lambda x: [x, x]
+        ),
+        "does not ignore its identity",
+        r"a = \[-2.0, -2.0\]: combine\(a, identity\) = \[-2.0, -0.0\], a = \[-2.0, -2.0\]\.$",
+    ),
+    "declared not associative": (
+        Reduction("own", jnp.add, 0, associative=False), "is declared not associative", "in any o",
+    ),
+    "declared not commutative": (
+        Reduction("own", jnp.add, 0, commutative=False), "is declared not commutative", "in any o",
+    ),
+}  # fmt: skip
+
+
+def lines_of(error: type[Exception], call: Callable[[], Any]) -> list[str]:
+    """The three lines of the error that ``call`` raises, twice alike."""
+    texts = []
+    for _ in range(2):
+        with pytest.raises(error) as caught:
+            call()
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    lines = texts[0].split("\n")
+    assert len(lines) == 3 and lines[0].startswith("pool: ") and lines[0].endswith(".")
+    assert all(re.match(r"  \S.*\.$", line) for line in lines[1:]), lines
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("case", "inside_jit"), [*((case, False) for case in BROKEN), ("difference", True)]
+)
+def test_a_broken_law_is_an_error_with_a_counterexample(case: str, inside_jit: bool) -> None:
+    reduction, what, facts = BROKEN[case]
+    f = lambda x: pool(x, reduction, (2, 2), 1)  # noqa: E731
+    call = jax.jit(f) if inside_jit else f
+    lines = lines_of(ValueError, lambda: call(jnp.ones((1, 3, 3, 1))))
+    assert re.search(what, lines[0]) and re.search(facts, lines[1]), lines
+
+
+def test_the_counterexample_is_one() -> None:
+    """The numbers of the message, put in again, give what the message says."""
+    lines = lines_of(ValueError, lambda: pool(jnp.ones((4, 1)), BROKEN["rounded"][0], (2,), 1))
+    a, b, c = (float(n) for n in re.findall(r"[abc] = (-?[\d.]+)", lines[1])[:3])
+    left, right = (float(n) for n in re.findall(r"\) = (-?\d+\.\d*)", lines[1]))
+    combine: Callable[..., Any] = BROKEN["rounded"][0].combine
+    assert float(combine(combine(a, b), c)) == left != right == float(combine(a, combine(b, c)))
+
+
+def test_laws_are_tried_for_every_dtype() -> None:
+    own = Reduction("own", lambda a, b: a + b - a * b, 0)
+    for dtype in (jnp.float32, jnp.int32, jnp.bool_):
+        x = jnp.ones((4, 1), dtype)
+        if dtype == jnp.bool_:
+            with pytest.raises(TypeError):  # booleans have no minus
+                pool(x, own, (2,), 1)
+        else:
+            assert_same(pool(x, own, (2,), 1), np.ones((3, 1), dtype), dtype)
+    modular = Reduction("own", lambda a, b: (a + b) % jnp.asarray(4, a.dtype), 0)
+    with pytest.raises(ValueError, match="does not ignore its identity"):
+        pool(jnp.ones((4, 1), jnp.int32), modular, (2,), 1)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint32"])
+def test_lawful_reductions_pass(name: str, dtype: str) -> None:
+    """Also where rounding makes the sides of a law differ in the last places."""
+    reduction = ALL[name][0]
+    if name in (*FLOATS_ONLY, "lp(1)", "lp(2.5)", "lp(3)", *OWN) and "float" not in dtype:
+        return
+    with jax.enable_x64(dtype == "float64"):
+        jax.eval_shape(lambda x: pool(x, reduction, (2,), 1), jax.ShapeDtypeStruct((4, 1), dtype))
+
+
+def test_the_trial_needs_no_numbers_of_the_array() -> None:
+    """It runs while JAX is tracing, in every transformation, at the first use."""
+    new = lambda: Reduction("own", jnp.logaddexp, -jnp.inf)  # noqa: E731
+    x = jnp.ones((3, 4, 1))
+    f = lambda r: lambda x: pool(x, r, (2,), 1).sum()  # noqa: E731
+    jax.jit(f(new()))(x)
+    jax.vmap(f(new()))(x)
+    jax.grad(f(new()))(x)
+    jax.eval_shape(f(new()), x)
+    scanned = f(new())
+    jax.lax.scan(lambda carry, x: (carry, scanned(x)), 0, x)
+
+
+OTHER: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "a function": (jnp.maximum, np.float32, TypeError, "is not a Reduction"),
+    "a name": ("max", np.float32, TypeError, "`reduction` = 'max' is not a Reduction"),
+    "another dtype": (
+        Reduction("greater", jnp.greater, 0), np.float32, TypeError,
+        "the combine of reduction 'greater' does not keep shape and dtype",
+    ),
+    "another shape": (
+        Reduction("own", lambda a, b: (a + b).sum(), 0), np.float32, TypeError, "does not keep sh",
+    ),
+    "an identity of another dtype": (
+        Reduction("largest", jnp.maximum, -np.inf), np.int32, ValueError,
+        "the identity of reduction 'largest' is no int32",
+    ),
+    "complex numbers": (reductions.SUM, np.complex64, TypeError, "dtype complex64"),
+}  # fmt: skip
+
+
+def added(a: Any, b: Any) -> Any:
+    return jax.tree.map(jnp.add, a, b)
+
+
+def twice(x: Any) -> Any:
+    return {"one": x, "two": jnp.ones(x.shape, jnp.int32)}
+
+
+ZEROS = {"one": 0, "two": 0}
+TWICE = "{'one': float32[7], 'two': int32[7]}"
+OF_PYTREES: dict[str, tuple[Reduction, type[Exception], str, str]] = {
+    "another structure": (
+        Reduction("own", lambda a, b: (a["one"], b["two"]), ZEROS, prepare=twice),
+        TypeError,
+        "the combine of reduction 'own' does not keep the structure of its operands.",
+        f"Of two operands {TWICE} it makes (float32[7], int32[7]).",
+    ),
+    "an array less": (
+        Reduction("own", lambda a, b: {"one": a["one"]}, ZEROS, prepare=twice),
+        TypeError,
+        "the combine of reduction 'own' does not keep the structure of its operands.",
+        f"Of two operands {TWICE} it makes {{'one': float32[7]}}.",
+    ),
+    "several of one": (
+        Reduction("own", lambda a, b: (a, b), 0),
+        TypeError,
+        "the combine of reduction 'own' does not keep the structure of its operands.",
+        "Of two operands float32[7] it makes (float32[7], float32[7]).",
+    ),
+    "another dtype": (
+        Reduction("own", lambda a, b: {**a, "two": a["two"] > b["two"]}, ZEROS, prepare=twice),
+        TypeError,
+        "the combine of reduction 'own' does not keep shape and dtype.",
+        f"Of two operands {TWICE} it makes {{'one': float32[7], 'two': bool[7]}}.",
+    ),
+    "another shape": (
+        Reduction("own", lambda a, b: {**a, "one": a["one"].sum()}, ZEROS, prepare=twice),
+        TypeError,
+        "the combine of reduction 'own' does not keep shape and dtype.",
+        f"Of two operands {TWICE} it makes {{'one': float32[], 'two': int32[7]}}.",
+    ),
+    "a number for each window": (
+        Reduction("own", added, (0, 0), prepare=lambda x: (x, 1)),
+        TypeError,
+        "the prepare of reduction 'own' does not keep the shape.",
+        "Of float32[7] it makes (float32[7], int32[]).",
+    ),
+    "no array": (
+        Reduction("own", added, (), prepare=lambda x: ()),
+        TypeError,
+        "the prepare of reduction 'own' does not keep the shape.",
+        "Of float32[7] it makes ().",
+    ),
+    "an identity for all": (
+        Reduction("own", added, 0, prepare=twice),
+        ValueError,
+        "the identity of reduction 'own' is no {'one': float32, 'two': int32}.",
+        "It is 0.",
+    ),
+    "an identity of another structure": (
+        Reduction("own", added, lambda dtypes: (0, 0), prepare=twice),
+        ValueError,
+        "the identity of reduction 'own' is no {'one': float32, 'two': int32}.",
+        "It is (0, 0).",
+    ),
+    "an identity of another dtype": (
+        Reduction("own", added, {"one": 0, "two": -np.inf}, prepare=twice),
+        ValueError,
+        "the identity of reduction 'own' is no {'one': float32, 'two': int32}.",
+        "It is {'one': 0, 'two': -inf}.",
+    ),
+    "an identity for one array with several numbers": (
+        Reduction("own", jnp.add, (0, 0)),
+        ValueError,
+        "the identity of reduction 'own' is no float32.",
+        "It is (0, 0).",
+    ),
+    "an identity with axes": (
+        Reduction("own", jnp.add, np.zeros(2)),
+        ValueError,
+        "the identity of reduction 'own' is no float32.",
+        "It is array([0., 0.]).",
+    ),
+    "a selection": (
+        Reduction("own", added, ZEROS, prepare=twice, comparator=jnp.greater),
+        TypeError,
+        "reduction 'own' is a selection of several arrays.",
+        f"Its prepare makes {TWICE}; a selection returns elements of one.",
+    ),
+    "other results": (
+        Reduction("own", added, ZEROS, prepare=twice, result=lambda dtype: (dtype, dtype)),
+        ValueError,
+        "the result of reduction 'own' has another structure.",
+        "Its dtypes are (dtype('float32'), dtype('float32')), for {'one': float32[3, 1], "
+        "'two': int32[3, 1]}.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_PYTREES)
+def test_errors_of_several_arrays(case: str) -> None:
+    reduction, error, what, facts = OF_PYTREES[case]
+    lines = lines_of(error, lambda: pool(jnp.ones((4, 1)), reduction, (2,), 1))
+    assert lines[:2] == [f"pool: {what}", f"  {facts}"]
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_other_errors(case: str) -> None:
+    reduction, dtype, error, what = OTHER[case]
+    x = np.ones((4, 1), dtype)
+    assert re.search(what, lines_of(error, lambda: pool(x, reduction, (2,), 1))[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "what"),
+    [
+        ({"window_shape": (9, 2)}, ValueError, "`window_shape` = 9 does not fit"),
+        ({"strides": 0}, ValueError, "`strides` holds 0"),
+        ({"where": np.ones((3, 3), np.float32)}, TypeError, "`where` has dtype float32"),
+        ({"implementation": "best"}, ValueError, "`implementation` = 'best'"),
+        ({"implementation": "tiled"}, NotImplementedError, "'tiled' does not support these"),
+    ],
+)
+def test_errors_of_every_op_are_in_the_name_of_this_one(
+    words: dict[str, Any], error: type[Exception], what: str
+) -> None:
+    settings = {"window_shape": (2, 2), "strides": 1} | words
+    x = np.ones((1, 4, 4, 1), np.float32)
+    assert what in lines_of(error, lambda: pool(x, reductions.PRODUCT, **settings))[0]

@@ -1,0 +1,121 @@
+"""Medians and ranks of every kind of window against NumPy's sort, and the memory they need."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import QUICK, assert_same
+
+import jaxpool
+
+WINDOWS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    "few elements": (
+        "NHWC",
+        (2, 9, 8, 2),
+        {"window_shape": (3, 2), "strides": (1, 2), "padding": 1},
+    ),
+    "one long axis": ("NWC", (2, 150, 3), {"window_shape": 133, "strides": 2, "padding": 5}),
+    "windows on padding": ("NCW", (2, 3, 150), {"window_shape": 140, "strides": 7, "padding": 139}),
+    "a plane": (
+        "NHWC",
+        (2, 20, 18, 2),
+        {"window_shape": (12, 13), "strides": (3, 2), "padding": (4, 2)},
+    ),
+    "one long axis of two": ("HW", (3, 140), {"window_shape": (1, 131), "strides": (1, 4)}),
+    "a strided row": ("HW", (5, 140), {"window_shape": (1, 131), "strides": (2, 4)}),
+    "dilated": ("NWC", (2, 300, 2), {"window_shape": 130, "strides": 3, "dilations": 2}),
+}
+DATA = ("float", "nan", "int", "masked", "masked nan")
+
+
+def array(data: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Numbers with many ties."""
+    x = rng.integers(-9, 9, shape).astype(np.int32 if data == "int" else np.float32)
+    return np.where(rng.random(shape) < 0.01, np.nan, x) if "nan" in data else x
+
+
+def at_rank(elements: np.ndarray, rank: int) -> tuple[Any, int]:
+    """The element of a rank among those that are there, and the first place that holds it."""
+    if np.isnan(elements).any():
+        return np.nan, int(np.argmax(np.isnan(elements)))
+    ordered = np.sort(elements)
+    value = (
+        ordered[min(rank, len(ordered) - 1)] if rank >= 0 else ordered[max(len(elements) + rank, 0)]
+    )
+    return value, int(np.argmax(elements == value))
+
+
+def expected(
+    x: np.ndarray, there: np.ndarray, rank: int, words: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The result, and the gradient of its sum weighted by 1, 2, 3 and so on."""
+    taps, present = (np.asarray(jaxpool.windows(a, **words, fill=0)) for a in (x, there))
+    places = np.asarray(jaxpool.windows(np.arange(x.size).reshape(x.shape), **words, fill=-1))
+    lowest, highest = (-np.inf, np.inf) if x.dtype.kind == "f" else (-(2**31), 2**31 - 1)
+    y, gradient = (
+        np.full(taps.shape[:-1], highest if rank >= 0 else lowest, x.dtype),
+        np.zeros(x.size),
+    )
+    for number, window in enumerate(np.ndindex(*y.shape)):
+        if present[window].any():
+            y[window], first = at_rank(taps[window][present[window]], rank)
+            gradient[places[window][present[window]][first]] += number + 1
+    return y, gradient.reshape(x.shape)
+
+
+@pytest.mark.grid(9)
+@pytest.mark.parametrize("name, data", list(itertools.product(WINDOWS, DATA)))
+def test_values_and_gradients(name: str, data: str, rng: np.random.Generator) -> None:
+    data_format, shape, words = WINDOWS[name]
+    words = words | {"data_format": data_format}
+    x, where = array(data, shape, rng), rng.random(shape) < 0.4 if "masked" in data else None
+    there = np.ones(shape, bool) if where is None else where
+    for rank in (0, 4, -2):
+        pool = lambda x, rank=rank: jaxpool.rank_pool(x, rank, **words, where=where)  # noqa: E731
+        y, gradient = expected(x, there, rank, words)
+        assert_same(pool(x), y, (name, data, rank))
+        if data != "int":
+            weights = jnp.arange(1.0, 1 + y.size).reshape(y.shape)
+            got = jax.vjp(pool, jnp.asarray(x))[1](weights)[0]
+            np.testing.assert_array_equal(got, gradient, str((name, data, rank)))
+
+
+def temporaries(function: Any, x: jax.ShapeDtypeStruct) -> int:
+    """Bytes that a compiled function holds beside its argument and its result."""
+    held = function.lower(x).compile().memory_analysis()
+    assert held is not None
+    return held.temp_size_in_bytes
+
+
+@pytest.mark.parametrize("window", [(1001,), (3000,)])
+def test_memory_does_not_grow_with_the_window(window: tuple[int, ...]) -> None:
+    x = jax.ShapeDtypeStruct((20_000,), jnp.float32)
+    pool = jax.jit(lambda x: jaxpool.median_pool(x, window, 1, "SAME", data_format="W"))
+    held = temporaries(pool, x)
+    assert held <= 18 * 4 * 20_000  # two of even windows, as SAME has at the ends
+
+
+@pytest.mark.parametrize("op", ["median", "rank"])
+def test_blocks_hold_no_more_than_the_array(op: str) -> None:
+    x = jax.ShapeDtypeStruct((96, 96, 4), jnp.float32)
+    pools = {
+        "median": jaxpool.median_pool,
+        "rank": lambda x, *a, **w: jaxpool.rank_pool(x, 7, *a, **w),
+    }
+    pool = jax.jit(lambda x: pools[op](x, (31, 29), 1, data_format="HWC"))
+    held = temporaries(pool, x)
+    assert held <= 20 * 4 * 96 * 96 * 4
+
+
+def test_no_gradient_is_lost_where_xla_rounds_an_input_twice() -> None:
+    """Without LLVM's optimiser the two roundings of a recomputed input differ."""
+
+    def loss(x: jax.Array) -> jax.Array:
+        return jaxpool.median_pool(jnp.sin(x) * 1.3 + 0.2, (3,), 1, "SAME_LOWER").sum()
+
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 144, 3)), jnp.float32)
+    got = jax.jit(jax.grad(loss), compiler_options=QUICK)(x) / (1.3 * jnp.cos(x))
+    assert round(float(got.sum())) == 4 * 144 * 3

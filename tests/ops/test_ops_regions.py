@@ -1,0 +1,295 @@
+"""Pools of boxes against recorded results of torchvision, and against loops over its definition."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_same, check_derivatives
+
+import jaxpool
+
+pytestmark = pytest.mark.grid(8)
+
+RECORDED = json.loads(
+    (Path(__file__).parents[1] / "support" / "data" / "torchvision_regions.json").read_text()
+)
+BOXES = np.array(RECORDED["boxes"], np.float32)
+NUMBERS = np.arange(2 * 8 * 5 * 4) * 37 % 321 / 8 - 20
+X = NUMBERS.reshape(2, 8, 5, 4).astype(np.float32)
+"""Images, channels, rows, columns: what the recorded results are of."""
+
+OPS = ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool")
+
+
+def case_name(case: dict[str, Any]) -> str:
+    return f"{case['op']}, " + ", ".join(map(str, case["settings"].values()))
+
+
+@pytest.mark.parametrize("case", RECORDED["cases"], ids=case_name)
+def test_values_and_gradients_are_those_of_torchvision(case: dict[str, Any]) -> None:
+    boxes = jnp.asarray(BOXES[case["boxes"]])
+    op = getattr(jaxpool, case["op"])
+    settings = {**case["settings"], "data_format": "NCHW"}
+    y, back = jax.vjp(jax.jit(lambda x: op(x, boxes, **settings)), X)
+    want = np.array(case["values"], np.float32).reshape(y.shape)
+    assert_same(y, want, case_name(case), ulps=32)
+    if case["gradient"] is not None:
+        weights = (np.arange(y.size) % 13 / 8 + 0.25).reshape(y.shape).astype(np.float32)
+        gradient = np.array(case["gradient"], np.float32).reshape(X.shape)
+        assert_same(back(jnp.asarray(weights))[0], gradient, case_name(case), ulps=32)
+
+
+# --- by loops -------------------------------------------------------------------------------------
+
+
+def interpolated(plane: np.ndarray, u: float, v: float) -> float:
+    """A plane at a point: 0 more than one element outside, that of the border nearer."""
+    if not all(-1 <= at <= n for at, n in zip((u, v), plane.shape, strict=True)):
+        return 0.0
+    ends = [min(max(at, 0), n - 1) for at, n in zip((u, v), plane.shape, strict=True)]
+    total = 0.0
+    for i in {math.floor(ends[0]), math.ceil(ends[0])}:
+        for j in {math.floor(ends[1]), math.ceil(ends[1])}:
+            total += (1 - abs(ends[0] - i)) * (1 - abs(ends[1] - j)) * plane[i, j]
+    return total
+
+
+def samples(first: float, last: float, bins: int, ratio: int, aligned: bool) -> list[list[float]]:
+    """The places of the samples of every bin of an axis."""
+    first, last = (first - 0.5, last - 0.5) if aligned else (first, last)
+    size = last - first if aligned else max(last - first, 1)
+    step = size / bins
+    if not math.isfinite(step):
+        return [[]] * bins
+    count = ratio if ratio > 0 else max(math.ceil(step), 0)
+    return [[first + p * step + (s + 0.5) * step / count for s in range(count)]
+            for p in range(bins)]  # fmt: skip
+
+
+def elements(first: float, last: float, bins: int, length: int, own_last: int) -> list[range]:
+    """The elements of every bin of an axis."""
+    if not (math.isfinite(first) and math.isfinite(last)):
+        return [range(0)] * bins
+    start, end = (int(math.copysign(math.floor(abs(a) + 0.5), a)) for a in (first, last))
+    size = max(end - start + own_last, 1)
+    inside = length if own_last else length - 1
+    return [
+        range(max(start + p * size // bins, 0), min(start - (-(p + 1) * size // bins), inside))
+        for p in range(bins)
+    ]
+
+
+def expected(op: str, x: np.ndarray, boxes: np.ndarray, words: dict[str, Any]) -> np.ndarray:
+    """The definition of an op over ``x[image, channel, row, column]``, in float64."""
+    bins, scale = words["output_size"], words.get("spatial_scale", 1.0)
+    by_place = op.startswith("ps")
+    channels = x.shape[1] // (bins[0] * bins[1] if by_place else 1)
+    y = np.zeros((len(boxes), channels, *bins))
+    for place in np.ndindex(y.shape):
+        k, c, p, q = place
+        scales = np.array([1, scale, scale, scale, scale])
+        number, left, top, right, bottom = boxes[k].astype(float) * scales
+        if not 0 <= number < len(x):
+            continue
+        plane = x[int(number), (c * bins[0] + p) * bins[1] + q if by_place else c].astype(float)
+        if op.endswith("align"):
+            ratio, aligned = words.get("sampling_ratio", -1), words.get("aligned", by_place)
+            u = samples(top, bottom, bins[0], ratio, aligned)[p]
+            v = samples(left, right, bins[1], ratio, aligned)[q]
+            points = [interpolated(plane, a, b) for a in u for b in v]
+            y[place] = np.mean(points) if points else 0
+        else:
+            rows = elements(top, bottom, bins[0], plane.shape[0], 1 - by_place)[p]
+            columns = elements(left, right, bins[1], plane.shape[1], 1 - by_place)[q]
+            found = plane[np.ix_(list(rows), list(columns))]
+            y[place] = (found.mean() if by_place else found.max()) if found.size else 0
+    return y
+
+
+def settings_of(op: str, output_size: tuple[int, int]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{"output_size": output_size, "spatial_scale": 0.5}]
+    if op.endswith("align"):
+        found = [{**words, "sampling_ratio": ratio} for words in found for ratio in (-1, 1, 3)]
+    if op == "roi_align":
+        found = [{**words, "aligned": aligned} for words in found for aligned in (False, True)]
+    return found
+
+
+def odd_boxes(rng: np.random.Generator) -> np.ndarray:
+    """Inside, outside, around the image, without size, negative, not numbers, of no image."""
+    boxes = np.concatenate([rng.integers(0, 2, (24, 1)), rng.integers(-40, 80, (24, 4)) / 4], 1)
+    boxes[0, 1:], boxes[1, 1:], boxes[2, 1:] = (1, 1, 1, 1), (-90, -80, 70, 60), (50, 60, 70, 80)
+    boxes[3, 2], boxes[4, 3], boxes[5, 0], boxes[6, 0] = np.nan, np.inf, -1, 2
+    boxes[7, 1:] = np.nan
+    return boxes.astype(np.float32)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("output_size", [(2, 2), (1, 4), (8, 1)])
+def test_any_box_is_its_definition(
+    op: str, output_size: tuple[int, int], rng: np.random.Generator
+) -> None:
+    boxes = odd_boxes(rng)
+    for words in settings_of(op, output_size):
+        want = expected(op, X, boxes, words).astype(np.float32)
+        got = getattr(jaxpool, op)(X, boxes, **words, data_format="NCHW")
+        assert_same(got, want, (op, words), ulps=16)
+        assert np.any(want)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_layouts_and_spellings_agree(op: str) -> None:
+    boxes, pool = BOXES, getattr(jaxpool, op)
+    words: dict[str, Any] = {"output_size": (2, 4)}
+    first = pool(X, boxes, **words, data_format="NCHW")
+    last = jnp.moveaxis(jnp.asarray(X), 1, -1)
+    assert_same(jnp.moveaxis(pool(last, boxes, **words), -1, 1), first, "channels last", ulps=4)
+    index = boxes[:, 0].astype(np.int32)
+    named = pool(last, boxes[:, 1:], batch_index=index, **words, data_format="NHWC")
+    assert_same(jnp.moveaxis(named, -1, 1), first, "numbers of images by themselves", ulps=4)
+    turned = pool(last.transpose(2, 0, 3, 1), boxes, **words, data_format="WNCH")
+    assert_same(turned.transpose(1, 2, 3, 0), first, "any letters", ulps=4)
+    batches = jnp.stack([last, last[::-1]])
+    both = pool(batches, boxes[:, 1:], batch_index=np.where(index == 0, 3, 2), **words)
+    assert_same(jnp.moveaxis(both, -1, 1), first, "two batch axes", ulps=4)
+    one = pool(last[1], boxes[index == 1, 1:], **words)
+    assert_same(jnp.moveaxis(one, -1, 1), first[index == 1], "no batch axis", ulps=4)
+    if not op.startswith("ps"):
+        plane = pool(X[1, 3], boxes[index == 1, 1:], **words, data_format="HW")
+        assert_same(plane, first[index == 1, 3], "no channels", ulps=4)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_boxes_may_be_traced_and_mapped(op: str) -> None:
+    x, pool = jnp.moveaxis(jnp.asarray(X), 1, -1), getattr(jaxpool, op)
+    run = lambda x, boxes: pool(x, boxes, (2, 2))  # noqa: E731
+    want = run(x, BOXES)
+    assert_same(jax.jit(run)(x, BOXES), want, "jit", ulps=4)
+    shifted = BOXES + np.array([0, 1, 0, 1, 0], np.float32)
+    mapped = jax.vmap(run, (None, 0))(x, jnp.stack([BOXES, shifted]))
+    assert_same(mapped, jnp.stack([want, run(x, shifted)]), "vmap over boxes", ulps=4)
+    mapped = jax.vmap(run, (0, None))(jnp.stack([x, -x]), jnp.asarray(BOXES))
+    assert_same(mapped, jnp.stack([want, run(-x, BOXES)]), "vmap over images", ulps=4)
+    slope = jax.grad(lambda boxes: run(x, boxes).sum())(jnp.asarray(BOXES))
+    assert_same(slope, np.zeros_like(BOXES), "boxes have no derivative")
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator) -> None:
+    with jax.enable_x64(True):
+        x = jnp.asarray(rng.permutation(160).reshape(1, 5, 4, 8) / 9)
+        boxes = np.array([[0, 0, 0, 3, 4], [0, 1.5, -2, 9, 3], [1, 0, 0, 1, 1]])
+        pool = lambda x: getattr(jaxpool, op)(x, boxes, (2, 2)) ** 2  # noqa: E731
+        check_derivatives(pool, x, rng=rng)
+        scanned = lambda x: jax.lax.map(pool, jnp.stack([x, 2 * x]))  # noqa: E731
+        check_derivatives(scanned, x, rng=rng)
+
+
+def test_a_maximum_has_the_derivative_of_its_first_element() -> None:
+    x = jnp.array([[1.0, 5.0, 5.0], [5.0, 2.0, 5.0], [0.0, 0.0, 0.0]])
+    boxes = np.array([[0, 0, 2, 1], [2, 0, 2, 1], [1, 1, 1, 1], [9, 9, 9, 9]], np.float32)
+    for dtype in (jnp.float32, jnp.bfloat16):
+        pool = lambda x: jaxpool.roi_pool(x, boxes, 1, data_format="HW").sum()  # noqa: E731
+        got = jax.grad(pool)(x.astype(dtype))
+        want = jnp.array([[0, 1, 1], [0, 1, 0], [0, 0, 0]], dtype)
+        assert_same(got, want, dtype)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("op", OPS)
+def test_what_is_not_finite_stays_where_it_is_read(op: str, value: float) -> None:
+    x = X.copy()
+    x[0, :, 1, 1] = value
+    boxes = np.array([[0, 0, 0, 1, 1], [0, 2, 2, 4, 5], [1, 0, 0, 3, 3]], np.float32) + 0.25
+    boxes[:, 0] = [0, 0, 1]
+    pool = lambda x: getattr(jaxpool, op)(x, boxes, (1, 1), data_format="NCHW")  # noqa: E731
+    got, clean = pool(x), pool(X)
+    assert_same(got[1:], clean[1:], "elsewhere")
+    if op == "roi_pool" and value == -np.inf:
+        assert np.isfinite(got[0]).all()
+    elif op != "ps_roi_pool":
+        assert_same(got[0], np.full_like(clean[0], value), "there")
+    both = x.copy()
+    both[0, :, 0, 1] = -value
+    if op == "roi_align":
+        assert np.isnan(pool(both)[0]).all()
+    gradient = jax.grad(lambda x: jnp.where(jnp.isfinite(pool(x)), pool(x), 0).sum())(x)
+    assert np.isfinite(gradient).all()
+
+
+def test_narrow_floats_are_rounded_once() -> None:
+    x = jnp.asarray(X, jnp.bfloat16)
+    for op in OPS:
+        pool = lambda x, op=op: getattr(jaxpool, op)(x, BOXES, (2, 2), data_format="NCHW")  # noqa: E731
+        assert_same(pool(x), pool(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_programs_have_neither_a_scatter_nor_an_array_of_boxes_and_images(op: str) -> None:
+    x = jax.ShapeDtypeStruct((2, 30, 40, 64), jnp.float32)
+    boxes = jax.ShapeDtypeStruct((500, 5), jnp.float32)
+    pool = lambda x, boxes: (getattr(jaxpool, op)(x, boxes, (2, 2)) ** 2).sum()  # noqa: E731
+    program = jax.jit(jax.grad(pool)).lower(x, boxes).compile()
+    assert " scatter(" not in (program.as_text() or "")
+    memory: Any = program.memory_analysis()
+    assert memory.temp_size_in_bytes < 500 * 30 * 40 * 64 * 4 / 4
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_nothing_gives_nothing(op: str) -> None:
+    pool = getattr(jaxpool, op)
+    assert pool(np.ones((2, 5, 4, 8), np.float32), np.ones((0, 5)), (2, 2)).shape[0] == 0
+    for shape in ((0, 5, 4, 8), (2, 0, 4, 8), (2, 5, 4, 0)):
+        got = pool(np.ones(shape, np.float32), BOXES, (2, 2))
+        assert got.shape[:3] == (len(BOXES), 2, 2) and not np.any(got)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "pattern"),
+    [
+        ({"boxes": np.ones((3, 4))}, ValueError, r"`boxes` has shape \(3, 4\)"),
+        ({"boxes": np.ones(5)}, ValueError, r"`boxes` has shape \(5,\)"),
+        ({"boxes": np.ones((3, 5), bool)}, TypeError, "`boxes` has dtype bool"),
+        ({"boxes": "all"}, TypeError, "`boxes` is 'all'"),
+        ({"boxes": np.ones((3, 4)), "batch_index": np.ones(2, int)}, ValueError, "`batch_index`"),
+        (
+            {"boxes": np.ones((3, 4)), "batch_index": np.ones(3)},
+            TypeError,
+            "`batch_index` is float",
+        ),
+        ({"output_size": 0}, ValueError, "`output_size` holds 0"),
+        ({"output_size": (1, 2, 3)}, ValueError, "`output_size` = .* has 3 entries"),
+        ({"output_size": 10**6}, ValueError, "`output_size` holds 1000000"),
+        ({"spatial_scale": 0}, ValueError, "`spatial_scale` = 0"),
+        ({"data_format": "NDHWC"}, ValueError, "`data_format` = 'NDHWC'"),
+        ({"data_format": "NWC"}, ValueError, "`data_format` = 'NWC'"),
+        ({"data_format": "HW", "batch_index": None}, ValueError, "the array has 4 axes"),
+        ({"x": np.ones((2, 5, 4, 8), int)}, TypeError, "the array has dtype int"),
+    ],
+)
+@pytest.mark.parametrize("op", OPS)
+def test_errors_name_the_argument(
+    op: str, words: dict[str, Any], kind: type[Exception], pattern: str
+) -> None:
+    call: dict[str, Any] = {"x": np.ones((2, 5, 4, 8), np.float32), "boxes": BOXES}
+    with pytest.raises(kind, match=f"^{op}: {pattern}"):
+        getattr(jaxpool, op)(**{**call, "output_size": 2, **words})
+
+
+def test_errors_of_single_ops() -> None:
+    x = np.ones((2, 5, 4, 6), np.float32)
+    for op in ("ps_roi_align", "ps_roi_pool"):
+        with pytest.raises(ValueError, match=f"^{op}: the array has 6 channels"):
+            getattr(jaxpool, op)(x, BOXES, 2)
+    for ratio, kind in ((-2, ValueError), (1.5, TypeError), (10**6, ValueError)):
+        with pytest.raises(kind, match="^roi_align: `sampling_ratio`"):
+            jaxpool.roi_align(x, BOXES, 2, sampling_ratio=ratio)  # pyright: ignore
+    with pytest.raises(TypeError, match="^roi_align: `aligned` = 1 is not a bool"):
+        jaxpool.roi_align(x, BOXES, 2, aligned=1)  # pyright: ignore
+    with pytest.raises(ValueError, match="^roi_align: `batch_index` is given"):
+        jaxpool.roi_align(x[0], BOXES[:, 1:], 2, batch_index=np.zeros(8, int))

@@ -1,0 +1,173 @@
+"""Variances, deviations, quantiles and global statistics against NumPy, window by window."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import assert_same, check_derivatives
+
+import jaxpool
+from jaxpool._numerics.quantiles import METHODS
+
+pytestmark = pytest.mark.grid(4)
+
+WINDOW: dict[str, Any] = {
+    "window_shape": (3, 2),
+    "strides": (2, 1),
+    "padding": ((2, 1), (0, 1)),
+    "dilations": (1, 2),
+}
+
+
+def by_window(x: np.ndarray, valid: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
+    """``statistic`` of the elements of each window of one plane, by a loop."""
+    settings = {k: v for k, v in WINDOW.items() if k != "window_shape"}
+    shape = jaxpool.geometry(x.shape, WINDOW["window_shape"], **settings)
+    y = np.empty(shape.out_shape)
+    for place in np.ndindex(shape.out_shape):
+        found = [
+            [axis.start(o) + t * axis.dilation for t in range(axis.kernel)]
+            for axis, o in zip(shape.axes, place, strict=True)
+        ]
+        inside = [
+            x[i, j]
+            for i in found[0]
+            for j in found[1]
+            if 0 <= i < x.shape[0] and 0 <= j < x.shape[1] and valid[i, j]
+        ]
+        y[place] = statistic(np.array(inside)) if inside else np.nan
+    return y
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("correction", [0, 1])
+def test_variances_are_those_of_numpy(
+    correction: int, masked: bool, rng: np.random.Generator
+) -> None:
+    x = rng.standard_normal((7, 8)).astype(np.float32)
+    where = rng.random(x.shape) < 0.5 if masked else np.ones(x.shape, bool)
+
+    def variance(elements: np.ndarray) -> float:
+        return elements.var(ddof=correction) if len(elements) > correction else np.nan
+
+    want = by_window(x.astype(float), where, variance).astype(np.float32)
+    words = {**WINDOW, "data_format": "HW", "correction": correction}
+    words["where"] = where if masked else None
+    assert_same(jaxpool.var_pool(x, **words), want, "variance", ulps=4)
+    assert_same(jaxpool.std_pool(x, **words), np.sqrt(want), "deviation", ulps=4)
+
+
+def test_a_large_mean_cancels_nothing(rng: np.random.Generator) -> None:
+    noise = rng.integers(-8, 9, 4000).astype(np.float32)
+    x = noise + 2.0**20
+    got = jaxpool.std_pool(x, 1001, 1, data_format="W")
+    want = np.lib.stride_tricks.sliding_window_view(noise.astype(float), 1001).std(-1)
+    assert_same(got, want.astype(np.float32), "a mean of 2e5 deviations", ulps=8)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_quantiles_are_those_of_numpy(method: Any, masked: bool, rng: np.random.Generator) -> None:
+    x = rng.permutation(56).reshape(7, 8).astype(np.float32)
+    where = rng.random(x.shape) < 0.6 if masked else np.ones(x.shape, bool)
+    for q in (0, 0.3, 0.5, 0.95, 1):
+        want = by_window(x, where, lambda v, q=q: np.quantile(v.astype(float), q, method=method))
+        mask = where if masked else None
+        words = {**WINDOW, "data_format": "HW", "method": method, "where": mask}
+        got = jaxpool.quantile_pool(x, q, **words)
+        assert_same(got, want.astype(np.float32), (method, q), ulps=2)
+
+
+def test_quantiles_of_infinities_and_nan() -> None:
+    x = jnp.array([1.0, jnp.inf, 2.0, -jnp.inf, jnp.nan, 3.0, 4.0])
+    got = jaxpool.quantile_pool(x, 0.5, 2, 1, data_format="W")
+    assert_same(np.isnan(got), np.array([0, 0, 0, 1, 1, 0], bool), "one NaN in two windows")
+    low = jaxpool.quantile_pool(x, 0.0, 2, 1, data_format="W", method="linear")
+    assert_same(low[:3], np.array([1, 2, -np.inf], np.float32), "minima")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("window", [(3, 2), (7, 6)])
+def test_statistics_have_derivatives_of_second_order(
+    window: tuple[int, int], rng: np.random.Generator
+) -> None:
+    with jax.enable_x64(True):
+        x = jnp.asarray(rng.standard_normal((9, 8)) + 3)
+        words: dict[str, Any] = {"padding": 1, "data_format": "HW"}
+        where = rng.random(x.shape) < 0.8
+        for op in (jaxpool.var_pool, jaxpool.std_pool):
+            check_derivatives(lambda x, op=op: op(x, window, 1, **words), x, rng=rng)
+            masked = lambda x, op=op: op(x, window, 2, where=where, **words)  # noqa: E731
+            check_derivatives(masked, x, rng=rng)
+        quantile = lambda x: jaxpool.quantile_pool(x, 0.4, window, 1, **words) ** 2  # noqa: E731
+        check_derivatives(quantile, x, rng=rng, eps=1e-6)
+        check_derivatives(lambda x: jaxpool.global_std_pool(x, data_format="HW"), x, rng=rng)
+        soft = lambda x: jaxpool.global_logsumexp_pool(x, data_format="HW")  # noqa: E731
+        check_derivatives(soft, x, rng=rng)
+
+
+def test_the_derivative_is_zero_where_the_deviation_is_zero_and_where_nothing_counts() -> None:
+    x = jnp.ones((6,))
+    for words in ({}, {"correction": 2}):
+        g = jax.grad(lambda x, w=words: jaxpool.std_pool(x, 2, 2, data_format="W", **w).sum())(x)
+        assert_same(g, np.zeros(6, np.float32), words)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool"])
+def test_argmin_is_the_argmax_of_what_is_reversed(dtype: str, rng: np.random.Generator) -> None:
+    x = rng.integers(0, 5, (2, 7, 8, 3)).astype(dtype)
+    reverse = np.negative if dtype == "float32" else np.invert
+    for words in ({}, {"index_space": "window"}, {"index_space": 1}):
+        want = jaxpool.max_pool_with_argmax(reverse(x), **WINDOW, **words)
+        got = jaxpool.min_pool_with_argmin(x, **WINDOW, **words)
+        assert_same(got[0], reverse(np.asarray(want[0])), "values")
+        assert_same(got[1], want[1], words)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "bool"])
+def test_global_minima_and_places(dtype: str, rng: np.random.Generator) -> None:
+    x = rng.integers(0, 90, (2, 4, 5, 3)).astype(dtype)
+    where = rng.random(x.shape) < 0.7
+    want = np.where(where, x, True if dtype == "bool" else 99).astype(dtype).min((1, 2))
+    assert_same(jaxpool.global_min_pool(x, where=where, keepdims=False), want, dtype)
+    values, places = jaxpool.global_max_pool_with_argmax(x, keepdims=False)
+    flat = x.reshape(2, 20, 3)
+    assert_same(values, flat.max(1), dtype)
+    assert_same(places, flat.argmax(1).astype(np.int32), dtype)
+
+
+def test_global_deviations_and_smooth_maxima(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((2, 4, 5, 3)).astype(np.float32) + 1000
+    where = rng.random((4, 5, 1)) < 0.7
+    want = x.astype(float).std((1, 2), ddof=1, where=where).astype(np.float32)
+    got = jaxpool.global_std_pool(x, correction=1, where=where, keepdims=False)
+    assert_same(got, want, "deviation", ulps=500)  # of a mean that has 1000 of them
+    exact = np.log(np.exp(x.astype(float) - 1000).sum((1, 2))) + 1000
+    got = jaxpool.global_logsumexp_pool(x, keepdims=False)
+    assert_same(got, exact.astype(np.float32), "smooth maximum", ulps=2)
+    nothing = jaxpool.global_logsumexp_pool(x, where=np.zeros((1, 1, 1), bool), keepdims=False)
+    assert np.isneginf(nothing).all() and math.isnan(
+        jaxpool.global_std_pool(np.ones(1, np.float32), correction=1, data_format="W")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "pattern"),
+    [
+        ({"q": 1.5}, ValueError, "`q` = 1.5"),
+        ({"q": "half"}, TypeError, "`q` = 'half'"),
+        ({"q": 0.5, "method": "best"}, ValueError, "`method` = 'best'"),
+    ],
+)
+def test_errors_name_the_argument(words: Any, kind: type[Exception], pattern: str) -> None:
+    x = np.zeros((4, 1), np.float32)
+    with pytest.raises(kind, match=f"^quantile_pool: {pattern}"):
+        jaxpool.quantile_pool(x, window_shape=(2,), strides=1, **words)
+    with pytest.raises(ValueError, match="^var_pool: `correction` holds -1"):
+        jaxpool.var_pool(x, (2,), 1, correction=-1)
+    with pytest.raises(TypeError, match="^std_pool: the array has dtype int32"):
+        jaxpool.std_pool(x.astype(np.int32), (2,), 1)

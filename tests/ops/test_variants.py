@@ -1,0 +1,55 @@
+"""Every op in every variant of a call: compiled or not, on a device, from fresh equal settings."""
+
+import copy
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import pytest
+from absl.testing import parameterized
+from every_op import EVERY_OP, WINDOW, numbers, with_gradient
+
+import jaxpool
+
+pytestmark = pytest.mark.grid(8)
+
+X = numbers(2, 3)
+NAMED = [(name.replace(" ", "_").replace(",", ""), name) for name in EVERY_OP]
+
+
+class VariantsTest(chex.TestCase):
+    """Results and gradients of every op."""
+
+    @chex.variants(with_jit=True, without_jit=True, with_device=True)  # pyright: ignore
+    @parameterized.named_parameters(*NAMED)
+    def test_every_variant_agrees(self, name: str) -> None:
+        both = with_gradient(EVERY_OP[name])
+        got, want = self.variant(both)(X), both(X)
+        chex.assert_tree_all_finite(got)
+        chex.assert_trees_all_equal_shapes_and_dtypes(got, want)
+        chex.assert_trees_all_close(got, want, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.avg_pool, jaxpool.soft_pool])
+def test_fresh_equal_settings_are_traced_once(op: Any) -> None:
+    """An outer function that gets equal settings anew is one program."""
+    chex.clear_trace_counter()
+
+    @chex.assert_max_traces(n=1)
+    def traced(x: Any, settings: Any) -> Any:
+        return op(x, *settings)
+
+    outer = jax.jit(traced, static_argnums=1)
+    for _ in range(3):
+        outer(X, copy.deepcopy(((3, 2), (2, 1), ((1, 0), (0, 1)))))
+
+
+def test_fresh_equal_lists_are_traced_once_in_eager_calls() -> None:
+    """A reduction is traced with the op that it is given to."""
+    # Once for the laws, once for the op.
+    prepare: Any = chex.assert_max_traces(lambda x: x * 2, n=2)
+    twice = jaxpool.Reduction("sum of doubles", jnp.add, 0, prepare=prepare)
+    for _ in range(3):
+        settings = {key: list(v) if isinstance(v, tuple) else v for key, v in WINDOW.items()}
+        jaxpool.pool(X, twice, **settings)

@@ -1,0 +1,105 @@
+"""Arrays spread over devices: the checks of eight_devices.py, run in a process of its own.
+
+The number of devices of a process is fixed when JAX starts, and this one has a single one.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+from every_op import LOCAL
+from fresh import printed
+
+import jaxpool
+from jaxpool.sharding import pool_shards
+
+FOLDER = Path(__file__).parents[1] / "support"
+
+
+INDICES = ("argmax", "argmax in uint16", "argmax as taps")
+OPS = ("max", "min", *INDICES, "avg", "avg of real cells", "sum")
+WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 side by side", "gaps")
+PARTS = 4
+CHECKS = {
+    # two exchanges forward, four backward
+    *(f"halo, {op}, {w}" for op in OPS for w in (WINDOWS if op in ("max", "avg") else WINDOWS[:2])),
+    # no communication
+    *(
+        f"{axes}, {op}, {kind}"
+        for axes in ("batch", "channels")
+        for op in ("max", "avg", "argmax")
+        for kind in ("overlapping", "side by side")
+    ),
+    # but of one truth value, where indices are unpooled
+    *(f"every op, {name}" for name in LOCAL),
+    *(
+        f"unpool, {axes}, {kind}, {known} windows"
+        for axes in ("batch", "channels")
+        for kind in ("automatic", "explicit")
+        for known in ("known", "unknown")
+    ),
+    # the compiler gathers nothing
+    *(f"space, {op}" for op in ("max", "avg")),
+    # masks are exchanged too
+    *(f"mask, {op}" for op in ("avg", "avg of real cells", "argmax")),
+    # windows that do not fall evenly are errors
+    "uneven",
+    # so are indices of which a shard knows too little
+    "refused",
+    # shardings that are part of types
+    *(
+        f"explicit axes, {op}"
+        for op in (
+            "max",
+            "argmax",
+            "long",
+            "masked",
+            "global",
+            "adaptive",
+            "unpool",
+            "windows",
+            "batch",
+            "pytrees",
+        )
+    ),
+    # inside shard_map, beside constants and arrays that are not spread
+    *(
+        f"manual axes, {op}"
+        for op in (
+            "adaptive max",
+            "adaptive max, masked",
+            "adaptive avg",
+            "max, masked",
+            "unpool",
+            "rank",
+            "pytrees",
+        )
+    ),
+}
+
+
+@pytest.mark.grid(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_arrays_spread_over_eight_devices(part: int, monkeypatch: pytest.MonkeyPatch):
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    monkeypatch.setenv(
+        "XLA_FLAGS", f"{flags} --xla_backend_optimization_level=0"
+    )  # compiles faster
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    lines = printed(str(FOLDER / "eight_devices.py"), str(part), str(PARTS)).splitlines()
+    found: dict[str, str | None] = dict(json.loads(line) for line in lines)
+    assert set(found) <= CHECKS
+    assert len(found) == len(lines) == len(range(part, len(CHECKS), PARTS))
+    assert not {check: fault for check, fault in found.items() if fault is not None}
+
+
+def test_only_known_ops_are_pooled_in_shards():
+    with pytest.raises(TypeError, match="`op` = .* is not an op that can be pooled in shards"):
+        pool_shards(jaxpool.lp_pool, None, (2,), 2, axis_names="x")  # type: ignore[arg-type]
+
+
+def test_weights_are_not_pooled_in_shards():
+    with pytest.raises(ValueError, match="^pool_shards: `weights` cannot be pooled in shards"):
+        pool_shards(jaxpool.avg_pool, jnp.ones((4, 1)), (2,), 2, axis_names="x", weights=2.0)

@@ -1,0 +1,216 @@
+"""Random calls of a front end and of the system it speaks for, and the recorded ones.
+
+A case is one call, as code: a failure is pasted as it stands. 20 cases share one compiled program,
+compiled without optimisation, because compiling costs far more than running. A front end refuses a
+call while the program is traced.
+
+``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/test_compat_torch.py`` runs more of them.
+"""
+
+import doctest
+import importlib
+import io
+import json
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from helpers import QUICK
+
+import jaxpool
+
+BATCH = 20
+CONFIGURATIONS = os.environ.get("JAXPOOL_CONFIGURATIONS")
+BATCHES = range(-(-int(CONFIGURATIONS or 500) // BATCH))
+"""Numbers of the batches that a live test runs."""
+
+SHARE = BATCHES if CONFIGURATIONS else BATCHES[sys.version_info >= (3, 12) :: 2]
+"""Those of a system that both of CI's Pythons have: half of them on each, unless asked for."""
+
+
+class Refused(str):
+    """The message of a call that was refused."""
+
+
+Outcome = tuple[np.ndarray, ...] | Refused
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call. ``arrays`` are expressions of np; the first is differentiated if ``gradient``."""
+
+    function: str
+    arrays: tuple[str, ...]
+    words: dict[str, Any] = field(default_factory=dict)
+    gradient: bool = False
+
+    def data(self) -> list[np.ndarray]:
+        return [eval(code, {"np": np}) for code in self.arrays]
+
+    @property
+    def code(self) -> str:
+        """The call as code to paste."""
+        words = "".join(f", {name}={value!r}" for name, value in self.words.items())
+        return f"{self.function}({', '.join(self.arrays)}{words})"
+
+
+def generator(*words: Any) -> np.random.Generator:
+    """A generator that depends on the words alone."""
+    return np.random.default_rng(zlib.crc32(repr(words).encode()))
+
+
+def array(
+    rng: np.random.Generator,
+    shape: Sequence[int],
+    dtype: str = "float32",
+    special: bool = False,
+    extremes: bool = True,
+) -> str:
+    """Code of an array: few numbers, so that there are ties; ``special`` has NaN and -inf too.
+
+    Integers may be the ``extremes`` of their dtype.
+    """
+    seed, shape = int(rng.integers(1_000_000)), tuple(int(n) for n in shape)
+    source = f"np.random.default_rng({seed})"
+    if special:
+        numbers = "[np.nan, np.nan, -np.inf, -np.inf, np.inf, 1, 2, 3, 4, -3e38]"
+        return f"{source}.choice(np.array({numbers}, {dtype!r}), {shape})"
+    if extremes and np.dtype(dtype).kind in "iu" and rng.random() < 0.3:
+        info = np.iinfo(dtype)
+        return f"{source}.integers({info.min}, {info.max}, {shape}, {dtype!r}, endpoint=True)"
+    low, high = (0, 9) if dtype.startswith("u") else (-4, 5)
+    if rng.random() < 0.5 and not np.dtype(dtype).itemsize == 1:
+        low, high = -999, 1000
+    return f"{source}.integers({low}, {high}, {shape}).astype({dtype!r})"
+
+
+def cotangent(shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """Small integers, so that sums of them are exact."""
+    return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7 - 3).astype(dtype)
+
+
+# --- the front end --------------------------------------------------------------------------------
+
+
+def _outputs(module: ModuleType, case: Case, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def call(*arrays: Any) -> tuple[Any, ...]:
+        result = getattr(module, case.function)(*arrays, **case.words)
+        return result if isinstance(result, tuple) else (result,)
+
+    if not case.gradient:
+        return call(*arrays)
+    first = lambda x: (lambda y: (y[0], y))(call(x, *arrays[1:]))  # noqa: E731
+    values, pull, outputs = jax.vjp(first, arrays[0], has_aux=True)
+    return *outputs, pull(jnp.asarray(cotangent(values.shape, values.dtype)))[0]
+
+
+def run(module: ModuleType, cases: Sequence[Case]) -> list[Outcome]:
+    """What a front end answers; gradients last."""
+    arrays = [case.data() for case in cases]
+    refused: dict[int, Refused] = {}
+
+    def program(rows: list[list[jax.Array]]) -> list[tuple]:
+        results: list[tuple] = []
+        for n, (case, row) in enumerate(zip(cases, rows, strict=True)):
+            try:
+                results.append(_outputs(module, case, row))
+            except (TypeError, ValueError) as error:
+                assert str(error).count("\n") == 2, f"{case.code}\n{error}"
+                refused[n] = Refused(error)
+                results.append(())
+        return results
+
+    with jax.enable_x64(any(a.dtype.itemsize == 8 for row in arrays for a in row)):
+        results = jax.jit(program).lower(arrays).compile(QUICK)(arrays)
+    return [
+        refused.get(n, tuple(np.asarray(part) for part in outputs))
+        for n, outputs in enumerate(results)
+    ]
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+def assert_agrees(case: Case, ours: Outcome, theirs: Outcome, ulps: float = 0) -> None:
+    """Both refuse, or the outputs are equal: integers exactly, floats to ``ulps`` of the largest.
+
+    Zeros of both signs are equal, and so are NaN.
+    """
+    both = f"{case.code}\njaxpool:\n{ours!r}\nthe system:\n{theirs!r}"
+    assert isinstance(ours, Refused) == isinstance(theirs, Refused), f"one side refuses: {both}"
+    if isinstance(ours, Refused) or isinstance(theirs, Refused):
+        return
+    assert len(ours) == len(theirs), both
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.shape == other.shape, f"shapes differ: {both}"
+        assert mine.dtype.kind == other.dtype.kind, f"dtypes differ: {both}"
+        assert mine.dtype.itemsize == other.dtype.itemsize or other.dtype.kind == "i", both
+        assert same(mine, other, ulps), f"numbers differ: {both}"
+
+
+def same(mine: np.ndarray, other: np.ndarray, ulps: float = 0) -> bool:
+    """Whether two arrays have one shape and hold the same numbers."""
+    if mine.shape != other.shape:
+        return False
+    if mine.dtype.kind in "iub":
+        return bool(np.array_equal(mine, other))
+    eps = float(jnp.finfo(mine.dtype).eps)
+    a, b = mine.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(a) & np.isfinite(b)
+    largest = np.max(np.abs(b), initial=0, where=finite)
+    with np.errstate(invalid="ignore"):
+        close = finite & (np.abs(a - b) <= ulps * eps * largest)
+    return bool(np.all(close | (a == b) | (np.isnan(a) & np.isnan(b))))
+
+
+def check_batch(
+    module: ModuleType,
+    cases: Sequence[Case],
+    theirs: Callable[[Case], Outcome],
+    ulps: Callable[[Case], float] = lambda case: 0,
+    known: Callable[[Case, Outcome, Outcome], tuple[Outcome, Outcome]] = lambda c, a, b: (a, b),
+) -> None:
+    """Compare a batch; ``known`` takes out of both sides what differs for a known reason."""
+    for case, ours in zip(cases, run(module, cases), strict=True):
+        assert_agrees(case, *known(case, ours, theirs(case)), ulps(case))
+
+
+# --- recorded runs --------------------------------------------------------------------------------
+
+_GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_cases.json").read_text())
+GOLDEN: dict[str, dict[str, Any]] = {case["id"]: case for case in _GOLDEN["cases"]}
+
+
+def recorded(tensor: dict[str, Any]) -> np.ndarray:
+    """A recorded tensor; its floats may be the words nan, inf and -inf."""
+    dtype = np.dtype(jnp.dtype(tensor["dtype"]))
+    data = tensor["data"] if dtype.kind in "iu" else [float(number) for number in tensor["data"]]
+    return np.array(data, dtype).reshape(tensor["shape"])
+
+
+def recorded_runs(*systems: str) -> Iterator[tuple[str, str]]:
+    """(case, system) of every recorded run of these systems."""
+    for name, case in GOLDEN.items():
+        yield from ((name, system) for system in case["runs"] if system in systems)
+
+
+def failed_examples(module: ModuleType) -> str:
+    """Run the examples of a module's docstrings; return what went wrong, or nothing."""
+    finder = doctest.DocTestFinder()
+    names = {**vars(module), "jaxpool": jaxpool, "jax": jax, "jnp": jnp, "np": np}
+    runner, said = doctest.DocTestRunner(verbose=False), io.StringIO()
+    values = map(vars(module).get, module.__all__)
+    parts = {str(getattr(value, "__module__", "")) for value in values}
+    for part in {module.__name__, *(p for p in parts if p.startswith(module.__name__))}:
+        for test in finder.find(importlib.import_module(part), globs=names):
+            runner.run(test, out=said.write)
+    assert runner.summarize(verbose=False).attempted >= 5
+    return said.getvalue()

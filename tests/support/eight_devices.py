@@ -1,0 +1,311 @@
+"""Pooling of arrays spread over eight devices, against the same on one. Run by test_sharding.py.
+
+Arguments: which of how many parts of the checks to run. Prints one JSON line a check: its name, and
+what was wrong, or null. Every check compares values and gradients and counts the collectives of the
+compiled programs.
+"""
+
+import itertools
+import json
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from every_op import LOCAL, VARIANCE, numbers, with_gradient
+
+import jaxpool
+from jaxpool.sharding import pool_shards
+
+P = jax.P
+COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
+SHAPE = (4, 32, 9, 8)
+MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("batch", "space"))
+
+OPS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "max": (jaxpool.max_pool, {}),
+    "min": (jaxpool.min_pool, {}),
+    "argmax": (jaxpool.max_pool_with_argmax, {}),
+    "argmax in uint16": (jaxpool.max_pool_with_argmax, {"index_dtype": "uint16"}),
+    "argmax as taps": (jaxpool.max_pool_with_argmax, {"index_space": "window"}),
+    "avg": (jaxpool.avg_pool, {}),
+    "avg of real cells": (jaxpool.avg_pool, {"count_include_pad": False}),
+    "sum": (jaxpool.sum_pool, {}),
+}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "3x3": {"window_shape": (3, 3), "strides": 1, "padding": "SAME"},
+    "3x3 stride 2": {"window_shape": (3, 3), "strides": 2, "padding": "SAME"},
+    "3x2 uneven pads": {"window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 1))},
+    "2x2 side by side": {"window_shape": (2, 2), "strides": 2},
+    "dilated": {"window_shape": (3, 3), "strides": 1, "padding": "SAME", "dilations": (2, 3)},
+    "gaps": {"window_shape": (1, 2), "strides": (2, 3)},
+}
+
+
+ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "max": lambda x: jaxpool.max_pool(x, (3, 3), 2, "SAME"),
+    "argmax": lambda x: jaxpool.max_pool_with_argmax(x, (2, 2), 2)[0],
+    "long": lambda x: jaxpool.max_pool(x, (12, 9), 1),
+    "masked": lambda x: jaxpool.avg_pool(x, (2, 2), 2, where=x > 0),
+    "global": lambda x: jaxpool.global_max_pool(x, keepdims=False),
+    "adaptive": lambda x: jaxpool.adaptive_max_pool(x, (5, 4)),
+    "unpool": lambda x: jaxpool.max_unpool(
+        *jaxpool.max_pool_with_argmax(x, (2, 2), 2), x.shape[-3:-1]
+    ),
+    "windows": lambda x: jaxpool.windows(x, (2, 2), 2),
+    "batch": jax.vmap(lambda x: jaxpool.max_pool(x, (2, 2), 2)),
+    "pytrees": lambda x: jaxpool.pool(x, VARIANCE, (3, 2), 2, "SAME"),
+}
+
+
+THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
+PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
+MANUAL: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "adaptive max": lambda x: jaxpool.adaptive_max_pool(x, (5, 3)),
+    "adaptive max, masked": lambda x: jaxpool.adaptive_max_pool(x, (4, 7), where=THERE),
+    "adaptive avg": lambda x: jaxpool.adaptive_avg_pool(x, (5, 3), where=THERE),
+    "max, masked": lambda x: jaxpool.max_pool(x, (3, 3), 2, 1, where=THERE),
+    "unpool": lambda x: jaxpool.max_unpool(x[:, :2, :2], PLACES, (9, 4)),
+    "rank": lambda x: jaxpool.rank_pool(x, 1, (12, 4), 1, (5, 0)),
+    "pytrees": lambda x: jaxpool.pool(x, VARIANCE, (3, 2), 2, 1, where=THERE),
+}
+"""Ops on one example, with arrays that are the same on every device."""
+
+
+def data(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    x = rng.permutation(np.prod(shape)).reshape(shape).astype(np.float32) - 4000
+    x[1, 7:9, 2:4] = -np.inf  # padding must not win over it
+    x[0, 15, 3, 1] = np.nan
+    return x
+
+
+def forward(pool: Callable) -> Callable:
+    """Values, and indices if there are any."""
+    return lambda x, cotangent: pool(x)
+
+
+def backward(pool: Callable) -> Callable:
+    """The gradient of the values."""
+    values = lambda x: jax.tree.leaves(pool(x))[0]  # noqa: E731
+    return lambda x, cotangent: jax.vjp(values, x)[1](cotangent)[0]
+
+
+def collectives(text: str) -> dict[str, int]:
+    """How often each occurs in a compiled program."""
+    found = {name: len(re.findall(rf"= .* {name}(-start)?\(", text)) for name in COLLECTIVES}
+    return {name: count for name, count in found.items() if count}
+
+
+def compare(pool: Callable, sharded: Callable, spec: Any, exact: bool, x: np.ndarray) -> dict:
+    """Compare on the sharded array; returns the collectives of forward and backward."""
+    y = jax.tree.leaves(jax.eval_shape(pool, x))[0]
+    cotangent = np.random.default_rng(1).integers(-9, 9, y.shape).astype(np.float32)
+    sharding = jax.NamedSharding(MESH, spec)
+    arrays = jax.device_put((x, cotangent), sharding)
+    found = {}
+    for way, make in {"forward": forward, "backward": backward}.items():
+        run = jax.jit(make(sharded), out_shardings=sharding).lower(*arrays).compile()
+        want = jax.jit(make(pool))(x, cotangent)
+        for a, b in zip(jax.tree.leaves(run(*arrays)), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(a, b, rtol=0 if exact else 3e-6, atol=0 if exact else 1e-5)
+        found[way] = collectives(run.as_text() or "")
+    return found
+
+
+def checks() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Every check by name; a check raises."""
+    for name, (op, own) in OPS.items():
+        for window, words in WINDOWS.items():
+            if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
+                continue
+            yield f"halo, {name}, {window}", lambda o=op, w=words, k=own: halo(o, {**w, **k})
+    kinds = {"overlapping": ((3, 3), 2, "SAME"), "side by side": ((8, 9), (8, 9))}
+    for kind, window in kinds.items():
+        for name in ("max", "avg", "argmax"):
+            for axes in ("batch", "channels"):
+                yield (
+                    f"{axes}, {name}, {kind}",
+                    lambda n=name, w=window, a=axes: no_collectives(*OPS[n], w, a),
+                )
+    for name, op in LOCAL.items():
+        yield f"every op, {name}", lambda n=name, o=op: every_op(n, o)
+    for axes in ("batch", "channels"):
+        for kind in ("automatic", "explicit"):
+            for known in (False, True):
+                words = f"unpool, {axes}, {kind}, {'known' if known else 'unknown'} windows"
+                yield words, lambda a=axes, k=kind, w=known: unpool(a, k, w)
+    for name in ("max", "avg"):
+        yield f"space, {name}", lambda n=name: space(*OPS[n])
+    for name in ("avg", "avg of real cells", "argmax"):
+        yield f"mask, {name}", lambda n=name: mask(*OPS[n])
+    yield "uneven", uneven
+    yield "refused", refused
+    for name, op in ANY_OPS.items():
+        yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
+    for name, op in MANUAL.items():
+        yield f"manual axes, {name}", lambda o=op: manual(o)
+
+
+def halo(op: Callable, words: dict[str, Any]) -> None:
+    spec = P("batch", "space")
+    pool = lambda x: op(x, **words)  # noqa: E731
+    shard = lambda x: pool_shards(op, x, axis_names="space", **words)  # noqa: E731
+    sharded = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
+    exact = op is not jaxpool.avg_pool
+    found = compare(pool, sharded, spec, exact, data())
+    assert set(found["forward"]) | set(found["backward"]) <= {"collective-permute"}, found
+    assert found["forward"].get("collective-permute", 0) <= 2, found
+    assert found["backward"].get("collective-permute", 0) <= 4, found
+
+
+def explicit_axes(op: Callable) -> None:
+    """Where shardings are part of types, values and gradients are those of one device."""
+    mesh, spec = jax.make_mesh((2, 4), ("batch", "space")), P("batch", None, None, "space")
+    x = np.random.default_rng(0).permutation(8 * 16 * 9 * 4).reshape(8, 16, 9, 4) / 1000
+    x = x.astype(np.float32)
+    gradient = jax.grad(lambda x: (op(x) ** 2).sum())
+    want = jax.jit(op)(x), jax.jit(gradient)(x)
+    with jax.set_mesh(mesh):
+        sharded = jax.device_put(x, jax.NamedSharding(mesh, spec))
+        value = jax.jit(op)(sharded)
+        assert jax.typeof(value).sharding.spec[0] == "batch", jax.typeof(value)
+        for got, wanted in zip((value, jax.jit(gradient)(sharded)), want, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
+
+
+def manual(op: Callable) -> None:
+    """Inside shard_map, beside arrays that are not spread, as on the whole array."""
+    x = np.random.default_rng(0).permutation(8 * 9 * 4 * 3).reshape(8, 9, 4, 3) / 100
+    x = x.astype(np.float32)
+    energy = lambda x: (op(x) ** 2).sum()  # noqa: E731
+    tangent = lambda f: lambda x: jax.jvp(f, (x,), (jax.numpy.cos(x),))[1]  # noqa: E731
+    spec = P(("batch", "space"))
+    for f in (op, tangent(op), jax.grad(energy), tangent(jax.grad(energy))):
+        got = jax.jit(jax.shard_map(f, mesh=MESH, in_specs=spec, out_specs=spec))(x)
+        want = np.concatenate([jax.jit(f)(example[None]) for example in x])
+        np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-5)
+
+
+def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) -> None:
+    spec = P(("batch", "space")) if axes == "batch" else P(None, None, None, ("batch", "space"))
+    pool = lambda x: op(x, *window, **own)  # noqa: E731
+    found = compare(pool, pool, spec, op is not jaxpool.avg_pool, data((8, *SHAPE[1:])))
+    assert found == {"forward": {}, "backward": {}}, found
+
+
+def every_op(name: str, op: Callable) -> None:
+    """Results and gradient over a spread batch, where each device needs its own examples alone."""
+    x = jax.device_put(numbers(8, 3), jax.NamedSharding(MESH, P(("batch", "space"))))
+    text = jax.jit(with_gradient(op)).lower(x).compile().as_text() or ""
+    found = exchanged(text, question="unpool" in name)
+    assert not found, found
+
+
+def exchanged(text: str, question: bool) -> list[str]:
+    """What is sent between devices, but for single truth values, the answers to a question."""
+    found = re.findall(rf"= (.*) (?:{'|'.join(COLLECTIVES)})(?:-start)?\(", text)
+    answers = re.compile(r"\(?((u8|pred)\[\](, )?)+\)?")
+    return [what for what in found if not (question and answers.fullmatch(what))]
+
+
+def unpool(axes: str, kind: str, known: bool) -> None:
+    """Of overlapping windows, as indices over the pooled axes: no value or index is sent."""
+    window: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1), "padding": (1, 0)}
+    x = np.random.default_rng(0).permutation(8 * 9 * 4 * 8).reshape(8, 9, 4, 8) / 100
+    y, indices = jaxpool.max_pool_with_argmax(x.astype(np.float32), **window)
+    words = window if known else {}
+    both = lambda y, i: jax.value_and_grad(  # noqa: E731
+        lambda y: (lambda out: ((out**2).sum(), out))(jaxpool.max_unpool(y, i, (9, 4), **words)),
+        has_aux=True,
+    )(y)
+    run = lambda y, i: (both(y, i)[0][1], both(y, i)[1])  # noqa: E731
+    type_ = {"automatic": jax.sharding.AxisType.Auto, "explicit": jax.sharding.AxisType.Explicit}
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(type_[kind],))
+    spec = P("d") if axes == "batch" else P(None, None, None, "d")
+    want = jax.jit(run)(y, indices)
+    with jax.set_mesh(mesh):
+        arrays = jax.device_put((y, indices), jax.NamedSharding(mesh, spec))
+        compiled = jax.jit(run).lower(*arrays).compile()
+        for got, wanted in zip(compiled(*arrays), want, strict=True):
+            np.testing.assert_array_equal(got, wanted)
+    text = compiled.as_text() or ""
+    found = exchanged(text, question=True)
+    assert not found, found
+
+
+def space(op: Callable, own: dict[str, Any]) -> None:
+    """Left to the compiler: more exchanges than :func:`halo`, but no device holds the whole."""
+    pool = lambda x: op(x, (3, 3), 2, "SAME", **own)  # noqa: E731
+    found = compare(pool, pool, P("batch", "space"), op is not jaxpool.avg_pool, data())
+    assert "all-gather" not in found["forward"] | found["backward"], found
+
+
+def mask(op: Callable, own: dict[str, Any]) -> None:
+    spec, words = P("batch", "space"), {**WINDOWS["3x3"], **own}
+    there = np.random.default_rng(2).random(SHAPE) < 0.6
+    shard = lambda x, where: pool_shards(op, x, axis_names="space", where=where, **words)  # noqa: E731
+    sharded = jax.shard_map(shard, mesh=MESH, in_specs=(spec, spec), out_specs=spec)
+    x, where = jax.device_put((data(), there), jax.NamedSharding(MESH, spec))
+    want = op(data(), where=there, **words)
+    for a, b in zip(jax.tree.leaves(sharded(x, where)), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=3e-6)
+
+
+def uneven() -> None:
+    spec = P(None, "space")
+    for words, expected in (
+        ({"padding": "VALID"}, "do not fall evenly onto 4 shards"),
+        ({"padding": "SAME", "strides": 3}, "do not fall evenly onto 4 shards"),
+        ({"padding": "SAME", "dilations": 9}, "reaches past the neighbouring shard"),
+        ({"padding": ((1, 0), (1, 1)), "strides": 1, "rounding": "ceil"}, "fall evenly"),
+    ):
+        words = {"strides": 1, **words}
+        shard = lambda x, w=words: pool_shards(  # noqa: E731
+            jaxpool.max_pool, x, (3, 3), axis_names="space", **w
+        )
+        try:
+            jax.eval_shape(jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec), data())
+        except ValueError as error:
+            assert expected in str(error), error
+        else:
+            raise AssertionError(f"{words} is no error")
+
+
+def refused() -> None:
+    """Indices that would be of the shard alone, or would not fit, and axes that are not there."""
+    spec = P(None, "space")
+    for words, expected in (
+        ({"index_space": 1}, "`index_space` = 1 counts batch or channel axes"),
+        ({"index_dtype": "uint8"}, "indices in space 'spatial' do not fit uint8"),
+        ({"index_dtype": "int8"}, "indices in space 'spatial' do not fit int8"),
+        ({"axis_names": "time"}, "`axis_names` holds 'time', which is no mesh axis"),
+    ):
+        words = {"axis_names": "space", **words}
+        shard = lambda x, w=words: pool_shards(  # noqa: E731
+            jaxpool.max_pool_with_argmax, x, (2, 2), 2, **w
+        )
+        run = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
+        try:
+            jax.eval_shape(run, data())
+        except ValueError as error:
+            assert expected in str(error), error
+        else:
+            raise AssertionError(f"{words} is no error")
+
+
+def main(part: int, parts: int) -> None:
+    for name, check in itertools.islice(checks(), part, None, parts):
+        try:
+            check()
+            fault = None
+        except Exception:
+            fault = traceback.format_exc()
+        print(json.dumps([name, fault]), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

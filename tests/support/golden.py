@@ -1,0 +1,27 @@
+"""The recorded runs of the real runtimes, ``data/golden_cases.json``, and when two arrays agree."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_cases.json").read_text())
+CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in GOLDEN["cases"]}
+
+
+def read(tensor: dict[str, Any]) -> np.ndarray:
+    """A recorded tensor; its floats may be the words nan, inf and -inf."""
+    dtype = np.dtype(jnp.dtype(tensor["dtype"]))
+    data = tensor["data"] if dtype.kind in "iu" else [float(number) for number in tensor["data"]]
+    return np.array(data, dtype).reshape(tensor["shape"])
+
+
+def agrees(got: np.ndarray, want: np.ndarray) -> bool:
+    """Integers exactly; floats to two units in the last place; zeros of both signs are equal."""
+    if got.shape != want.shape:
+        return False
+    numbers, recorded = got.astype(np.float64), want.astype(np.float64)
+    rtol = 0 if got.dtype.kind in "iu" else 2.5e-7
+    return bool(np.allclose(numbers, recorded, rtol=rtol, atol=0, equal_nan=True))

@@ -1,0 +1,133 @@
+"""Comparisons that say where they fail, and data in which swapped axes cannot hide."""
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxpool._lowerings import IMPLEMENTATIONS
+from jaxpool._lowerings.plan import NAMES
+
+PORTABLE = tuple(name for name in NAMES[1:] if not IMPLEMENTATIONS[name].is_opt_in)
+"""The implementations that run on every platform."""
+
+QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
+"""Spares the time of LLVM's optimiser, for programs that run once; XLA's own passes all run."""
+
+
+def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Every cell a different integer, in random order, centred on zero (from 0 if unsigned)."""
+    count = math.prod(shape)
+    numbers = rng.permutation(count).reshape(shape)
+    if np.dtype(dtype).kind != "u":
+        numbers -= count // 2
+    x = numbers.astype(dtype)
+    if len(np.unique(x)) != count:
+        raise ValueError(f"{np.dtype(dtype)} does not hold {count} different integers")
+    return x
+
+
+def assert_same(got: Any, want: Any, case: Any, *, ulps: float = 0) -> None:
+    """Fail unless ``got`` is ``want``: dtype, shape, NaNs in the same places, and values.
+
+    Zeros of both signs are the same value.
+
+    Args:
+      got, want: arrays.
+      case: names the case in the message, best as code to paste.
+      ulps: finite floats may differ by this many units in the last place of the largest one.
+    """
+    got, want = np.asarray(got), np.asarray(want)
+    if got.dtype != want.dtype:
+        raise AssertionError(f"{case}\n  dtype is {got.dtype}, not {want.dtype}")
+    if got.shape != want.shape:
+        raise AssertionError(f"{case}\n  shape is {got.shape}, not {want.shape}")
+    wrong = ~_same(got, want, ulps)
+    if wrong.any():
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise AssertionError(
+            f"{case}\n  {wrong.sum()} of {wrong.size} elements differ, first at {first}: "
+            f"{got[first]}, not {want[first]}\n  got\n{got}\n  want\n{want}"
+        )
+
+
+def _same(got: np.ndarray, want: np.ndarray, ulps: float) -> np.ndarray:
+    equal = got == want
+    if not jnp.issubdtype(want.dtype, jnp.floating):
+        return equal
+    got, want, eps = got.astype(float), want.astype(float), float(jnp.finfo(want.dtype).eps)
+    both_finite = np.isfinite(got) & np.isfinite(want)
+    largest = np.max(np.abs(want), initial=0, where=both_finite)
+    with np.errstate(invalid="ignore"):
+        close = both_finite & (np.abs(got - want) <= ulps * eps * largest)
+    return equal | close | (np.isnan(got) & np.isnan(want))
+
+
+def check_derivatives(
+    f: Callable[..., jax.Array], *args: jax.Array, rng: np.random.Generator, eps: float = 1e-5
+) -> None:
+    """Fail unless both modes agree with central differences to order two, in any combination.
+
+    Along random directions, and compiled once, which makes it several times cheaper than
+    ``jax.test_util.check_grads``. Meant for float64 and for an ``f`` that is not linear.
+    """
+    y = jax.eval_shape(f, *args)
+    u, v, w = (_directions(shapes, rng) for shapes in ((y,), args, args))
+
+    def forward(*args: jax.Array) -> jax.Array:
+        return _dot(u, (jax.jvp(f, args, v)[1],))
+
+    def reverse(*args: jax.Array) -> jax.Array:
+        return _dot(jax.vjp(f, *args)[1](*u), v)
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def values(*args: jax.Array) -> dict[str, jax.Array]:
+        found = {"f": _dot(u, (f(*args),))}
+        for name, first in (("forward", forward), ("reverse", reverse)):
+            found[name], found[f"forward of {name}"] = jax.jvp(first, args, w)
+            found[f"reverse of {name}"] = _dot(jax.vjp(first, *args)[1](1.0), w)
+        return found
+
+    def difference(name: str, along: tuple[np.ndarray, ...]) -> float:
+        ends = [
+            values(*(a + sign * eps * d for a, d in zip(args, along, strict=True)))[name]
+            for sign in (1, -1)
+        ]
+        return float(ends[0] - ends[1]) / (2 * eps)
+
+    found = {name: float(value) for name, value in values(*args).items()}
+    wanted = {1: difference("f", v), 2: difference("forward", w)}
+    for name, value in found.items():
+        if name != "f":
+            want = wanted[2 if " of " in name else 1]
+            if not want or not abs(value - want) <= 1e-5 * abs(want):
+                raise AssertionError(f"{name}: {value}, not {want}")
+
+
+def _directions(shapes: Sequence[Any], rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    return tuple(rng.standard_normal(a.shape) for a in shapes)
+
+
+def _dot(a: Sequence[Any], b: Sequence[Any]) -> jax.Array:
+    return sum((jnp.vdot(p, q) for p, q in zip(a, b, strict=True)), start=jnp.zeros(()))
+
+
+@contextlib.contextmanager
+def counted_compilations() -> Iterator[list[str]]:
+    """A list that grows by one entry with every program that is compiled."""
+    found: list[str] = []
+
+    def note(event: str, duration_secs: float, **kwargs: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            found.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)

@@ -1,0 +1,175 @@
+"""What each workaround of ``jaxpool._xla`` is for: without it, the fault is still there.
+
+A test that fails here is good news: the installed JAX no longer needs the workaround, which can go
+when the oldest supported JAX does not need it either.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jaxpool
+from jaxpool._xla import materialize as module
+from jaxpool._xla.any_in_batch import any_in_batch
+from jaxpool._xla.sharding_types import with_sharding_types
+from jaxpool._xla.uninitialized import HAS_EMPTY
+from jaxpool._xla.variadic_reduce import variadic_combine
+
+X = np.random.default_rng(0).normal(size=(4, 16, 28, 32)).astype(np.float32)
+
+on_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="of the compiler for CPU")
+
+
+def compiled(function: Callable[..., Any], *arrays: Any) -> str:
+    """The optimised program of the CPU."""
+    return jax.jit(function).lower(*arrays).compile().as_text() or ""
+
+
+# --- materialize ----------------------------------------------------------------------------------
+
+
+def instructions_of_a_gradient(channels: int) -> int:
+    """Instructions of values and gradient of tiles; a program of its own for each number."""
+
+    def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, pull = jax.vjp(lambda x: jaxpool.max_pool(x, 7, 7, data_format="NCHW"), x)
+        return y, pull(y)[0]
+
+    return compiled(both, X[:, :channels, :28, :28]).count(" = ")
+
+
+@on_cpu
+def test_a_barrier_is_dropped_before_0_11_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 0.11.1 on a barrier is enough: no more instructions than with a branch."""
+    monkeypatch.setattr(module, "BARRIER_HOLDS", False)
+    by_branch = instructions_of_a_gradient(3)
+    monkeypatch.setattr(module, "BARRIER_HOLDS", True)
+    by_barrier = instructions_of_a_gradient(5)
+    dropped = by_barrier > 1.2 * by_branch
+    assert dropped == (jax.__version_info__ < (0, 11, 1))
+
+
+# --- variadic_reduce ------------------------------------------------------------------------------
+
+Pair = tuple[jax.Array, jax.Array]
+
+
+def count(text: str, instruction: str) -> int:
+    """How often a program has an instruction, the bodies of its fusions included."""
+    return len(re.findall(rf"= \S+ {instruction}\(", text))
+
+
+def larger(a: Pair, b: Pair) -> Pair:
+    """The pair of the larger value."""
+    take = b[0] > a[0]
+    return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+
+def larger_half(combine: Callable[[Pair, Pair], Pair]) -> Callable[[jax.Array], Any]:
+    """Values and where they are from, of the halves of an array."""
+
+    def function(x: jax.Array) -> Pair:
+        first, second = jnp.sin(x[:2]), jnp.sin(x[2:])
+        zeros = jnp.zeros(first.shape, jnp.uint8)
+        return combine((first, zeros), (second, zeros + np.uint8(1)))
+
+    return function
+
+
+def by_one_loop(a: Pair, b: Pair) -> Pair:
+    identity = np.asarray(-np.inf, np.float32), np.asarray(255, np.uint8)
+    return variadic_combine(larger, a, b, identity)
+
+
+def loops(text: str) -> int:
+    """Fusions and reductions of the entry computation."""
+    entry = text[text.index("ENTRY") :]
+    return len(re.findall(r"= [^=]*? (?:fusion|reduce)\(", entry))
+
+
+@on_cpu
+def test_the_cpu_makes_a_loop_for_each_result() -> None:
+    assert count(compiled(larger_half(larger), X), "sine") > 2
+
+
+@on_cpu
+def test_a_variadic_reduction_is_one_loop() -> None:
+    text = compiled(larger_half(by_one_loop), X)
+    assert count(text, "sine") == 2
+    assert loops(text) == 1
+
+
+# --- any_in_batch ---------------------------------------------------------------------------------
+
+
+def chosen(any_of: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+    """A branch on whether there is a NaN, for a batch of examples."""
+
+    def function(x: jax.Array) -> jax.Array:
+        return lax.cond(any_of(x != x), jnp.sin, jnp.cos, x)
+
+    return jax.vmap(function)
+
+
+def test_vmap_makes_a_branch_by_examples_a_select() -> None:
+    assert "cond[" not in str(jax.make_jaxpr(chosen(jnp.any))(X))
+
+
+def test_one_answer_for_a_batch_is_a_branch() -> None:
+    assert "cond[" in str(jax.make_jaxpr(chosen(any_in_batch))(X))
+
+
+# --- sharding_types -------------------------------------------------------------------------------
+
+
+def padded(x: jax.Array) -> jax.Array:
+    """A row of zeros on either side."""
+    zeros = jnp.zeros((1, *x.shape[1:]), x.dtype)
+    return lax.concatenate([zeros, x, zeros], 0)
+
+
+def on_a_mesh() -> tuple[Any, jax.Array]:
+    """A mesh of one device with an explicit axis, and an array sharded over it."""
+    mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Explicit,))
+    return mesh, jax.device_put(X[:, 0, 0], jax.NamedSharding(mesh, jax.P("rows")))
+
+
+def test_an_operation_on_explicit_axes_wants_all_shardings_alike() -> None:
+    mesh, x = on_a_mesh()
+    with jax.set_mesh(mesh), pytest.raises(Exception, match="same sharding"):
+        jax.jit(padded)(x)
+
+
+def test_sharding_types_are_asked_for_the_result_alone() -> None:
+    mesh, x = on_a_mesh()
+    with jax.set_mesh(mesh):
+        y = jax.jit(lambda x: with_sharding_types(padded, x))(x)
+        np.testing.assert_array_equal(y, np.pad(X[:, 0, 0], [(1, 1), (0, 0)]))
+
+
+# --- NaN in reductions of floats ------------------------------------------------------------------
+
+
+@on_cpu
+def test_the_cpu_drops_nan_from_large_reductions_of_floats() -> None:
+    """Why :mod:`jaxpool._lowerings.float_order` reduces integers."""
+    x = np.zeros((64, 4096), np.float32)
+    x[:, ::7] = np.nan
+    found = jax.jit(lambda x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)))(x)
+    assert not np.isnan(found).all()
+
+
+def test_an_array_that_nothing_makes_is_batched() -> None:
+    """``uninitialized`` takes zeros where JAX batches ``lax.empty`` under every ``vmap``."""
+    alike = jax.vmap(lambda x: lax.empty((3,), x.dtype), out_axes=None)
+    if HAS_EMPTY:
+        assert alike(jnp.ones(2)).shape == (3,)
+    else:
+        with pytest.raises(ValueError, match="batched"):
+            alike(jnp.ones(2))
