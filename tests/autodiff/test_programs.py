@@ -4,6 +4,10 @@ A program is a chain of steps, each from an array to one of its shape: a pooling
 all that comes before it. Around every step lies a random transformation that does not change what
 is computed. The program runs in float32; the same chain without any transformation, in float64, is
 what it is compared with. A failure names its seed: ``check(seed)`` runs the program again.
+
+Where two elements tie within float32's rounding, the rounding decides which is the larger, and the
+program has no one result: ``_ties_decide`` recognises such a program by errors of the size of
+float32's rounding in its plain twin.
 """
 
 import math
@@ -120,28 +124,76 @@ def _around(rng: np.random.Generator) -> str:
     return str(rng.choice(list(AROUND)))
 
 
-def program(steps: list[tuple[str, str]], plain: bool) -> Function:
-    """The program as a function; ``plain`` leaves out the transformations around its steps."""
+def program(steps: list[tuple[str, str]]) -> Function:
+    """The program as a function."""
     f: Function = lambda x: x  # noqa: E731
     for name, around in steps:
-        f = DERIVATIVES[name](f) if name in DERIVATIVES else _step(f, OPS[name])
-        f = f if plain else AROUND_ALL[around](f)
+        f = AROUND_ALL[around](_after(f, name))
     return f
 
 
-def check(seed: int) -> None:
-    """Run the program of a seed and compare it with its plain twin in float64."""
+def plain_twin(steps: list[tuple[str, str]]) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """The program without transformations, with ``errors[k]`` added to the result of step ``k``."""
+
+    def run(x: jax.Array, errors: jax.Array) -> jax.Array:
+        f: Function = lambda x: x  # noqa: E731
+        for (name, _), error in zip(steps, errors, strict=True):
+            f = _inexact(_after(f, name), error)
+        return f(x)
+
+    return run
+
+
+def _after(f: Function, name: str) -> Function:
+    return DERIVATIVES[name](f) if name in DERIVATIVES else _step(f, OPS[name])
+
+
+def _inexact(f: Function, error: jax.Array) -> Function:
+    """``f`` with an error in proportion to its largest result."""
+
+    def run(x: jax.Array) -> jax.Array:
+        y = f(x)
+        return y + error * jax.lax.stop_gradient(jnp.maximum(1.0, jnp.abs(y).max()))
+
+    return run
+
+
+def check(seed: int) -> bool:
+    """Whether the program of a seed has one result, which must be its plain twin's in float64."""
     steps = draw(seed)
-    x = np.random.default_rng(seed).permutation(np.prod(SHAPE)).reshape(SHAPE) / 40 - 1.5
-    got = jax.jit(program(steps, plain=False))(jnp.asarray(x, jnp.float32))
+    rng = np.random.default_rng(seed)
+    x = np.sqrt(1 + rng.permutation(math.prod(SHAPE))).reshape(SHAPE) / 4 - 1.5  # few sums tie
+    got = np.asarray(jax.jit(program(steps))(jnp.asarray(x, jnp.float32)), np.float64)
     with jax.enable_x64(True):
-        want = jax.jit(program(steps, plain=True))(jnp.asarray(x, jnp.float64))
-    largest = max(1.0, float(np.abs(want).max()))
-    message = f"check({seed}): {steps}"
+        twin = jax.jit(plain_twin(steps))
+        exact = np.zeros((len(steps), *SHAPE))
+        want = np.asarray(twin(x, exact))
+        if _ties_decide(lambda errors: np.asarray(twin(x, errors)), want, exact.shape, rng):
+            return False
     chex.assert_trees_all_close(
-        np.asarray(got, np.float64), np.asarray(want), rtol=2e-3, atol=2e-4 * largest,
-        custom_message=message,
-    )  # fmt: skip
+        got, want, rtol=RTOL, atol=_atol(want), custom_message=f"check({seed}): {steps}"
+    )
+    return True
+
+
+RTOL = 2e-3
+ROUNDING = 4e-6
+"""Thirty times float32's: the rounding of one step, a sum of several terms and a root."""
+
+
+def _atol(want: np.ndarray) -> float:
+    return 2e-4 * max(1.0, float(np.abs(want).max()))
+
+
+def _ties_decide(
+    twin: Callable[[np.ndarray], np.ndarray],
+    want: np.ndarray,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+) -> bool:
+    """Whether one of sixteen random errors of the size of float32's rounding changes the result."""
+    errors = (rng.uniform(-ROUNDING, ROUNDING, shape) for _ in range(16))
+    return not all(np.allclose(twin(e), want, rtol=RTOL, atol=_atol(want)) for e in errors)
 
 
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(8)
@@ -152,15 +204,22 @@ FRESH = zlib.crc32(RUN.encode())
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_program_computes_what_its_plain_twin_does(seed: int) -> None:
-    check(seed)
+    assert check(seed), "ties decide this program: draw another seed"
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("batch", range(20))
 def test_fresh_programs_compute_what_their_plain_twins_do(batch: int) -> None:
-    """Programs that no run before has tried, a hundred in CI; a failure prints its seed."""
-    for number in range(10):
-        check(FRESH + 10 * batch + number)
+    """Programs that no run before has tried, of which ties decide one in twenty."""
+    compared = [check(FRESH + 10 * batch + number) for number in range(10)]
+    assert sum(compared) >= 5
+
+
+def test_ties_that_rounding_decides_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overlapping maxima hold one element several times; unpooling places one of them."""
+    tied = [("max", "nothing"), ("gem", "nothing"), ("unpool", "nothing")]
+    monkeypatch.setattr(f"{__name__}.draw", lambda seed: tied)
+    assert not check(0)
 
 
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
