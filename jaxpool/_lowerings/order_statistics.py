@@ -45,11 +45,15 @@ def kth(x: Array, absent: Array | None, starts: Array, stops: Array, k: Array) -
     shape = (*x.shape[:-1], starts.shape[-1])
     windows = tuple(jnp.broadcast_to(a, shape) for a in (starts, stops, k))
 
-    def level(n: Array, state: tuple[tuple[Array, ...], tuple[Array, ...]]):
-        elements, windows = state
-        return _part(elements, windows, (elements[0] >> (bits - 1 - n)) & 1)
+    def level(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        bit, elements, windows = state
+        return bit - 1, *_part(elements, windows, (elements[0] >> bit) & 1)
 
-    (_, positions), (first, _, _) = lax.fori_loop(0, bits, level, ((ranks, positions), windows))
+    # JAX 0.12 takes the body of a scan, which a fori_loop is, apart while it differentiates. If the
+    # garbage collector runs as it comes to a sort with an output that nothing reads, it raises a
+    # bare AssertionError. A while_loop stays whole.
+    start = jnp.int32(bits - 1), (ranks, positions), windows
+    _, (_, positions), (first, _, _) = lax.while_loop(lambda state: state[0] >= 0, level, start)
     return jnp.take_along_axis(positions, first, -1, mode="clip")
 
 
