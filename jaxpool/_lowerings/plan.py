@@ -1,7 +1,7 @@
 """Which implementation computes what on which platform: decided before tracing, and printable."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -16,7 +16,7 @@ from . import IMPLEMENTATIONS
 from .argreduce import ValueOffset
 from .float_order import widened
 from .remembered import remembered
-from .request import PLATFORMS, Platform, Request, Verb
+from .request import PLATFORMS, Platform, Request, Row, Verb
 
 NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.module, "reduce")))
 
@@ -29,8 +29,8 @@ class Choice:
       verb: what is computed.
       geometry: of these windows.
       cpu, gpu, tpu: name of the implementation on each platform; gpu is cuda and rocm.
-      unsupported: (platform, name, reason) of every implementation that does not compute it, or
-        does so more slowly than the one chosen.
+      rows: the implementations of the verb that were asked.
+      requests: what they were asked, for each platform.
     """
 
     verb: Verb
@@ -38,7 +38,19 @@ class Choice:
     cpu: str
     gpu: str
     tpu: str
-    unsupported: tuple[tuple[Platform, str, str], ...]
+    rows: tuple[Row, ...] = ()
+    requests: tuple[Request, ...] = ()
+
+    @property
+    def unsupported(self) -> tuple[tuple[Platform, str, str], ...]:
+        """(platform, name, reason) of every implementation that does not compute it, or does so
+        more slowly than the one chosen."""
+        return tuple(
+            (request.platform, row.name, why)
+            for request in self.requests
+            for row in self.rows
+            if (why := row.reason(request)) is not None
+        )
 
     def __call__(self, *arrays: Any, **settings: Any) -> Any:
         """Return the verb of ``arrays``, by the implementation of the platform lowered for."""
@@ -152,37 +164,35 @@ def choice_of(
     reduction: Reduction | None = None,
 ) -> Choice:
     """Return who computes one verb, see :class:`Request` for the arguments."""
-    asked = [
-        row for row in IMPLEMENTATIONS.values() if not row.is_opt_in or row.name == implementation
-    ]
-    rows = [row for row in asked if hasattr(row.module, verb)]
-    chosen, unsupported = [], []
-    for platform in PLATFORMS:
-        request = Request(verb, geometry, reduction, dtype, any_offset, platform)
-        reasons = {row.name: row.module.unsupported_reason(request) for row in rows}
-        able = [row for row in rows if reasons[row.name] is None]
-        listed = [row for row in able if platform in getattr(row, verb)]
-        slower = {row.name: row.slower_reason(request) for row in listed}
-        auto = [name for name, reason in slower.items() if reason is None]
-        if implementation in reasons and reasons[implementation] is None:
-            chosen.append(implementation)
-        elif implementation != "auto" and verb in ("reduce", "argreduce"):
-            raise NotImplementedError(_unsupported(implementation, reasons, auto[0], platform))
-        else:
-            chosen.append(auto[0])
-        found = [*reasons.items(), *slower.items()]
-        unsupported += [(platform, name, why) for name, why in found if why is not None]
-    cpu, gpu, tpu = chosen
-    return Choice(verb, geometry, cpu, gpu, tpu, tuple(unsupported))
+    rows = tuple(
+        row
+        for row in IMPLEMENTATIONS.values()
+        if hasattr(row.module, verb) and (row.name == implementation or not row.is_opt_in)
+    )
+    requests = tuple(
+        Request(verb, geometry, reduction, dtype, any_offset, platform) for platform in PLATFORMS
+    )
+    cpu, gpu, tpu = (_chosen(rows, request, implementation) for request in requests)
+    return Choice(verb, geometry, cpu, gpu, tpu, rows, requests)
 
 
-def _unsupported(
-    implementation: str, reasons: Mapping[str, str | None], auto: str, platform: Platform
-) -> str:
+def _chosen(rows: Sequence[Row], request: Request, implementation: str) -> str:
+    """The implementation that was named, or the first of those listed that has no reason."""
+    for row in rows:
+        if row.name == implementation and row.module.unsupported_reason(request) is None:
+            return implementation
+    auto = next(row.name for row in rows if row.is_listed(request) and row.reason(request) is None)
+    if implementation != "auto" and request.verb in ("reduce", "argreduce"):
+        raise NotImplementedError(_unsupported(implementation, request, auto))
+    return auto
+
+
+def _unsupported(implementation: str, request: Request, auto: str) -> str:
+    reason = IMPLEMENTATIONS[implementation].module.unsupported_reason(request)
     return message(
         f"$implementation = {implementation!r} does not support these windows.",
-        f"The reason: {reasons[implementation]}.",
-        f'Use implementation="auto" (would take {auto!r} on {platform}).',
+        f"The reason: {reason}.",
+        f'Use implementation="auto" (would take {auto!r} on {request.platform}).',
     )
 
 

@@ -60,7 +60,14 @@ class Row(NamedTuple):
         """Whether the plan takes it by its name alone."""
         return not any(self[1:])
 
-    def slower_reason(self, request: Request) -> str | None:
-        """Why the plan prefers another row for a request that this one supports, or None."""
-        asked = getattr(self.module, "slower_reason", None)
-        return asked and asked(request)
+    def is_listed(self, request: Request) -> bool:
+        """Whether the plan may choose it for the verb on the platform."""
+        return request.platform in getattr(self, request.verb)
+
+    def reason(self, request: Request) -> str | None:
+        """Why the plan does not choose it, or None."""
+        unsupported = self.module.unsupported_reason(request)
+        if unsupported is not None or not self.is_listed(request):
+            return unsupported
+        slower = getattr(self.module, "slower_reason", None)
+        return slower and slower(request)

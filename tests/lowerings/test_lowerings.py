@@ -223,7 +223,7 @@ def reason(
 def planned(implementation: str, reduction: Reduction, name: str) -> Plan:
     """A case by one implementation on every platform."""
     geometry, n = build(name)[0], implementation
-    reduce, argreduce = (Choice(verb, geometry, n, n, n, ()) for verb in ("reduce", "argreduce"))
+    reduce, argreduce = (Choice(verb, geometry, n, n, n) for verb in ("reduce", "argreduce"))
     return Plan(geometry, reduction, n, reduce, argreduce, None, None, None)
 
 
