@@ -1,6 +1,6 @@
 """Sums and maxima over planes, the elements of whole axes, whose lengths may be unknown.
 
-A plane is a window that covers its axes, and is reduced as :mod:`jaxpool.lowerings.reshape` does.
+A plane is a window that covers its axes, and is reduced as :mod:`jaxpool._lowerings.tiled` does.
 The transpose is one comparison for each element.
 """
 

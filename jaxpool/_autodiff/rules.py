@@ -115,25 +115,27 @@ def _argreduce_and_gather(plan: Plan) -> tuple[ArgReduce, Gather]:
     return argreduce, lambda x, offsets, value: read(x, offsets, plan.geometry, value)
 
 
-def window_sum(x: Array, plan: Plan, costly: bool = False) -> Array:
+def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Array:
     """Return the sum of every window; differentiable.
 
-    Cotangents that are ``costly`` to compute are stored before the transpose reads them.
+    ``materialize_cotangent``: whether cotangents are stored before the transpose reads them.
     """
-    return _sum(x, plan, costly) if is_differentiable(x) else plan_.reduce(plan, x)
+    return _sum(x, plan, materialize_cotangent) if is_differentiable(x) else plan_.reduce(plan, x)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def _sum(x: Array, plan: Plan, costly: bool) -> Array:
+def _sum(x: Array, plan: Plan, materialize_cotangent: bool) -> Array:
     """The sum, whose derivative JAX finds by itself should it lose the rule, but a slower one."""
     return plan_.reduce(plan, x)
 
 
 @_sum.defjvp
-def _sum_jvp(plan: Plan, costly: bool, primals: Any, tangents: Any) -> Any:
+def _sum_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     reduce = functools.partial(plan_.reduce, plan)
-    transpose = functools.partial(plan_.sum_transpose, plan, materialize_cotangent=costly)
+    transpose = functools.partial(
+        plan_.sum_transpose, plan, materialize_cotangent=materialize_cotangent
+    )
     shape = plan.geometry.full_shape(x.shape)
     value = reduce(lax.stop_gradient(x))
     return jax.jvp(lambda x: linear_map(reduce, transpose, x, shape, value), (x,), (t,))

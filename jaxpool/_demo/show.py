@@ -1,4 +1,4 @@
-"""Train, print the result, and show geometry, lowering and cost of the pooling layers."""
+"""Train, print the result, and show geometry, implementation and cost of the pooling layers."""
 
 import statistics
 import sys

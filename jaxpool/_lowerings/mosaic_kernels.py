@@ -151,15 +151,15 @@ def _extremes_body(
             held[first + r] = outside
 
     def window(column: Any) -> tuple[Array, ...]:
-        cells = list(_cells(held, rows, columns, column))
+        taps = list(_taps(held, rows, columns, column))
         if len(written) == 1:
             prefer = lambda a, b: jnp.where(comparator(b, a), b, a)  # noqa: E731
-            return (tree_reduce(prefer, [cell for cell, _ in cells]).astype(held.dtype),)
-        best, offset = _argbest(cells, comparator)
+            return (tree_reduce(prefer, [element for element, _ in taps]).astype(held.dtype),)
+        value, offset = _argreduce(taps, comparator)
         if rows.pad_low or columns.pad_low or rows.has_empty_window or columns.has_empty_window:
             lowest = _first_inside(rows, columns, step, column)
-            offset = jnp.where(best == identity, lowest, offset)
-        return best.astype(held.dtype), offset.astype(jnp.uint8)
+            offset = jnp.where(value == identity, lowest, offset)
+        return value.astype(held.dtype), offset.astype(jnp.uint8)
 
     def write(column: Any, results: tuple[Array, ...]) -> None:
         for ref, result in zip(written, results, strict=True):
@@ -170,17 +170,17 @@ def _extremes_body(
         _for_each(columns.out, window, write, rows.kernel * columns.kernel)
 
 
-def _cells(held: Any, rows: Axis, columns: Axis, column: Any) -> Iterator[tuple[Array, int]]:
+def _taps(held: Any, rows: Axis, columns: Axis, column: Any) -> Iterator[tuple[Array, int]]:
     """The elements of a window in order, each with its offset."""
-    taps = itertools.product(range(rows.kernel), range(columns.kernel))
-    for offset, (t, u) in enumerate(taps):
+    offsets = itertools.product(range(rows.kernel), range(columns.kernel))
+    for offset, (t, u) in enumerate(offsets):
         at = column * columns.stride + u * columns.dilation
         yield held[t * rows.dilation, at].astype(jnp.float32), offset
 
 
-def _argbest(cells: list[tuple[Array, int]], comparator: Comparator) -> ValueOffset:
+def _argreduce(taps: list[tuple[Array, int]], comparator: Comparator) -> ValueOffset:
     """The most preferred of the elements, the first of equals, and its offset."""
-    numbered = [(cell, jnp.full(cell.shape, number, jnp.int32)) for cell, number in cells]
+    numbered = [(tap, jnp.full(tap.shape, offset, jnp.int32)) for tap, offset in taps]
 
     def prefer(a: ValueOffset, b: ValueOffset) -> ValueOffset:
         take = comparator(b[0], a[0])

@@ -1,4 +1,4 @@
-"""Sorting by comparators, for a few arrays of any size side by side.
+"""Sorting by comparators, elementwise, for a few arrays of any size.
 
 Source: Batcher's merge exchange, in Knuth, The Art of Computer Programming, 5.2.2, algorithm M.
 """

@@ -4,7 +4,7 @@ Derivatives. Selections (max, min) and sums have the rules of :mod:`jaxpool._aut
 other reduction of floats is ``combine`` applied to slices of the array, in plain JAX, and is
 differentiated as such: by window doubling on every platform, since JAX has no derivative of
 ``lax.reduce_window`` and ``lax.reduce`` with a combine it does not know, and since the backward
-pass of the unrolled lowering would compute every window anew for each of its elements.
+pass of the slices would compute every window anew for each of its elements.
 
 What is combined may be a pytree of arrays: slices, padding and masks are those of each of them.
 """
@@ -108,7 +108,7 @@ def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) 
 
 @remembered(maxsize=1024)
 def _in_lax(reduction: Reduction) -> Reduction:
-    """The reduction with the sum that lowerings and derivatives know; of numbers, the same."""
+    """The reduction, with the sum that implementations know in place of its equal of numbers."""
     return replace(reduction, combine=lax.add) if reduction.combine is jnp.add else reduction
 
 
@@ -121,8 +121,8 @@ def _reduce(
         combined = rules.extreme(elements, valid, plan)
     elif reduction.combine is lax.add:
         # What the derivative of a finish costs is not known, and each tap would take it again.
-        costly = reduction.finish is not None
-        combined = rules.window_sum(filled(elements, valid, reduction), plan, costly)
+        stored = reduction.finish is not None
+        combined = rules.window_sum(filled(elements, valid, reduction), plan, stored)
     else:
         combined = plan_.reduce(plan, filled(elements, valid, reduction))
     if reduction.finish is None:
@@ -132,7 +132,7 @@ def _reduce(
 
 
 def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Plan:
-    """The plan; unless a lowering is named, one with derivatives where they are defined."""
+    """The plan; unless an implementation is named, one with derivatives where they are defined."""
     has_rule = reduction.comparator is not None or reduction.combine is lax.add
     if config.implementation == "auto" and not has_rule and _dtypes(elements, jnp.inexact):
         config = replace(config, implementation="doubling")

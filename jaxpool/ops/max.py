@@ -50,7 +50,7 @@ def max_pool(
       data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
         letters such as "NHWC", "NCDHW", "HW", which fix the rank.
       where: boolean mask that broadcasts to ``x``; False takes the element away.
-      implementation: "auto", or the name of a lowering, which runs or raises, never substitutes.
+      implementation: "auto", or the name of one, which runs or raises, never substitutes.
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
     Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
@@ -62,7 +62,7 @@ def max_pool(
     Raises:
       TypeError: a setting is not an integer, or ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
-      NotImplementedError: the named lowering declines.
+      NotImplementedError: the named implementation does not support the windows.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
     Example:
       >>> x = jnp.array([[1.0], [3.0], [2.0], [5.0]])
