@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from mutations import FAULTS, TESTS, Fault
+from faults import FAULTS, TESTS, Fault
 
 import jaxpool
 

@@ -1,213 +1,213 @@
-"""Seeded faults in geometry, index spaces, the backward pass and counts: does the suite notice?
+"""Faults in geometry, index spaces, lowerings and the backward pass: does the suite notice?
 
-``python tests/mutations.py [NUMBER..]`` puts each fault into a copy of the package and runs the
-tests of that file on it, until the first failure. It prints the faults that no test noticed and
-fails if there are any. Not part of the suite: it starts one process for each fault.
+``python tests/support/mutations.py [NUMBER..]`` puts each of the faults of ``faults.py`` into a
+copy of the package and runs the tests of that file on it, until the first failure. With
+``--random COUNT`` the faults are random ones of ``mutants.py``, from a seed that is printed. It
+prints the faults that no test noticed, and fails if there are any. Not part of the suite: it starts
+one process for each.
 """
 
+import argparse
+import compileall
+import multiprocessing
 import os
+import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import pytest
+from faults import COUNTS, FAULTS, GRADIENTS, TESTS
+from mutants import drawn
 
 ROOT = Path(__file__).parents[2]
-COUNTS = [
-    "tests/numerics/test_dtypes.py",
-    "tests/ops/test_golden.py",
-    "tests/geometry/test_geometry.py",
-]
-GRADIENTS = ["tests/autodiff/test_derivatives.py"]
-TESTS = {
-    "_geometry/axis.py": ["tests/geometry/test_geometry.py"],
-    "_geometry/resolve.py": ["tests/geometry/test_geometry.py"],
-    "_numerics/indices.py": ["tests/numerics/test_indices.py", "tests/ops/test_errors.py"],
-    "_lowerings/phases.py": GRADIENTS,
-    "_lowerings/offset_grid.py": ["tests/autodiff/test_derivatives.py"],
-    "_lowerings/offset_slices.py": GRADIENTS,
-    "_lowerings/offset_tiles.py": GRADIENTS,
-    "_lowerings/offset_levels.py": GRADIENTS,
-    "_lowerings/axis_by_axis.py": GRADIENTS,
-    "_lowerings/window_counts.py": COUNTS,
-    "_xla/variadic_reduce.py": ["tests/lowerings/test_lowerings.py"],
-    "_lowerings/axis_slicing.py": ["tests/lowerings/test_lowerings.py"],
-    "_lowerings/argreduce.py": [
-        "tests/lowerings/test_lowerings.py",
-        "tests/ops/test_ops_adaptive.py",
-    ],
-    "_autodiff/flat_index.py": ["tests/ops/test_ops_unpool.py"],
-    "_geometry/ragged.py": ["tests/ops/test_ops_adaptive.py"],
-    "_lowerings/ragged.py": ["tests/ops/test_ops_adaptive.py"],
-    "_lowerings/ragged_offsets.py": ["tests/ops/test_ops_adaptive.py"],
-    "_lowerings/ragged_gather.py": ["tests/ops/test_ops_adaptive.py"],
-    "_numerics/scaled_sums.py": ["tests/ops/test_ops_smooth.py"],
-    "_numerics/divisors.py": COUNTS,
-}
-"""Where the faults of a file should be found, the fastest first."""
-
 OPTIONS = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+THEMES = {
+    "_geometry/": [
+        "tests/geometry/test_geometry.py",
+        "tests/ops/test_golden.py",
+        "tests/ops/test_definition.py",
+        "tests/house/test_api.py",
+        "tests/ops/test_first_errors.py",
+        "tests/ops/test_errors.py",
+        "tests/sharding/test_export.py",
+    ],
+    "_numerics/": [
+        "tests/numerics",
+        "tests/ops/test_golden.py",
+        "tests/ops/test_definition.py",
+        "tests/ops/test_errors.py",
+        "tests/ops/test_ops_smooth.py",
+        "tests/ops/test_ops_statistics.py",
+    ],
+    "_lowerings/": [
+        "tests/lowerings/test_lowerings.py",
+        "tests/lowerings/test_plan.py",
+        "tests/lowerings/test_order_statistics.py",
+        "tests/ops/test_golden.py",
+        "tests/numerics/test_dtypes.py",
+        "tests/autodiff/test_derivatives.py",
+        "tests/ops/test_ops_rank.py",
+        "tests/ops/test_ops_custom.py",
+        "tests/ops/test_ops_pytrees.py",
+    ],
+    "_lowerings/mosaic": ["tests/lowerings/test_mosaic.py", "tests/accelerators/test_kernels.py"],
+    "_lowerings/ragged": ["tests/ops/test_ops_adaptive.py", "tests/ops/test_ops_random.py"],
+    "_lowerings/window_": [*COUNTS, "tests/lowerings/test_lowerings.py"],
+    "_autodiff/": [
+        *GRADIENTS,
+        "tests/autodiff/test_transforms.py",
+        "tests/autodiff/test_orders.py",
+    ],
+    "_autodiff/boxes.py": ["tests/ops/test_ops_regions.py"],
+    "_autodiff/flat_index.py": ["tests/ops/test_ops_unpool.py", "tests/autodiff"],
+    "_autodiff/ragged.py": ["tests/ops/test_ops_adaptive.py"],
+    "ops/": ["tests/ops/test_golden.py", "tests/ops", "tests/house/test_api.py"],
+    "ops/unpool.py": ["tests/ops/test_ops_unpool.py", "tests/ops/test_errors.py"],
+    "ops/_unpool": ["tests/ops/test_ops_unpool.py"],
+    "compat/": ["tests/compat"],
+    "filters/": ["tests/filters"],
+    "layers/": ["tests/layers"],
+}
+"""Where random faults should be found: by the longest beginning of a file's name."""
 
-
-class Fault(NamedTuple):
-    """``old`` becomes ``new``, where it stands first in a file."""
-
-    file: str
-    old: str
-    new: str
-
-
-FAULTS = [
-    Fault("_geometry/axis.py", "return -((-a) // b)", "return a // b"),
-    Fault(
-        "_geometry/axis.py",
-        "(self.kernel - 1) * self.dilation + 1",
-        "self.kernel * self.dilation",
-    ),
-    Fault("_geometry/resolve.py", "window.dilations[index] + 1", "window.dilations[index]"),
-    Fault("_geometry/axis.py", "window * self.stride - self.pad_low", "window * self.stride"),
-    Fault("_geometry/axis.py", "self.start(self.out - 1)", "self.start(self.out)"),
-    Fault("_geometry/axis.py", "cdiv(-start, self.dilation)", "-start // self.dilation"),
-    Fault(
-        "_geometry/axis.py",
-        "cdiv(self.size - start, self.dilation), low",
-        "self.size - start, low",
-    ),
-    Fault("_geometry/axis.py", "end = self.size + self.pad_high", "end = self.size"),
-    Fault("_geometry/axis.py", "[(whole, self.kernel)]", "[(whole, self.kernel - 1)]"),
-    Fault("_geometry/axis.py", "cdiv(end - self.start(o), self.dilation)", "end - self.start(o)"),
-    Fault("_geometry/axis.py", "high - low) for first", "high - low + 1) for first"),
-    Fault("_geometry/resolve.py", "size % stride or stride", "size % stride"),
-    Fault("_geometry/resolve.py", 'if word == "SAME_UPPER" else', 'if word == "SAME_LOWER" else'),
-    Fault("_geometry/resolve.py", "room // stride + 1", "room // stride"),
-    Fault("_geometry/resolve.py", 'rounding == "ceil" or', 'rounding == "floor" or'),
-    Fault("_geometry/resolve.py", "steps * stride < last_start", "steps * stride <= last_start"),
-    Fault("_geometry/resolve.py", "window.rounding, size + low", "window.rounding, size"),
-    Fault(
-        "_geometry/resolve.py",
-        "(out - 1) * stride + span - padded",
-        "(out - 1) * stride + span - size",
-    ),
-    Fault("_geometry/resolve.py", "out[position] = axis.out", "out[position] = axis.size"),
-    Fault("_numerics/indices.py", "axis.stride - axis.pad_low", "axis.stride"),
-    Fault("_numerics/indices.py", "taps % axis.kernel * axis.dilation", "taps % axis.kernel"),
-    Fault("_numerics/indices.py", "taps = taps // axis.kernel", "taps = taps"),
-    Fault("_numerics/indices.py", "shape[axis] + place", "shape[axis] - place"),
-    Fault("_numerics/indices.py", "jnp.where(found, index", "jnp.where(True, index"),
-    Fault("_numerics/indices.py", "space % rank - rank, 0", "space % rank - rank + 1, 0"),
-    Fault("_numerics/indices.py", "fits = last + (limits.min == 0)", "fits = last"),
-    Fault("_numerics/indices.py", "jnp.where(taps == sentinel", "jnp.where(taps != sentinel"),
-    Fault("_lowerings/phases.py", "first - shift, last - first", "first - shift - 1, last - first"),
-    Fault("_lowerings/phases.py", "axis.span - 1 - axis.pad_low", "axis.span - axis.pad_low"),
-    Fault(
-        "_lowerings/phases.py",
-        "size = (axis.out - 1) * axis.stride + 1",
-        "size = axis.out * axis.stride",
-    ),
-    Fault("_lowerings/offset_grid.py", "dimension, first - shift, last", "dimension, first, last"),
-    Fault("_lowerings/offset_levels.py", "low * unit, high * unit", "low * unit, inner * unit"),
-    Fault("_lowerings/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"),
-    Fault("_lowerings/offset_tiles.py", "wide // axis.kernel", "wide // axis.stride"),
-    Fault(
-        "_lowerings/offset_tiles.py",
-        "axis.kernel) * axis.dilation == column",
-        "axis.kernel) == column",
-    ),
-    Fault("_lowerings/axis_by_axis.py", "stretch(g, axis, position), geo", "g, geo"),
-    Fault(
-        "_lowerings/axis_by_axis.py",
-        "axis.stride == axis.span == axis.kernel",
-        "axis.stride == axis.span",
-    ),
-    Fault("_lowerings/window_counts.py", "product = product * runs[0][1]", "product = runs[0][1]"),
-    Fault(
-        "_lowerings/window_counts.py", "np.array(each, np.int32)", "np.array(each[::-1], np.int32)"
-    ),
-    Fault("_lowerings/window_counts.py", "jnp.full(shape, value,", "jnp.full(shape, value + 1,"),
-    Fault("_xla/variadic_reduce.py", "unordered or combine", "lambda a, b: b"),
-    Fault("_lowerings/axis_slicing.py", "parts[half:])", "parts[: half + 1])"),
-    Fault("_lowerings/argreduce.py", "first < second", "first > second"),
-    Fault("_lowerings/argreduce.py", "~comparator(a[0], b[0])", "comparator(b[0], a[0])"),
-    Fault("_lowerings/argreduce.py", 'f"uint{8', 'f"int{8'),
-    Fault("_lowerings/argreduce.py", "moved = offsets + ", "moved = offsets * "),
-    Fault("_geometry/ragged.py", "bisect_right(ends, i)", "bisect_right(ends, i - 1)"),
-    Fault("_lowerings/ragged_offsets.py", "last_offset(axes) < 255", "last_offset(axes) <= 255"),
-    Fault("_lowerings/ragged.py", "jnp.where(valid, offsets, sentinel(offsets))", "offsets"),
-    Fault(
-        "_lowerings/ragged.py",
-        "np.minimum(offset, np.array(axis.lengths) - 1) << shift",
-        "offset << shift",
-    ),
-    Fault(
-        "_lowerings/ragged_gather.py",
-        "jnp.where(offsets == sentinel(offsets), -1, coordinate",
-        "jnp.add(0, coordinate",
-    ),
-    Fault(
-        "_lowerings/ragged_gather.py",
-        "np.where(nth < counts, own_offset, sentinel(offsets))",
-        "own_offset",
-    ),
-    Fault("_lowerings/ragged_gather.py", "(offset != sentinel(offset)) & ", ""),
-    Fault("_numerics/scaled_sums.py", "_ratio(levels, -level)", "_ratio(levels, level)"),
-    Fault(
-        "_numerics/scaled_sums.py",
-        "stretch(part, axis, position, value)",
-        "stretch(part, axis, position)",
-    ),
-    Fault("_numerics/divisors.py", "empty = divisor == 0", "empty = divisor == 1"),
-    Fault("_numerics/divisors.py", "x.astype(accumulator(x.dtype))", "x"),
-    Fault("_autodiff/flat_index.py", "start + k < axis.size", "start + k <= axis.size"),
-    Fault("_autodiff/flat_index.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
+MODULES = [
+    "_geometry",
+    "_numerics/indices.py",
+    "_numerics/divisors.py",
+    "_lowerings",
+    "_autodiff",
+    "ops/unpool.py",
+    "ops/_unpool_offsets.py",
 ]
+SPARED = ["_lowerings/tuning.py"]
+"""Its numbers choose between implementations of the same result."""
+
+MISSED = "MISSED"
+
+SHARED = ["jax", "jax.numpy", "chex"]
+"""Imported once, ahead of the processes that try a fault."""
 
 
-def survives(fault: Fault, folder: Path) -> bool:
-    """Whether no test notices the fault; ``folder`` holds a copy of the package."""
-    path = folder / "jaxpool" / fault.file
-    sound = path.read_text()
-    if fault.old not in sound:
-        raise ValueError(f"{fault.file} no longer has {fault.old!r}; write another fault")
-    path.write_text(sound.replace(fault.old, fault.new, 1))
-    try:
-        tests = [str(ROOT / test) for test in TESTS[fault.file]]
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-x",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                *OPTIONS,
-                *tests,
-            ],
-            env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-            cwd=folder,  # Python looks here first
-            capture_output=True,
-            timeout=900,
+class Laboratory:
+    """A copy of the package in which one fault after another is tried."""
+
+    def __init__(self, folder: Path, selection: str) -> None:
+        self.folder, self.selection = folder, selection
+        self.checked: list[list[str]] = []
+        shutil.copytree(
+            ROOT / "jaxpool",
+            folder / "jaxpool",
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
-    finally:
-        path.write_text(sound)
-    return done.returncode == 0
+        compileall.compile_dir(folder / "jaxpool", quiet=1)
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(SHARED)
+
+    def tried(self, file: str, faulty: str) -> str:
+        """What comes of the tests of a file if this is its text."""
+        path, tests = self.folder / "jaxpool" / file, tests_of(file)
+        self.check(file)
+        path.write_text(faulty)
+        try:
+            return {0: MISSED, None: "too slow"}.get(self.run(tests), "found")
+        finally:
+            shutil.copy2(ROOT / "jaxpool" / file, path)
+
+    def check(self, file: str) -> None:
+        """That there are tests of a file, and that they can be read without a fault."""
+        tests = tests_of(file)
+        if tests not in self.checked:
+            if not tests or self.run([*tests, "--collect-only"]) != 0:
+                raise ValueError(f"{file}: no tests of it, or they fail without a fault: {tests}")
+            self.checked.append(tests)
+
+    def run(self, words: Sequence[str]) -> int | None:
+        """Pytest's exit code on the copy; None after half an hour."""
+        process = self.context.Process(target=_try, args=(self.folder, self.selection, words))
+        process.start()
+        process.join(1800)
+        code = process.exitcode
+        process.kill()
+        process.join()
+        return code
 
 
-def main(numbers: list[int]) -> int:
-    """Try the faults of these numbers, or all of them; returns how many were missed."""
-    alive, numbers = [], numbers or [*range(1, len(FAULTS) + 1)]
+def _try(folder: Path, selection: str, words: Sequence[str]) -> None:
+    """Run pytest on the copy of the package, silently, and exit as it does."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True  # of the fault
+    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    os.chdir(folder)
+    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", selection, *OPTIONS, *words]))
+
+
+def tests_of(file: str) -> list[str]:
+    """The tests of a file, and then those of its theme."""
+    themes = [theme for theme in THEMES if file.startswith(theme)]
+    theme = THEMES[max(themes, key=len)] if themes else []
+    return [str(ROOT / test) for test in dict.fromkeys([*TESTS.get(file, []), *theme])]
+
+
+def seeded(numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+    """The faults of these numbers, or all: the name, the file, and its text with the fault."""
+    made = []
+    for number in numbers or range(1, len(FAULTS) + 1):
+        fault = FAULTS[number - 1]
+        sound = (ROOT / "jaxpool" / fault.file).read_text()
+        if fault.old not in sound:
+            raise ValueError(f"{fault.file} no longer has {fault.old!r}; write another fault")
+        made.append((f"{number}: {fault}", fault.file, sound.replace(fault.old, fault.new, 1)))
+    return made
+
+
+def random_ones(count: int, seed: int, modules: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Random faults of the modules, likewise."""
+    package, made = ROOT / "jaxpool", []
+    paths = {
+        path
+        for module in modules
+        for path in (
+            [package / module] if module.endswith(".py") else (package / module).rglob("*.py")
+        )
+        if path.relative_to(package).as_posix() not in SPARED
+    }
+    for path, mutant in drawn([*paths], count, seed):
+        file = path.relative_to(package).as_posix()
+        name = f"{file}:{mutant.line}: {mutant.old} -> {mutant.new}"
+        made.append((name, file, mutant.applied(path.read_text())))
+    return made
+
+
+def main(words: Sequence[str]) -> int:
+    """Try faults; returns how many were missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("numbers", nargs="*", type=int, help="of the faults of faults.py")
+    parser.add_argument("--random", type=int, metavar="COUNT", help="so many random faults instead")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
+    parser.add_argument("--modules", nargs="+", default=MODULES, help="folders and files of them")
+    parser.add_argument("--deep", action="store_true", help="the deep tests as well")
+    options = parser.parse_args(words)
+    if options.random:
+        faults = random_ones(options.random, options.seed, options.modules)
+        print(f"--random {options.random} --seed {options.seed}", flush=True)
+    else:
+        faults = seeded(options.numbers)
+    missed = []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(ROOT / "jaxpool", folder / "jaxpool")
-        for number in numbers:
-            fault = FAULTS[number - 1]
-            lives = survives(fault, folder)
-            alive += [fault] * lives
-            print(f"{number}/{len(FAULTS)}", "MISSED" if lives else "found", fault, flush=True)
-    print(f"{len(numbers) - len(alive)} of {len(numbers)} faults found")
-    return len(alive)
+        laboratory = Laboratory(Path(name), "not site" if options.deep else "not deep and not site")
+        for place, (name, file, text) in enumerate(faults, start=1):
+            result = laboratory.tried(file, text)
+            missed += [name] * (result == MISSED)
+            print(f"{place}/{len(faults)}", result, name, flush=True)
+    print(f"{len(faults) - len(missed)} of {len(faults)} faults found", *missed, sep="\n")
+    return len(missed)
 
 
 if __name__ == "__main__":
-    sys.exit(main([int(number) for number in sys.argv[1:]]))
+    sys.exit(main(sys.argv[1:]))

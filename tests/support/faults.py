@@ -1,0 +1,149 @@
+"""Seeded faults, and the tests of the files that they are in; ``mutations.py`` tries them."""
+
+from typing import NamedTuple
+
+COUNTS = [
+    "tests/numerics/test_dtypes.py",
+    "tests/ops/test_golden.py",
+    "tests/geometry/test_geometry.py",
+]
+GRADIENTS = ["tests/autodiff/test_derivatives.py"]
+TESTS = {
+    "_geometry/axis.py": ["tests/geometry/test_geometry.py"],
+    "_geometry/resolve.py": ["tests/geometry/test_geometry.py"],
+    "_numerics/indices.py": ["tests/numerics/test_indices.py", "tests/ops/test_errors.py"],
+    "_lowerings/phases.py": GRADIENTS,
+    "_lowerings/offset_grid.py": ["tests/autodiff/test_derivatives.py"],
+    "_lowerings/offset_slices.py": GRADIENTS,
+    "_lowerings/offset_tiles.py": GRADIENTS,
+    "_lowerings/offset_levels.py": GRADIENTS,
+    "_lowerings/axis_by_axis.py": GRADIENTS,
+    "_lowerings/window_counts.py": COUNTS,
+    "_xla/variadic_reduce.py": ["tests/lowerings/test_lowerings.py"],
+    "_lowerings/axis_slicing.py": ["tests/lowerings/test_lowerings.py"],
+    "_lowerings/argreduce.py": [
+        "tests/lowerings/test_lowerings.py",
+        "tests/ops/test_ops_adaptive.py",
+    ],
+    "_autodiff/flat_index.py": ["tests/ops/test_ops_unpool.py"],
+    "_geometry/ragged.py": ["tests/ops/test_ops_adaptive.py"],
+    "_lowerings/ragged.py": ["tests/ops/test_ops_adaptive.py"],
+    "_lowerings/ragged_offsets.py": ["tests/ops/test_ops_adaptive.py"],
+    "_lowerings/ragged_gather.py": ["tests/ops/test_ops_adaptive.py"],
+    "_numerics/scaled_sums.py": ["tests/ops/test_ops_smooth.py"],
+    "_numerics/divisors.py": COUNTS,
+}
+"""Where the faults of a file should be found, the fastest first."""
+
+
+class Fault(NamedTuple):
+    """``old`` becomes ``new``, where it stands first in a file."""
+
+    file: str
+    old: str
+    new: str
+
+
+FAULTS = [
+    Fault("_geometry/axis.py", "return -((-a) // b)", "return a // b"),
+    Fault(
+        "_geometry/axis.py",
+        "(self.kernel - 1) * self.dilation + 1",
+        "self.kernel * self.dilation",
+    ),
+    Fault("_geometry/resolve.py", "window.dilations[index] + 1", "window.dilations[index]"),
+    Fault("_geometry/axis.py", "window * self.stride - self.pad_low", "window * self.stride"),
+    Fault("_geometry/axis.py", "self.start(self.out - 1)", "self.start(self.out)"),
+    Fault("_geometry/axis.py", "cdiv(-start, self.dilation)", "-start // self.dilation"),
+    Fault(
+        "_geometry/axis.py",
+        "cdiv(self.size - start, self.dilation), low",
+        "self.size - start, low",
+    ),
+    Fault("_geometry/axis.py", "end = self.size + self.pad_high", "end = self.size"),
+    Fault("_geometry/axis.py", "[(whole, self.kernel)]", "[(whole, self.kernel - 1)]"),
+    Fault("_geometry/axis.py", "cdiv(end - self.start(o), self.dilation)", "end - self.start(o)"),
+    Fault("_geometry/axis.py", "high - low) for first", "high - low + 1) for first"),
+    Fault("_geometry/resolve.py", "size % stride or stride", "size % stride"),
+    Fault("_geometry/resolve.py", 'if word == "SAME_UPPER" else', 'if word == "SAME_LOWER" else'),
+    Fault("_geometry/resolve.py", "room // stride + 1", "room // stride"),
+    Fault("_geometry/resolve.py", 'rounding == "ceil" or', 'rounding == "floor" or'),
+    Fault("_geometry/resolve.py", "steps * stride < last_start", "steps * stride <= last_start"),
+    Fault("_geometry/resolve.py", "window.rounding, size + low", "window.rounding, size"),
+    Fault(
+        "_geometry/resolve.py",
+        "(out - 1) * stride + span - padded",
+        "(out - 1) * stride + span - size",
+    ),
+    Fault("_geometry/resolve.py", "out[position] = axis.out", "out[position] = axis.size"),
+    Fault("_numerics/indices.py", "axis.stride - axis.pad_low", "axis.stride"),
+    Fault("_numerics/indices.py", "taps % axis.kernel * axis.dilation", "taps % axis.kernel"),
+    Fault("_numerics/indices.py", "taps = taps // axis.kernel", "taps = taps"),
+    Fault("_numerics/indices.py", "shape[axis] + place", "shape[axis] - place"),
+    Fault("_numerics/indices.py", "jnp.where(found, index", "jnp.where(True, index"),
+    Fault("_numerics/indices.py", "space % rank - rank, 0", "space % rank - rank + 1, 0"),
+    Fault("_numerics/indices.py", "fits = last + (limits.min == 0)", "fits = last"),
+    Fault("_numerics/indices.py", "jnp.where(taps == sentinel", "jnp.where(taps != sentinel"),
+    Fault("_lowerings/phases.py", "first - shift, last - first", "first - shift - 1, last - first"),
+    Fault("_lowerings/phases.py", "axis.span - 1 - axis.pad_low", "axis.span - axis.pad_low"),
+    Fault(
+        "_lowerings/phases.py",
+        "size = (axis.out - 1) * axis.stride + 1",
+        "size = axis.out * axis.stride",
+    ),
+    Fault("_lowerings/offset_grid.py", "dimension, first - shift, last", "dimension, first, last"),
+    Fault("_lowerings/offset_levels.py", "low * unit, high * unit", "low * unit, inner * unit"),
+    Fault("_lowerings/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"),
+    Fault("_lowerings/offset_tiles.py", "wide // axis.kernel", "wide // axis.stride"),
+    Fault(
+        "_lowerings/offset_tiles.py",
+        "axis.kernel) * axis.dilation == column",
+        "axis.kernel) == column",
+    ),
+    Fault("_lowerings/axis_by_axis.py", "stretch(g, axis, position), geo", "g, geo"),
+    Fault(
+        "_lowerings/axis_by_axis.py",
+        "axis.stride == axis.span == axis.kernel",
+        "axis.stride == axis.span",
+    ),
+    Fault("_lowerings/window_counts.py", "product = product * runs[0][1]", "product = runs[0][1]"),
+    Fault(
+        "_lowerings/window_counts.py", "np.array(each, np.int32)", "np.array(each[::-1], np.int32)"
+    ),
+    Fault("_lowerings/window_counts.py", "jnp.full(shape, value,", "jnp.full(shape, value + 1,"),
+    Fault("_xla/variadic_reduce.py", "unordered or combine", "lambda a, b: b"),
+    Fault("_lowerings/axis_slicing.py", "parts[half:])", "parts[: half + 1])"),
+    Fault("_lowerings/argreduce.py", "first < second", "first > second"),
+    Fault("_lowerings/argreduce.py", "~comparator(a[0], b[0])", "comparator(b[0], a[0])"),
+    Fault("_lowerings/argreduce.py", 'f"uint{8', 'f"int{8'),
+    Fault("_lowerings/argreduce.py", "moved = offsets + ", "moved = offsets * "),
+    Fault("_geometry/ragged.py", "bisect_right(ends, i)", "bisect_right(ends, i - 1)"),
+    Fault("_lowerings/ragged_offsets.py", "last_offset(axes) < 255", "last_offset(axes) <= 255"),
+    Fault("_lowerings/ragged.py", "jnp.where(valid, offsets, sentinel(offsets))", "offsets"),
+    Fault(
+        "_lowerings/ragged.py",
+        "np.minimum(offset, np.array(axis.lengths) - 1) << shift",
+        "offset << shift",
+    ),
+    Fault(
+        "_lowerings/ragged_gather.py",
+        "jnp.where(offsets == sentinel(offsets), -1, coordinate",
+        "jnp.add(0, coordinate",
+    ),
+    Fault(
+        "_lowerings/ragged_gather.py",
+        "np.where(nth < counts, own_offset, sentinel(offsets))",
+        "own_offset",
+    ),
+    Fault("_lowerings/ragged_gather.py", "(offset != sentinel(offset)) & ", ""),
+    Fault("_numerics/scaled_sums.py", "_ratio(levels, -level)", "_ratio(levels, level)"),
+    Fault(
+        "_numerics/scaled_sums.py",
+        "stretch(part, axis, position, value)",
+        "stretch(part, axis, position)",
+    ),
+    Fault("_numerics/divisors.py", "empty = divisor == 0", "empty = divisor == 1"),
+    Fault("_numerics/divisors.py", "x.astype(accumulator(x.dtype))", "x"),
+    Fault("_autodiff/flat_index.py", "start + k < axis.size", "start + k <= axis.size"),
+    Fault("_autodiff/flat_index.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
+]
