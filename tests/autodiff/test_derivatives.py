@@ -109,6 +109,7 @@ def test_both_modes_agree_with_finite_differences_to_order_two(
         check_derivatives(lambda x: f(x) ** 2, x, rng=rng, eps=1e-4)
 
 
+@pytest.mark.deep
 @over_ops
 def test_single_precision_agrees_with_finite_differences(op: str, rng: np.random.Generator) -> None:
     f, x = pooling(op, "2-D dilated", rng)

@@ -19,6 +19,7 @@ ROUNDED = ("avg_pool", "lp_pool", "logsumexp_pool")
 OPS = sorted({*NAMES, *ROUNDED})
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to processors")
 def test_threads_and_processes_give_the_same_bits() -> None:
     assert len(os.sched_getaffinity(0)) >= 1

@@ -157,6 +157,7 @@ def ulps(case: Case) -> float:
     return 4 if "avg" in case.function else 0
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("number", SHARE)
 def test_random_operations_give_what_openvino_gives(number: int) -> None:
     cases = [draw(number * BATCH + n) for n in range(BATCH)]
@@ -218,6 +219,7 @@ def recorded_call(case: dict[str, Any], system: str) -> tuple[str, dict[str, Any
     return f"avg_pool_{system.rpartition('_')[2]}", words
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize(("name", "system"), list(recorded_runs(*SYSTEMS)))
 def test_recorded_runs(name: str, system: str) -> None:
     case, record = GOLDEN[name], GOLDEN[name]["runs"][system]

@@ -229,6 +229,7 @@ def comparable(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Out
     return with_signed_sums(case, *without_hollow_indices(case, ours, theirs))
 
 
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("number", BATCHES)
 def test_random_calls_give_what_torch_gives(number: int) -> None:
     cases = [draw(number * BATCH + n) for n in range(BATCH)]

@@ -116,9 +116,11 @@ MAX_DTYPES = ["float32"] * 3 + ["float64"] + ["int8", "uint8", "int32"]
 AVERAGE_DTYPES = ["float32"] * 3 + ["float64"]
 
 
-@pytest.mark.parametrize(("number", "dtype"), list(enumerate(MAX_DTYPES)))
+@pytest.mark.grid(14)
+@pytest.mark.parametrize(("number", "dtype"), [*enumerate(np.repeat(MAX_DTYPES, 2).tolist())])
 def test_max_values_indices_and_gradients_are_those_of_torch(number: int, dtype: str) -> None:
-    batch = [draw_max(number * BATCH + i, dtype) for i in range(BATCH)]
+    half = BATCH // 2
+    batch = [draw_max(number * half + i, dtype) for i in range(half)]
     expected = [run_torch(c) for c in batch]
     for c, got, want in zip(batch, run_jaxpool(batch, expected), expected, strict=True):
         assert_same(c, got, want)

@@ -46,7 +46,7 @@ def onnx_file(
     return str(path)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(9)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_networks_that_onnx_ships_agree(name: str, capsys: Any) -> None:
     status, out, _ = run(capsys, str(LIGHT / f"light_{name}.onnx"), "--check")

@@ -52,6 +52,7 @@ def test_a_network_pools_in_its_library_and_patched_in_jaxpool(name: str) -> Non
     assert any(op in text for op in ours) and patched == shapes
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["SegNet", "PoolFormer"])
 def test_a_row_has_every_figure(name: str) -> None:
     row = models.measure(small(name), rounds=1, compiles=1)

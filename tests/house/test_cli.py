@@ -66,6 +66,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
         assert re.search(rf"^ +{command.name} +{command.help[:20]}", text, re.MULTILINE)
 
 
+@pytest.mark.deep
 def test_a_demo_that_misses_its_goal_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The exit status carries the result: with no training, the goal is missed."""
     code = (

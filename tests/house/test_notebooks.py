@@ -43,7 +43,7 @@ def test_the_notebooks_are_numbered() -> None:
     assert len(numbers) >= 4 and numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.grid(8)
+@pytest.mark.deep
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_prints_what_it_says(path: Path) -> None:
     cells = code_cells(path)

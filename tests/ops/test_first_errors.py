@@ -277,7 +277,7 @@ def test_a_mask_without_channels_gets_them(op: str) -> None:
     arguments |= {name: value for name, value in length.items() if name in arguments}
     advice = said(lambda: OPS[op](**arguments, where=mask), ValueError)[2]
     assert "give mask[..., None]." in advice
-    OPS[op](**arguments, where=mask[..., None])
+    jax.eval_shape(lambda: OPS[op](**arguments, where=mask[..., None]))
 
 
 def test_a_mask_with_channels_elsewhere() -> None:

@@ -10,7 +10,7 @@ import jaxpool
 
 torch = require("torch")
 filters = require("kornia").filters
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(16)
 
 SHAPE = (2, 3, 11, 14)
 

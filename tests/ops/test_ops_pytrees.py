@@ -184,6 +184,7 @@ def assert_as_expected(got: Any, want: list[np.ndarray], case: Any) -> None:
 # --- values --------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_numpy_over_every_window(name: str, window: str, rng: np.random.Generator) -> None:
@@ -354,6 +355,7 @@ def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Gener
                 assert_same(a[n], b, name, ulps=4)
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_of_a_scan(name: str, rng: np.random.Generator) -> None:
     """Of second order, through what is carried and what is read."""

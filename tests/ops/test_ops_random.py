@@ -394,6 +394,7 @@ def test_special_cells(deterministic: bool) -> None:
     np.testing.assert_array_equal(gradient, [0, 0, 0, 0, 1, 0])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_largest_floats_are_chosen_too(dtype: str) -> None:
     """A sum beyond the largest float is no infinity among the cells."""

@@ -66,7 +66,7 @@ def expected(
     return y, gradient.reshape(x.shape)
 
 
-@pytest.mark.grid(9)
+@pytest.mark.grid(18)
 @pytest.mark.parametrize("name, data", list(itertools.product(WINDOWS, DATA)))
 def test_values_and_gradients(name: str, data: str, rng: np.random.Generator) -> None:
     data_format, shape, words = WINDOWS[name]

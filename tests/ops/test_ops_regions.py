@@ -129,6 +129,7 @@ def odd_boxes(rng: np.random.Generator) -> np.ndarray:
     return boxes.astype(np.float32)
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("output_size", [(2, 2), (1, 4), (8, 1)])
 def test_any_box_is_its_definition(
@@ -222,11 +223,11 @@ def test_what_is_not_finite_stays_where_it_is_read(op: str, value: float) -> Non
     assert np.isfinite(gradient).all()
 
 
-def test_narrow_floats_are_rounded_once() -> None:
+@pytest.mark.parametrize("op", OPS)
+def test_narrow_floats_are_rounded_once(op: str) -> None:
     x = jnp.asarray(X, jnp.bfloat16)
-    for op in OPS:
-        pool = lambda x, op=op: getattr(jaxpool, op)(x, BOXES, (2, 2), data_format="NCHW")  # noqa: E731
-        assert_same(pool(x), pool(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
+    pool = lambda x: getattr(jaxpool, op)(x, BOXES, (2, 2), data_format="NCHW")  # noqa: E731
+    assert_same(pool(x), pool(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -166,6 +166,7 @@ def soft_slopes(x: np.ndarray) -> np.ndarray:
     return weights * (1 + x - (weights * x).sum())
 
 
+@pytest.mark.grid(12)
 @masked_cases
 @pytest.mark.parametrize("implementation", ["auto", "doubling"])
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_a_large_mean_cancels_nothing(rng: np.random.Generator) -> None:
     assert_same(got, want.astype(np.float32), "a mean of 2e5 deviations", ulps=8)
 
 
+@pytest.mark.grid(12)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_quantiles_are_those_of_numpy(method: Any, masked: bool, rng: np.random.Generator) -> None:

@@ -204,6 +204,7 @@ def test_one_index_that_leaves_its_block(case: str, rng: np.random.Generator) ->
     check_writes(case, c, indices, rng)
 
 
+@pytest.mark.deep
 def test_behind_a_block_that_is_cut_short_the_next_row_begins(rng: np.random.Generator) -> None:
     case = "2x2, cut short"
     indices = draw_in_blocks(BLOCKS[case], rng)
@@ -330,6 +331,7 @@ def indices_in_windows(case: str, taps: np.ndarray, space: Any) -> np.ndarray:
     return np.array(indices, np.int32).reshape(taps.shape)
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize(("case", "space"), [*zip(KNOWN, itertools.cycle(["spatial", 0, 1]))])
 def test_known_windows_change_no_result(
@@ -543,6 +545,7 @@ def test_a_float_scatter_would_be_seen() -> None:
     assert scatters(lambda y: jnp.zeros(5).at[jnp.array([1, 1])].add(y), jnp.ones(2)) == {"f32"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", ["2x2, a rest"])
 def test_the_program_of_other_platforms_writes_the_same(
     case: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

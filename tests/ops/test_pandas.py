@@ -14,7 +14,7 @@ from peers import require
 import jaxpool
 
 pandas = require("pandas")
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(12)
 
 
 @pytest.fixture(scope="module")

@@ -16,19 +16,36 @@ pytestmark = pytest.mark.grid(8)
 
 X = numbers(2, 3)
 NAMED = [(name.replace(" ", "_").replace(",", ""), name) for name in EVERY_OP]
+PLAIN = [(word, name) for word, name in NAMED if "," not in name]
+FURTHER = [(word, name) for word, name in NAMED if "," in name]
+in_all_variants = chex.variants(with_jit=True, without_jit=True, with_device=True)
+
+
+def check_variant(test: Any, name: str) -> None:
+    both = with_gradient(EVERY_OP[name])
+    got, want = test.variant(both)(X), both(X)
+    chex.assert_tree_all_finite(got)
+    chex.assert_trees_all_equal_shapes_and_dtypes(got, want)
+    chex.assert_trees_all_close(got, want, rtol=2e-6, atol=1e-6)
 
 
 class VariantsTest(chex.TestCase):
     """Results and gradients of every op."""
 
-    @chex.variants(with_jit=True, without_jit=True, with_device=True)  # pyright: ignore
-    @parameterized.named_parameters(*NAMED)
+    @in_all_variants  # pyright: ignore
+    @parameterized.named_parameters(*PLAIN)
     def test_every_variant_agrees(self, name: str) -> None:
-        both = with_gradient(EVERY_OP[name])
-        got, want = self.variant(both)(X), both(X)
-        chex.assert_tree_all_finite(got)
-        chex.assert_trees_all_equal_shapes_and_dtypes(got, want)
-        chex.assert_trees_all_close(got, want, rtol=2e-6, atol=1e-6)
+        check_variant(self, name)
+
+
+@pytest.mark.deep
+class FurtherVariantsTest(chex.TestCase):
+    """With other settings."""
+
+    @in_all_variants  # pyright: ignore
+    @parameterized.named_parameters(*FURTHER)
+    def test_every_variant_agrees(self, name: str) -> None:
+        check_variant(self, name)
 
 
 @pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.avg_pool, jaxpool.soft_pool])

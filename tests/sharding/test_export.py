@@ -86,6 +86,7 @@ def test_batch_and_channels_may_be_symbolic(name: str) -> None:
         assert symbolic.dtype == known.dtype
 
 
+@pytest.mark.deep
 def test_artifacts_run_in_a_fresh_process_without_jaxpool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fresh import PACKAGE_PARENT
 from many_processes import TRAIN_WITH
 
-pytestmark = pytest.mark.grid(3)
+pytestmark = pytest.mark.deep
 
 SCRIPT = Path(__file__).parents[1] / "support" / "many_processes.py"
 LIMIT = 240

@@ -80,6 +80,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.deep
 def test_children_pool_forked_or_spawned(tmp_path: Path) -> None:
     """Forked before JAX has run anything, as JAX asks for; importing jaxpool runs nothing."""
     (tmp_path / "children.py").write_text(CHILDREN)
