@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import secrets
 import sys
 import zlib
 from collections.abc import Sequence
@@ -24,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share", default="0/1", metavar="K/N", help="of the deep tests only share K of 0 .. N - 1"
     )
+    parser.addoption(
+        "--seed",
+        type=int,
+        default=secrets.randbelow(2**31),
+        help="of the random programs that every run draws anew",
+    )
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -31,7 +38,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [
         f"jax {jax.__version__} on {jax.default_backend()}",
         peers.report_header(),
-        f"deep tests: share {config.option.share}",
+        f"deep tests: share {config.option.share}, random programs from seed {config.option.seed}",
     ]
 
 
