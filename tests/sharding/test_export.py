@@ -233,7 +233,13 @@ def test_sizes_may_be_open_without_a_constraint(case: str) -> None:
 
 @pytest.mark.parametrize(
     ("window", "strides", "padding"),
-    [((3, 3), 2, "SAME"), ((4, 6), 2, "VALID"), ((7, 5), 1, ((1, 1), (0, 1))), ((2, 2), 2, 1)],
+    [
+        ((3, 3), 2, "SAME"),
+        ((1, 1), 2, "SAME"),
+        ((4, 6), 2, "VALID"),
+        ((7, 5), 1, ((1, 1), (0, 1))),
+        ((2, 2), 2, 1),
+    ],
 )
 def test_open_sizes_are_those_of_lax(window: Any, strides: int, padding: Any) -> None:
     """So that a branch of convolutions and one of pools can be added; 0 where no window fits."""

@@ -41,6 +41,7 @@ THEMES = {
         "tests/ops/test_errors.py",
         "tests/ops/test_ops_smooth.py",
         "tests/ops/test_ops_statistics.py",
+        "tests/ops/test_ops_custom.py",
     ],
     "_lowerings/": [
         "tests/lowerings/test_lowerings.py",
