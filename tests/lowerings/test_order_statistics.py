@@ -57,7 +57,7 @@ def test_blocks_of_windows_find_what_all_at_once_find(
 ) -> None:
     monkeypatch.setattr(tuning, "LONGEST_ORDERED", 8)
     x, absent = rng.integers(-9, 9, (2, 1, 120)).astype(np.float32), rng.random((2, 1, 120)) < 0.2
-    for length, pads in ((120, (0, 0)), (119, (window - 1, 1))):
+    for length, pads in ((120, (0, 0)), (119, (window - 1, 1)), (9, (40, 60))):
         (axis,) = jaxpool.geometry((length,), (window,), stride, (pads,)).axes
         k = rng.integers(0, window, (2, 1, axis.out)).astype(np.int32)
         for gone in (None, absent[..., :length]):

@@ -18,7 +18,8 @@ import pytest
 from helpers import assert_same
 
 import jaxpool
-from jaxpool._lowerings.plan import NAMES
+from jaxpool._lowerings import IMPLEMENTATIONS
+from jaxpool._lowerings.request import Request
 
 SHAPE = (2, 6, 7, 3)
 X = np.arange(2 * 6 * 7 * 3, dtype=np.float32).reshape(SHAPE)
@@ -953,15 +954,15 @@ def test_an_enormous_number_is_an_error_or_right(op: str, case: str) -> None:
 def unsupported() -> dict[str, tuple[dict[str, Any], str]]:
     """For each implementation without all maxima: settings that it does not support, and why."""
     found: dict[str, tuple[dict[str, Any], str]] = {}
-    for name in NAMES[1:]:
+    for name, row in IMPLEMENTATIONS.items():
+        if not hasattr(row.module, "reduce"):
+            continue
         for length in (1, 2, 3, 5, 8, 16, 33, 64, 130, 257, 600, 1200):
             settings = {"window_shape": (length, 2), "strides": 1, "padding": "SAME"}
-            try:
-                jax.eval_shape(
-                    lambda x, w=settings, n=name: pool("max_pool", x=x, implementation=n, **w), X
-                )
-            except NotImplementedError as error:
-                found[name] = settings, str(error)
+            geometry = jaxpool.geometry(SHAPE[1:3], **settings)
+            asked = Request("reduce", geometry, jaxpool.reductions.MAX, X.dtype, False, "cpu")
+            if reason := row.module.unsupported_reason(asked):
+                found[name] = settings, reason
                 break
     return found
 

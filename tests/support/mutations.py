@@ -55,6 +55,11 @@ THEMES = {
         "tests/ops/test_ops_pytrees.py",
     ],
     "_lowerings/mosaic": ["tests/lowerings/test_mosaic.py", "tests/accelerators/test_kernels.py"],
+    "_lowerings/flat_gather.py": ["tests/ops/test_ops_unpool.py", "tests/ops/test_ops_global.py"],
+    "_lowerings/phase_updates.py": [
+        "tests/lowerings/test_lowerings.py",
+        "tests/accelerators/test_exports.py",
+    ],
     "_lowerings/ragged": ["tests/ops/test_ops_adaptive.py", "tests/ops/test_ops_random.py"],
     "_lowerings/window_": [*COUNTS, "tests/lowerings/test_lowerings.py"],
     "_autodiff/": [
