@@ -389,6 +389,7 @@ def residuals(f: Callable[[Any], Any], x: Any) -> list[tuple[tuple[int, ...], st
     return kept(jax.eval_shape(lambda x: jax.vjp(f, x)[1], x))
 
 
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("case", KEEPING)
 @over_extremes

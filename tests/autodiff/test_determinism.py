@@ -34,6 +34,7 @@ def test_threads_and_processes_give_the_same_bits() -> None:
     assert all(changed[name] != here[name] for name in NAMES)
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", OPS)
 def test_values_and_indices_are_the_same_under_jit(name: str) -> None:
     op, x = EVERY_OP[name], numbers(3, 5) * np.float32(1.1)

@@ -80,6 +80,7 @@ assert_close = functools.partial(chex.assert_trees_all_close, rtol=2e-6, atol=1e
 # --- batching -------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("axis", range(-1, 4))
 @over_ops
 def test_vmap_over_any_axis_is_a_loop(name: str, axis: int, rng: np.random.Generator) -> None:
@@ -219,6 +220,7 @@ def test_an_empty_batch_or_no_channels_give_an_empty_result(
     assert values_of(jax.vmap(pool)(x[None])).shape == (1, *expected)
 
 
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("name", [name for name in OPS if "masked" not in name])
 @pytest.mark.parametrize(
     ("data_format", "shape"),

@@ -63,6 +63,7 @@ def test_arguments_and_defaults_are_those_of_equinox(name: str) -> None:
     assert mine == theirs
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize(
     ("name", "case"), [(n, case) for n in NAMES for case in ((0, 4) if axes(n) == 3 else range(7))]
 )

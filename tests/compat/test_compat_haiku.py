@@ -36,7 +36,7 @@ def standard_promotion() -> Any:
         yield
 
 
-@pytest.mark.grid(4)
+@pytest.mark.grid(8)
 @pytest.mark.filterwarnings("ignore:When running under vmap")
 @pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
 @pytest.mark.parametrize("call", CALLS, ids=str)

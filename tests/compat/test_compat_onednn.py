@@ -54,6 +54,7 @@ def words(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs(name: str) -> None:
     case, runs = CASES[name], RECORDED[name]

@@ -404,7 +404,7 @@ def _padding(word: Any, count: int) -> Any:
     return {"per axis": (1, 2, 0)[:count], "pairs": pairs}.get(word, word)
 
 
-@pytest.mark.grid(4)
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_output_shape_is_the_shape_of_the_result(layout: str) -> None:
     shape, count = LAYOUTS[layout]

@@ -367,6 +367,7 @@ def test_sums_of_every_geometry(implementation: str) -> None:
     assert check_sums(implementation, np.dtype("float32"), list(SETTINGS))
 
 
+@pytest.mark.grid(16)
 @over_implementations
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(implementation: str, dtype: str) -> None:

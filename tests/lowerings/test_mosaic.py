@@ -4,7 +4,6 @@ What compiles them for TPU is in tests/accelerators.
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -65,6 +64,7 @@ def hostile(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> jax
 # --- results --------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("largest", [True, False], ids=["max", "min"])
 def test_values_and_offsets(interpreted: None, largest: bool, dtype: str) -> None:
@@ -84,6 +84,7 @@ def results(f: Callable[..., Any], x: jax.Array, g: jax.Array) -> Any:
     return jax.jit(both, compiler_options=QUICK)(x, g)
 
 
+@pytest.mark.grid(9)
 @over_cases
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradients(interpreted: None, case: str, dtype: str, rng: np.random.Generator) -> None:
@@ -97,18 +98,19 @@ def test_gradients(interpreted: None, case: str, dtype: str, rng: np.random.Gene
         assert_same(got, expected, (case, dtype))
 
 
+@pytest.mark.grid(20)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("channels", [3, 130])
 @pytest.mark.parametrize("images", [1, 8, 12, 16, 17])
 def test_batches_and_channels_that_fill_no_block(
-    interpreted: None, images: int, rng: np.random.Generator
+    interpreted: None, images: int, channels: int, dtype: str, rng: np.random.Generator
 ) -> None:
-    for case in itertools.product((3, 130), ("float32", "bfloat16")):
-        channels, dtype = case
-        x = hostile((images, 5, 4, channels), dtype, rng)
-        plain = functools.partial(jaxpool.max_pool_with_argmax, **STEM, index_space="window")
-        g = jnp.ones((images, 3, 2, channels), dtype)
-        got = results(functools.partial(plain, **NAMED), x, g)
-        for a, b in zip(got, results(plain, x, g), strict=True):
-            assert_same(a, b, (images, *case))
+    x = hostile((images, 5, 4, channels), dtype, rng)
+    plain = functools.partial(jaxpool.max_pool_with_argmax, **STEM, index_space="window")
+    g = jnp.ones((images, 3, 2, channels), dtype)
+    got = results(functools.partial(plain, **NAMED), x, g)
+    for a, b in zip(got, results(plain, x, g), strict=True):
+        assert_same(a, b, (images, channels, dtype))
 
 
 @pytest.mark.parametrize("data_format", ["NCHW", "HW", "NHWC"])
@@ -126,6 +128,7 @@ def test_empty_batches(interpreted: None) -> None:
     assert jax.grad(lambda x: f(x).sum())(x).shape == x.shape
 
 
+@pytest.mark.deep
 def test_derivatives_of_any_order_and_batching(interpreted: None, rng: np.random.Generator) -> None:
     x, t = (jnp.asarray(rng.permutation(252).reshape(2, 7, 6, 3), "float32") for _ in range(2))
 

@@ -16,6 +16,8 @@ from jaxpool._lowerings.order_statistics import ranges as ranges_of
 KTH: Any = jax.jit(kth)
 WITH_NAN: Any = jax.jit(with_nan)
 
+pytestmark = pytest.mark.grid(4)
+
 ROWS = {
     "permutation": lambda rng, n: rng.permutation(n).astype(np.float32),
     "ties": lambda rng, n: rng.integers(-3, 4, n).astype(np.float32),

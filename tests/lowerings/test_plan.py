@@ -190,6 +190,7 @@ def lowered(function: Callable[..., Any], *platforms: str) -> str:
     return jax.jit(function).trace(X).lower(lowering_platforms=platforms).as_text()
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("op", OPS)
 def test_the_program_of_a_cpu_has_no_reduce_window_and_that_of_a_gpu_has(
@@ -236,6 +237,7 @@ def instructions(text: str) -> int:
     return len(re.findall(r"^ +%\S+ = ", text, re.MULTILINE))
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("kernel", [(9, 9), (31, 29), (127, 125)])
 @pytest.mark.parametrize("op", OPS)
 def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any) -> None:

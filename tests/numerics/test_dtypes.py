@@ -70,6 +70,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("dtype", [*FLOATS, *FLOAT8, *INTEGERS, *WIDE_INTEGERS, "bool"])
 @pytest.mark.parametrize("op", OPS)

@@ -287,6 +287,7 @@ def test_an_empty_batch(rng: np.random.Generator) -> None:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Generator) -> None:
     with jax.enable_x64(True):

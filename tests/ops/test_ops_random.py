@@ -198,6 +198,7 @@ def test_nan_wins_and_its_first_cell() -> None:
     np.testing.assert_array_equal(index, [1, 1])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", ["3-D"])
 def test_fractional_derivatives_to_order_two(case: str, rng: np.random.Generator) -> None:
     size, kernel, out = SIZES[case]

@@ -196,6 +196,7 @@ def test_indices_that_keep_to_their_blocks(case: str, rng: np.random.Generator) 
     check_writes(case, BLOCKS[case], draw_in_blocks(BLOCKS[case], rng), rng)
 
 
+@pytest.mark.deep
 @over_blocks
 def test_one_index_that_leaves_its_block(case: str, rng: np.random.Generator) -> None:
     c = BLOCKS[case]
@@ -482,6 +483,7 @@ def problem(space: str, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
 over_spaces = pytest.mark.parametrize("space", ["spatial", "window"])
 
 
+@pytest.mark.deep
 @over_spaces
 def test_derivatives_to_order_two(space: str, rng: np.random.Generator) -> None:
     f, y = problem(space, rng)

@@ -125,6 +125,7 @@ def test_all_reductions_are_tried() -> None:
     assert {dtype for _, dtype in CASES.values()} == {np.dtype(dtype) for dtype in DTYPES}
 
 
+@pytest.mark.grid(3)
 @over_cases
 def test_combine_keeps_dtype_and_shape(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -144,6 +145,7 @@ def test_combine_is_commutative_and_associative(case: str) -> None:
         assert same(combine(combine(a, b), c), combine(a, combine(b, c)), reduction)
 
 
+@pytest.mark.grid(3)
 @over_cases
 def test_combine_ignores_the_identity(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -218,6 +220,7 @@ def test_identities_by_hand(case: str) -> None:
 # --- selections -----------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(3)
 @over_selections
 def test_beats_is_a_strict_weak_order(case: str) -> None:
     """Irreflexive, asymmetric, transitive; and so is being tied."""
@@ -247,6 +250,7 @@ def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
         assert same(reduction.combine(a, b), winner, reduction)
 
 
+@pytest.mark.grid(3)
 @over_selections
 def test_nothing_is_beaten_by_the_identity(case: str) -> None:
     reduction, dtype = SELECTIONS[case]

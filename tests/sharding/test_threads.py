@@ -41,6 +41,7 @@ def check_line(number: int, turn: int) -> None:
         np.testing.assert_array_equal(gradient, np.bincount(tops, minlength=length))
 
 
+@pytest.mark.deep
 def test_sixteen_threads_at_once() -> None:
     faults: list[BaseException] = []
     barrier = threading.Barrier(THREADS)

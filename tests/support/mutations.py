@@ -55,6 +55,7 @@ THEMES = {
         "tests/ops/test_ops_pytrees.py",
     ],
     "_lowerings/mosaic": ["tests/lowerings/test_mosaic.py", "tests/accelerators/test_kernels.py"],
+    "_lowerings/borders.py": ["tests/filters", "tests/ops/test_ops_blur.py"],
     "_lowerings/flat_gather.py": ["tests/ops/test_ops_unpool.py", "tests/ops/test_ops_global.py"],
     "_lowerings/phase_updates.py": [
         "tests/lowerings/test_lowerings.py",
