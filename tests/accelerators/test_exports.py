@@ -5,7 +5,7 @@ program runs on CPU: so every platform's branch is compared, on data with NaN an
 that a TPU starts with unknown numbers start with NaN here, so that none may be left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import every_op
@@ -16,6 +16,7 @@ import pytest
 from helpers import assert_same
 from jax import export
 
+import jaxpool
 from jaxpool._lowerings import phase_updates
 
 UNCHECKED = [export.DisabledSafetyCheck.platform()]
@@ -49,9 +50,9 @@ def hostile(seed: int) -> jax.Array:
     return jnp.asarray(np.where(odd > 0.9, -np.inf, x), jnp.float32)
 
 
-def results(name: str, platform: str, x: jax.Array) -> Any:
+def results(op: Callable[[Any], Any], platform: str, x: jax.Array) -> Any:
     """Values and gradient by the program that is lowered for a platform."""
-    f = jax.jit(every_op.with_gradient(every_op.EVERY_OP[name]))
+    f = jax.jit(every_op.with_gradient(op))
     if platform == "cpu":
         return f(x)
     return export.export(f, platforms=[platform], disabled_checks=UNCHECKED)(x).call(x)
@@ -59,13 +60,24 @@ def results(name: str, platform: str, x: jax.Array) -> Any:
 
 @pytest.mark.parametrize("name", every_op.EVERY_OP)
 def test_every_platform_gives_the_same(name: str) -> None:
-    arrays = jnp.asarray(every_op.numbers(2, 3)), hostile(1)
+    op, arrays = every_op.EVERY_OP[name], (jnp.asarray(every_op.numbers(2, 3)), hostile(1))
     for x in arrays:
-        want = jax.tree.leaves(results(name, "cpu", x))
+        want = jax.tree.leaves(results(op, "cpu", x))
         for platform in ("tpu", "cuda", "rocm"):
-            got = jax.tree.leaves(results(name, platform, x))
+            got = jax.tree.leaves(results(op, platform, x))
             for a, b in zip(got, want, strict=True):
                 if any(word in name for word in SUMS):
                     np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6, err_msg=platform)
                 else:
                     assert_same(np.asarray(a), np.asarray(b), (name, platform))
+
+
+def test_elements_that_no_window_reads_have_the_gradient_zero() -> None:
+    """Dilated windows at that stride read one phase of several; the others are never written."""
+    op = lambda x: jaxpool.max_pool(x, (2, 2), 2, dilations=2)  # noqa: E731
+    x = jnp.asarray(every_op.numbers(2, 3))
+    want = results(op, "cpu", x)
+    for got, expected in zip(
+        jax.tree.leaves(results(op, "tpu", x)), jax.tree.leaves(want), strict=True
+    ):
+        assert_same(np.asarray(got), np.asarray(expected), "tpu")
