@@ -1,6 +1,7 @@
 """The command line: ``python -m jaxpool <command>``."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -28,7 +29,8 @@ def _demo(options: argparse.Namespace) -> int:
     return show()
 
 
-def _explain_options(parser: argparse.ArgumentParser) -> None:
+def _pool_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is pooled, and how."""
     add = parser.add_argument
     add("--shape", type=_integers, required=True, help="full shape, such as 8,112,112,64")
     add("--window", type=_integers, required=True, help="taps per pooled axis, such as 3,3")
@@ -44,7 +46,25 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="averages divide by elements inside the array only",
     )
-    add("--plot", metavar="FILE", help="also draw it, with matplotlib, to out.png or out.svg")
+
+
+def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What ``_pool_options`` gave, as arguments of ``explain``."""
+    return {
+        "window_shape": _as_tuple(options.window),
+        "strides": options.strides,
+        "padding": options.padding,
+        "op": options.op,
+        "dilations": options.dilations,
+        "rounding": options.rounding,
+        "data_format": options.data_format,
+        "dtype": options.dtype,
+        "count_include_pad": not options.exclude_pad,
+    }
+
+
+def _as_tuple(numbers: int | tuple[int, ...]) -> tuple[int, ...]:
+    return numbers if isinstance(numbers, tuple) else (numbers,)
 
 
 def _integers(text: str) -> int | tuple[int, ...]:
@@ -70,26 +90,52 @@ def _padding(text: str) -> Any:
     return _integers(text)
 
 
+def _explain_options(parser: argparse.ArgumentParser) -> None:
+    _pool_options(parser)
+    plot = "also draw it, with matplotlib, to out.png or out.svg"
+    parser.add_argument("--plot", metavar="FILE", help=plot)
+
+
 def _explain(options: argparse.Namespace) -> int:
     from ._explain.explain import explain
 
     try:
-        found = explain(
-            options.shape if isinstance(options.shape, tuple) else (options.shape,),
-            options.window if isinstance(options.window, tuple) else (options.window,),
-            options.strides,
-            options.padding,
-            op=options.op,
-            dilations=options.dilations,
-            rounding=options.rounding,
-            data_format=options.data_format,
-            dtype=options.dtype,
-            count_include_pad=not options.exclude_pad,
-        )
+        found = explain(_as_tuple(options.shape), **_pool_settings(options))
         print(found)
         if options.plot:
             found.plot(options.plot)
     except (TypeError, ValueError, ModuleNotFoundError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _bench_options(parser: argparse.ArgumentParser) -> None:
+    _pool_options(parser)
+    seconds = "how long the two programs of each row take turns (2)"
+    parser.add_argument("--seconds", type=_seconds, default=2.0, help=seconds)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 2")
+    return seconds
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from ._bench.bench import bench
+
+    try:
+        report = bench(
+            __version__, options.seconds, _as_tuple(options.shape), **_pool_settings(options)
+        )
+        for line in report:
+            print(line, flush=True)
+    except (TypeError, ValueError, NotImplementedError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -135,6 +181,12 @@ COMMANDS = (
         "say what a pooling does to a shape: sizes, windows, divisors, cost, implementation",
         _explain_options,
         _explain,
+    ),
+    Command(
+        "bench",
+        "measure a pooling on this machine against lax.reduce_window, results compared first",
+        _bench_options,
+        _bench,
     ),
     Command(
         "port",

@@ -1,6 +1,5 @@
 """Train, print the result, and show geometry, implementation and cost of the pooling layers."""
 
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import numpy as np
 
 import jaxpool
 
+from .._bench.race import race
 from .._lowerings.plan import Plan, plan_for
 from ..reductions import MAX, SUM
 from . import model
@@ -21,7 +21,6 @@ from .model import POOLINGS, Digits, Params, Pooling, jaxpool_layer, reduce_wind
 GOAL = 0.97
 RACE_IMAGES = 512
 RACE_SECONDS = 0.5
-MIN_ROUNDS = 9
 
 Rows = list[tuple[str, ...]]
 
@@ -138,7 +137,7 @@ def _cost_row(name: str, gradient: Callable[..., Any], *arguments: Any) -> tuple
     ours = partial(jax.jit(partial(gradient, jaxpool_layer)), *arguments)
     theirs = partial(jax.jit(partial(gradient, reduce_window_layer)), *arguments)
     difference = _largest_difference(ours(), theirs())
-    fast, slow = _race(ours, theirs)
+    fast, slow = race({"jaxpool": ours, "lax": theirs}, RACE_SECONDS).values()
     times = (f"{fast * 1e3:.2f} ms", f"{slow * 1e3:.2f} ms", f"{slow / fast:.1f}x")
     return (name, *times, f"{difference:.0e}")
 
@@ -146,18 +145,6 @@ def _cost_row(name: str, gradient: Callable[..., Any], *arguments: Any) -> tuple
 def _largest_difference(a: Any, b: Any) -> float:
     gaps = jax.tree.map(lambda x, y: np.abs(np.asarray(x) - np.asarray(y)).max(), a, b)
     return float(max(jax.tree.leaves(gaps)))
-
-
-def _race(*contestants: Callable[[], Any]) -> list[float]:
-    """Median seconds of each contestant, called in turn so that noise hits all alike."""
-    times: list[list[float]] = [[] for _ in contestants]
-    end = time.perf_counter() + RACE_SECONDS
-    while time.perf_counter() < end or len(times[0]) < MIN_ROUNDS:
-        for contestant, record in zip(contestants, times, strict=True):
-            start = time.perf_counter()
-            jax.block_until_ready(contestant())
-            record.append(time.perf_counter() - start)
-    return [statistics.median(record) for record in times]
 
 
 def _print_table(rows: Rows) -> None:

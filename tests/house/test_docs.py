@@ -134,7 +134,7 @@ COMMANDS = [(page, *shown) for page, text in PAGES.items() for shown in SHOWN.fi
 
 @pytest.mark.parametrize(("page", "command", "output"), COMMANDS)
 def test_a_command_prints_what_its_page_says(page: str, command: str, output: str):
-    known = on_any_machine if command.endswith("doctor") else str
+    known = {"doctor": on_any_machine, "bench": without_times}.get(command.split()[3], str)
     assert known(printed(*shlex.split(command)[1:])) == known(output)
 
 
@@ -142,6 +142,12 @@ def on_any_machine(report: str) -> str:
     """The report of ``doctor`` without versions, devices, and the trouble of one JAX."""
     before, _, _ = report.partition("  trouble ")
     return re.sub(r"(?m)^(  (?:jax|numpy|Python|devices|64 bits)) .*", r"\1", before)
+
+
+def without_times(report: str) -> str:
+    """The report of ``bench`` without times, ratios, versions and device."""
+    times = re.sub(r"[\d.,]+(?= ms)|(?<=ratio )[\d.]+|(?<=at most )\S+", "#", report)
+    return re.sub(r"(?m)^(  (?:device|versions)) .*", r"\1", times)
 
 
 def test_the_pages_show_the_trouble_of_the_oldest_jax():
@@ -154,7 +160,9 @@ def test_the_pages_show_the_trouble_of_the_oldest_jax():
 
 def test_some_commands_are_shown_with_their_output():
     shown = [(page, command.split()[3]) for page, command, _ in COMMANDS]
-    assert shown == [("docs/command-line.md", name) for name in ("explain", "doctor")]
+    assert shown == [
+        ("docs/command-line.md", name) for name in ("explain", "bench", "bench", "doctor")
+    ]
 
 
 def test_every_part_of_the_documentation_has_examples():

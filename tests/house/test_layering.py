@@ -26,13 +26,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_autodiff",),
     ("_numerics",),
     ("ops",),
-    ("compat", "filters", "layers", "sharding", "_explain", "_port"),
+    ("compat", "filters", "layers", "sharding", "_explain", "_bench", "_port"),
 )
 LEVELS = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 
 BESIDES = {
     "compat": {"_port"},
     "_port": {"compat", "_explain"},
+    "_bench": {"_explain"},
     "layers": {""},
     "": {"_patch"},
     "_demo": {""},

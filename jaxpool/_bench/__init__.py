@@ -1,0 +1,1 @@
+"""One pool against ``lax.reduce_window``, measured on the user's own device."""
