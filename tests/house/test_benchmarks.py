@@ -13,6 +13,7 @@ import jaxpool
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import models  # noqa: E402
+import models_table  # noqa: E402
 import networks  # noqa: E402
 
 pytestmark = pytest.mark.grid(8)
@@ -79,19 +80,79 @@ def test_a_row_has_every_figure(name: str, pixels: int) -> None:
         assert set(row[figure]) == {"jaxpool", "library"}
         assert all(value > 0 for value in row[figure].values())
     assert all(0 <= value < models.MOST for value in row["largest_difference"].values())
+    assert all(0 < value < models.MOST for value in row["difference_by_last_place"].values())
     assert json.loads(json.dumps(row)) == row
     shown = models.line(row)
     assert shown.startswith(name) and "step_" not in shown
 
 
 def test_a_wrong_gradient_is_noticed() -> None:
-    right = {"w": jax.numpy.arange(4.0)}
-    wrong = {"w": right["w"].at[2].add(0.1)}
-    assert models._differences((right, right), (right, right)) == {"outputs": 0, "gradients": 0}
-    with pytest.raises(AssertionError, match="gradients differ by 0.033"):
-        models._differences((right, wrong), (right, right))
-    whole = {"first": right["w"], "later": right["w"]}
-    for leaf in whole:
-        broken = {**whole, leaf: right["w"].at[3].set(float("nan"))}
+    right = {"first": jax.numpy.arange(4.0), "later": jax.numpy.arange(4.0)}
+    same = models._differences((right, right), (right, right))
+    assert same == {"outputs": 0, "gradients": 0}
+    for leaf in right:
+        wrong = {**right, leaf: right[leaf].at[2].add(0.1)}
+        found = models._differences((right, wrong), (right, right))
+        with pytest.raises(AssertionError, match="gradients differ by 0.033"):
+            models.check(found, same)
+        models.check(found, {"outputs": 0, "gradients": 0.02})
+        broken = {**right, leaf: right[leaf].at[3].set(float("nan"))}
         with pytest.raises(AssertionError, match="outputs differ by nan"):
-            models._differences((broken, whole), (whole, whole))
+            models.check(models._differences((broken, right), (right, right)), same)
+
+
+# --- what the pages say ---------------------------------------------------------------------------
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "network": name,
+        "library": library,
+        "step_milliseconds": {"jaxpool": 2.0, "library": 3.0},
+        "compile_seconds": {"jaxpool": 4.0, "library": 3.0},
+        "temporary_bytes": {"jaxpool": 100, "library": 256},
+        "largest_difference": {"outputs": 0.0, "gradients": gap},
+        "difference_by_last_place": {"outputs": 1e-6, "gradients": 2e-2},
+    }
+    for name, library, gap in (("haiku.nets.ResNet50", "haiku", 2.6e-8), ("U-Net", "flax", 3e-2))
+]
+
+
+def test_the_tables_have_every_network_and_figure() -> None:
+    assert models_table.full(ROWS).splitlines()[2:] == [
+        "| haiku.nets.ResNet50 | Haiku | 1.50 | 0.75 | 2.56 | 0e+00 | 3e-08 |",
+        "| U-Net | Flax | 1.50 | 0.75 | 2.56 | 0e+00 | 3e-02 (2e-02) |",
+    ]
+    assert models_table.short(ROWS).splitlines()[3:] == [
+        "| | ResNet-50 (Haiku) | U-Net |",
+        "|---|---|---|",
+        "| step | 1.50 | 1.50 |",
+        "| compile | 0.75 | 0.75 |",
+        "| temporaries | 2.56 | 2.56 |",
+    ]
+    assert set(models_table.SHORT) <= set(BY_NAME)
+
+
+def test_a_table_is_replaced_and_the_page_stays() -> None:
+    empty = f"a\n\n{models_table.BEGIN}\n{models_table.END}\n\nb\n"
+    once = models_table.filled(empty, models_table.full(ROWS))
+    assert once.startswith("a\n") and once.endswith("\nb\n") and "U-Net" in once
+    assert models_table.filled(once, models_table.full(ROWS)) == once
+    assert models_table.filled(once, "") == empty
+    with pytest.raises(ValueError, match="once each"):
+        models_table.filled("a", "")
+
+
+@pytest.mark.parametrize("page", models_table.PAGES)
+def test_the_pages_say_what_was_measured(page: str) -> None:
+    """Without results there is no table, and so no number that nobody measured."""
+    made, text = "", (ROOT / page).read_text()
+    if models_table.RESULTS.exists():
+        rows = json.loads(models_table.RESULTS.read_text())["rows"]
+        assert [row["network"] for row in rows] == list(BY_NAME)
+        made = models_table.PAGES[page](rows)
+    assert models_table.filled(text, made) == text
+
+
+def test_the_readme_has_room_for_its_table() -> None:
+    text = models_table.filled((ROOT / "README.md").read_text(), models_table.short(ROWS))
+    assert len(text.splitlines()) <= 200

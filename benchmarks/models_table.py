@@ -1,0 +1,105 @@
+"""What the pages say of ``results/models.json``: README.md in short, docs/performance.md in full.
+
+    python benchmarks/models.py --out benchmarks/results/models.json
+    python benchmarks/models_table.py
+
+The second writes both between marks on the pages. A ratio is the library's figure over jaxpool's,
+so that above 1 jaxpool takes less.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "models.json"
+BEGIN, END = "<!-- benchmarks/models_table.py -->", "<!-- end -->"
+
+Row = dict[str, Any]
+
+LIBRARIES = {"flax": "Flax", "haiku": "Haiku", "equinox": "Equinox"}
+SHORT = {
+    "haiku.nets.ResNet50": "ResNet-50 (Haiku)",
+    "ResNet-50 of Flax's ImageNet example": "ResNet-50 (Flax)",
+    "SqueezeNet 1.1": "SqueezeNet",
+    "PoolFormer-S12": "PoolFormer",
+}
+FIGURES = {
+    "step": "step_milliseconds",
+    "compile": "compile_seconds",
+    "temporaries": "temporary_bytes",
+}
+
+
+def ratio(row: Row, figure: str) -> float:
+    """The library's figure over jaxpool's."""
+    return row[FIGURES[figure]]["library"] / row[FIGURES[figure]]["jaxpool"]
+
+
+def full(rows: list[Row]) -> str:
+    """A line for each network."""
+    lines = [
+        f"| network | library | {' | '.join(FIGURES)} | outputs differ by | gradients differ by |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        ratios = (f"{ratio(row, figure):.2f}" for figure in FIGURES)
+        differences = (
+            f"{row['largest_difference'][name]:.0e}" for name in ("outputs", "gradients")
+        )
+        cells = row["network"], LIBRARIES[row["library"]], *ratios, *differences
+        lines.append(_line(*cells))
+    return "\n".join([*lines, ""])
+
+
+def short(rows: list[Row]) -> str:
+    """A sentence, and a column for each network."""
+    names = [SHORT.get(row["network"], row["network"]) for row in rows]
+    lines = [
+        "Training steps of whole networks, as they are over those after `jaxpool.patch()`: how",
+        "many times as long they run and compile, and what temporaries they hold.",
+        "",
+        _line("", *names),
+        "|" + "---|" * (len(rows) + 1),
+    ]
+    for figure in FIGURES:
+        lines.append(_line(figure, *(f"{ratio(row, figure):.2f}" for row in rows)))
+    return "\n".join([*lines, ""])
+
+
+def _difference(row: Row, name: str) -> str:
+    """The difference; where it is large, beside that which the last place of the images makes."""
+    found, floor = (row[key][name] for key in ("largest_difference", "difference_by_last_place"))
+    return f"{found:.0e} ({floor:.0e})" if found > LARGE else f"{found:.0e}"
+
+
+LARGE = 1e-5
+
+PAGES: dict[str, Callable[[list[Row]], str]] = {"docs/performance.md": full, "README.md": short}
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def filled(page: str, text: str) -> str:
+    """A page with a text of whole lines between the marks."""
+    if (page.count(BEGIN), page.count(END)) != (1, 1):
+        raise ValueError(f"{BEGIN} and {END} must be on the page once each")
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{text}{END}{rest.partition(END)[2]}"
+
+
+def main() -> int:
+    rows = json.loads(RESULTS.read_text())["rows"]
+    for name, make in PAGES.items():
+        path = ROOT / name
+        path.write_text(filled(path.read_text(), make(rows)))
+        print(make(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
