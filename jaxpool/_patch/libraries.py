@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._errors import message, shown
 from .route import AVERAGES, THEIRS, run
 from .swap import Function, Swap, call_swap, code_swap
 
@@ -48,6 +49,30 @@ def _haiku_avg_pool(value, window_shape, strides, padding, channel_axis=-1):
     return run("haiku.avg_pool", value, window_shape, strides, padding, channel_axis)
 
 
+def _keras_max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
+    from jaxpool._patch.route import run
+
+    return run("keras.ops.max_pool", inputs, pool_size, strides, padding, data_format)
+
+
+def _keras_average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
+    from jaxpool._patch.route import run
+
+    return run("keras.ops.average_pool", inputs, pool_size, strides, padding, data_format)
+
+
+def _keras_adaptive_max_pool(inputs, output_size, data_format=None):
+    from jaxpool._patch.route import run
+
+    return run("keras.ops.adaptive_max_pool", inputs, output_size, data_format)
+
+
+def _keras_adaptive_average_pool(inputs, output_size, data_format=None):
+    from jaxpool._patch.route import run
+
+    return run("keras.ops.adaptive_average_pool", inputs, output_size, data_format)
+
+
 def _layer_call(name: str) -> Function:
     """A stand-in for the call of a layer."""
 
@@ -83,10 +108,27 @@ def _equinox() -> Iterator[Swap]:
         yield call_swap(name, getattr(module, name.rpartition(".")[2]), _layer_call(name))
 
 
+def _keras() -> Iterator[Swap]:
+    """Keras's functions, which its layers call; its backend is that of its first import."""
+    backend = importlib.import_module("keras.config").backend()
+    if backend != "jax":
+        raise NotImplementedError(
+            message(
+                f"Keras runs on the backend {shown(backend)}.",
+                "jaxpool computes with JAX.",
+                "Set KERAS_BACKEND=jax in the environment before Keras is imported.",
+            )
+        )
+    stand_ins = _keras_max_pool, _keras_average_pool
+    adaptive = _keras_adaptive_max_pool, _keras_adaptive_average_pool
+    return _functions("keras.ops", *stand_ins, *adaptive)
+
+
 _MAKERS: dict[str, Callable[[], Iterator[Swap]]] = {
     "flax": _flax,
     "haiku": _haiku,
     "equinox": _equinox,
+    "keras": _keras,
 }
 
 _MADE: dict[str, tuple[Swap, ...]] = {}

@@ -22,7 +22,9 @@ from types import TracebackType
 from .._errors import message, public, shown
 from .swap import Swap, apply, undo
 
-LIBRARIES = ("flax", "haiku", "equinox")
+UNNAMED = ("flax", "haiku", "equinox")
+"""What is patched without a name: to import Keras would choose a backend for the process."""
+LIBRARIES = (*UNNAMED, "keras")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +65,7 @@ def patch(*libraries: str) -> Patch:
 
     Args:
       libraries: "flax" (Linen and NNX, which share their pools), "haiku", "equinox"; without a
-        name, all of them that are installed.
+        name, all of these that are installed. Also "keras", on its JAX backend.
     Returns:
       A :class:`Patch`, which prints what was replaced. As a context manager it restores the
       libraries at the end of its block, unless another call of ``patch`` still holds them.
@@ -73,7 +75,8 @@ def patch(*libraries: str) -> Patch:
     Raises:
       ValueError: a library is not one of these.
       ModuleNotFoundError: a library is not installed.
-      NotImplementedError: the installed version has pools with other arguments.
+      NotImplementedError: the installed version has pools with other arguments, or Keras has
+        another backend.
     Example:
       >>> from flax import linen as nn
       >>> x = jnp.ones((1, 32, 32, 1), jnp.bfloat16)
@@ -83,7 +86,7 @@ def patch(*libraries: str) -> Patch:
       ...     nn.avg_pool(x, (32, 32)).item()
       1.0
     """
-    names = libraries or tuple(filter(_is_installed, LIBRARIES))
+    names = libraries or tuple(filter(_is_installed, UNNAMED))
     with _LOCK:
         swaps = {name: _swaps_of(name) for name in map(_check, names)}
         made = Patch(tuple(swaps), tuple(swap.name for row in swaps.values() for swap in row))

@@ -1,12 +1,15 @@
 """How a call of a patched library finds its pool: jaxpool's, or the library's own."""
 
+import functools
+import importlib
 import math
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
+from jax import Array, lax
 
-from ..compat import equinox, flax, haiku
+from ..compat import equinox, flax, haiku, keras
 from .swap import Function
 
 _REFUSED = (TypeError, ValueError, NotImplementedError)
@@ -59,6 +62,15 @@ def _adaptive_layer(layer: Any, x: Any) -> Any:
 _PIECES = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
 
 
+def _of_keras(function: Function, inputs: Any, *settings: Any) -> Any:
+    """A function of arrays; symbolic tensors, from which Keras builds models, are the library's."""
+    if not isinstance(inputs, Array | np.ndarray):
+        raise NotImplementedError("no array")
+    *settings, data_format = settings
+    config = importlib.import_module("keras.config")
+    return function(inputs, *settings, data_format or config.image_data_format())
+
+
 AVERAGES = tuple(f"equinox.nn.AvgPool{count}d" for count in (1, 2, 3))
 
 _OURS: dict[str, Function] = {
@@ -71,4 +83,5 @@ _OURS: dict[str, Function] = {
     "equinox.nn.Pool": _extreme_layer,
     **dict.fromkeys(AVERAGES, _average_layer),
     "equinox.nn.AdaptivePool": _adaptive_layer,
+    **{f"keras.ops.{n}": functools.partial(_of_keras, getattr(keras, n)) for n in keras.__all__},
 }
