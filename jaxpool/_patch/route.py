@@ -62,11 +62,11 @@ def _adaptive_layer(layer: Any, x: Any) -> Any:
 _PIECES = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
 
 
-def _of_keras(function: Function, inputs: Any, *settings: Any) -> Any:
+def _of_keras(function: Function, inputs: Any, *arguments: Any) -> Any:
     """A function of arrays; symbolic tensors, from which Keras builds models, are the library's."""
     if not isinstance(inputs, Array | np.ndarray):
         raise NotImplementedError("no array")
-    *settings, data_format = settings
+    *settings, data_format = arguments
     config = importlib.import_module("keras.config")
     return function(inputs, *settings, data_format or config.image_data_format())
 
