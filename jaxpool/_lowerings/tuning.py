@@ -135,7 +135,11 @@ MOST_CHAINED_ON_GPU = 49
 """Elements of a window up to which the argmax is one chain over all axes on GPU: 7 x 7."""
 
 LONGEST_CHAINED_ON_GPU = 64
-"""Elements on an axis up to which the argmax along it is a chain on GPU."""
+"""Elements on an axis up to which the argmax along it is one chain on GPU. One of 101 makes two
+kernels, which the compiler takes eight times as long for as for two chains."""
+
+CHAIN_RADIX_ON_GPU = 16
+"""Smaller windows that a longer axis is made of at each level of its chains."""
 
 MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 49, 16
 """Terms that one step of a scatter adds. XLA:TPU stores 25 terms one by one and fuses 16."""

@@ -4,7 +4,7 @@ An element of a padded axis lies at step ``r`` of group ``o``, at ``o * stride +
 ``o`` can hold it, at offset ``r / dilation`` if that is an integer below the window's length. So
 values of windows become elements by a broadcast over the steps of every axis,
 
-    elements[o * stride + r] = where(offsets[o] == offset of r, g[o], 0),
+    elements[o * stride + r] = where(step of offsets[o] == r, g[o], 0),
 
 which needs no sums and does not grow with the window.
 """
@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.resolve import Geometry
+from .argreduce import sentinel
 
 
 def step_axes(geometry: Geometry, rank: int) -> list[int]:
@@ -36,29 +37,33 @@ def on_grid(g: Array, offsets: Array, geometry: Geometry, first: int, last: int)
     for axis, count in zip(axes, steps, strict=True):
         shape[axis] = count
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    wanted = _offset_of_steps(geometry, steps, axes, len(shape), first)
     there = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
     sent = lax.broadcast_in_dim(g, shape, kept)
-    return jnp.where(there == wanted, sent, jnp.zeros((), g.dtype))
+    place = _places(there, int(sentinel(offsets.dtype)), geometry)
+    return jnp.where(place == _steps(geometry, shape, axes, first), sent, jnp.zeros((), g.dtype))
 
 
-def _offset_of_steps(
-    geometry: Geometry, steps: Sequence[int], axes: Sequence[int], rank: int, first: int
-) -> Array:
-    """The offset, row-major, at which a window reads each step; -2 where it reads none.
+def _steps(geometry: Geometry, shape: Sequence[int], axes: Sequence[int], first: int) -> Array:
+    """The steps of a group, numbered row-major.
 
-    Nothing is compared for windows that read every step: XLA:GPU would store that as a table.
+    Made in the shape of the array: XLA:GPU would store a smaller one as a table, by a kernel.
     """
-    offset, read = jnp.zeros((1,) * rank, jnp.int32), None
-    for number, (axis, count, at) in enumerate(zip(geometry.axes, steps, axes, strict=True)):
-        line = [1] * rank
-        line[at] = count
-        step = lax.broadcasted_iota(jnp.int32, line, at) + (first if number == 0 else 0)
-        offset = offset * axis.kernel + (step // axis.dilation if axis.dilation > 1 else step)
-        if axis.stride > axis.kernel:
-            inside = (step < axis.span) & (step % axis.dilation == 0)
-            read = inside if read is None else read & inside
-    return offset if read is None else jnp.where(read, offset, -2)
+    number = jnp.full(shape, first, jnp.int32)
+    for axis, at in zip(geometry.axes, axes, strict=True):
+        weight = axis.stride if at > axes[0] else 1
+        number = number * weight + lax.broadcasted_iota(jnp.int32, shape, at)
+    return number
+
+
+def _places(offsets: Array, none: int, geometry: Geometry) -> Array:
+    """The numbers of the steps at which offsets read."""
+    if all(axis.stride == axis.kernel for axis in geometry.axes):
+        return offsets
+    place, rest, weight = jnp.zeros_like(offsets), offsets, 1
+    for axis in geometry.axes[::-1]:
+        place = place + lax.rem(rest, np.int32(axis.kernel)) * (axis.dilation * weight)
+        rest, weight = lax.div(rest, np.int32(axis.kernel)), weight * axis.stride
+    return jnp.where(offsets == none, -1, place)
 
 
 def merged(grid: Array, geometry: Geometry, rank: int) -> Array:
