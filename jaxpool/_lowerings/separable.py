@@ -7,11 +7,13 @@ product, and stores what lies between. The transpose of a sum separates likewise
 
 from typing import Any
 
-from jax import Array
+import jax.numpy as jnp
+from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from ..reductions import Reduction
 from . import reduce_window, tuning
+from .float_order import is_narrow_extreme
 from .reduce_window import argreduce as argreduce
 from .request import Request
 
@@ -40,7 +42,15 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
     for axis, position in geometry.placed[::-1]:
         x = reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
+        if is_narrow_extreme(reduction, x):
+            x = _as_narrow(x)
     return x
+
+
+def _as_narrow(x: Array) -> Array:
+    """The same 16-bit floats: XLA:GPU reduces in float32, and would store float32 in between."""
+    limits = jnp.finfo(x.dtype)
+    return lax.reduce_precision(x, limits.nexp, limits.nmant)
 
 
 def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
