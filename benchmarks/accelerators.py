@@ -112,13 +112,18 @@ def program(task: str, pool: Callable[..., Any]) -> Callable[..., Any]:
     return {"gradient": gradient, "step": step}.get(task, pool)
 
 
-def arguments(case: Case, layout: str, dtype: str, task: str) -> list[Any]:
-    """The array, and for a derivative a cotangent."""
+def out_shape(case: Case) -> tuple[int, ...]:
+    """The shape of the result, channels last."""
     import jaxpool
 
     shape, window, stride, padding = case
     out = jaxpool.geometry(shape[1:-1], window, stride, padding).out_shape
-    shapes = [shape, (shape[0], *out, shape[-1])]
+    return (shape[0], *out, shape[-1])
+
+
+def arguments(case: Case, layout: str, dtype: str, task: str) -> list[Any]:
+    """The array, and for a derivative a cotangent."""
+    shapes = [case[0], out_shape(case)]
     if layout == "NCHW":
         shapes = [(shape[0], shape[-1], *shape[1:-1]) for shape in shapes]
     return compilers.specs([(shape, dtype) for shape in shapes[: 1 + (task in TASKS[2:])]])

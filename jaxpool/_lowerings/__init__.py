@@ -22,6 +22,7 @@ from types import MappingProxyType
 
 from . import (
     axis_by_axis,
+    broadcast_steps,
     doubling,
     loop,
     mosaic,
@@ -47,6 +48,7 @@ _TABLE = (
     Row(slices, reduce=_CPU, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
     Row(tiled, reduce=_CPU, argreduce=PLATFORMS, scatter=PLATFORMS),
     Row(doubling, reduce=(*_CPU, *_TPU), argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
+    Row(broadcast_steps, sum_transpose=(*_GPU, *_TPU)),
     Row(axis_by_axis, sum_transpose=PLATFORMS),
     Row(loop, gather=PLATFORMS, scatter=PLATFORMS),
     Row(separable, reduce=(*_GPU, *_TPU), argreduce=_GPU, sum_transpose=(*_GPU, *_TPU)),

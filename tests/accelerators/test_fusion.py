@@ -1,4 +1,4 @@
-"""Bounds on what the compilers of TPU and GPU make of ten programs: a broken fusion fails here.
+"""Bounds on what the compilers of TPU and GPU make of programs: a broken fusion fails here.
 
 A program must read its arguments and write its results; ``moved`` bounds its traffic through main
 memory as a multiple of these bytes. The figures are those of benchmarks/accelerators.py.
@@ -55,6 +55,13 @@ OVERLAPPING = step(max_pool, (3, 3), 1, "SAME")
 ARGMAX = values(jaxpool.max_pool_with_argmax, (2, 2), 2)
 AVERAGE = step(avg_pool, (3, 3), 1, "SAME")
 LONG = values(max_pool, (31, 31), 1, "SAME")
+LONG_ARGMAX = values(jaxpool.max_pool_with_argmax, (31, 31), 1, "SAME")
+LONG_STEP = step(max_pool, (31, 31), 1, "SAME")
+ONE_AXIS = values(jaxpool.max_pool_with_argmax, (101,), 1, "SAME")
+PADDED_ARGMAX = values(jaxpool.max_pool_with_argmax, (3, 3), 1, "SAME", index_space="window")
+APART = step(max_pool, (2, 3), 6, dilations=2)
+TILED_3D = step(max_pool, (2, 2, 2), 2)
+TILED_AVERAGE = step(avg_pool, (2, 2), 2)
 LARGE, SMALL = (32, 112, 112, 128), (32, 28, 28, 192)
 BOUNDS = {
     "ResNet's stem on GPU": Bound("H100", STEM, LARGE, "float32", 2, 1.2),
@@ -62,6 +69,14 @@ BOUNDS = {
     "overlapping on GPU": Bound("H100", OVERLAPPING, SMALL, "bfloat16", 2, 1.7),
     "argmax on GPU": Bound("H100", ARGMAX, LARGE, "float32", 1, 1.02),
     "average on GPU": Bound("H100", AVERAGE, SMALL, "float32", 2, 1.36),
+    "argmax of 3x3 beside padding on GPU": Bound("H100", PADDED_ARGMAX, SMALL, "float32", 1, 1.01),
+    "argmax of 31x31 on GPU": Bound("H100", LONG_ARGMAX, SMALL, "float32", 2, 2.1),
+    "31x31 on GPU": Bound("H100", LONG_STEP, SMALL, "float32", 4, 4.4),
+    "argmax of 101 on GPU": Bound("H100", ONE_AXIS, (32, 16000, 16), "float32", 2, 1.86),
+    "dilated and apart on GPU": Bound("H100", APART, (32, 56, 56, 128), "float32", 2, 1.2),
+    "tiled in 3-D on GPU": Bound("H100", TILED_3D, (2, 16, 56, 56, 128), "float32", 2, 1.2),
+    "tiled average on GPU": Bound("H100", TILED_AVERAGE, LARGE, "bfloat16", 2, 1.23),
+    "tiled average on TPU": Bound("v5e", TILED_AVERAGE, LARGE, "bfloat16", 3, 1.2),
     "ResNet's stem on TPU": Bound("v5e", STEM, LARGE, "float32", 12, 1.6),
     "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 12, 1.47),
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),

@@ -333,6 +333,27 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
     assert strided == {"0.71"} and "kernels in Pallas, 0.71." in README
 
 
+def test_what_is_said_of_the_kernels_of_a_gpu_is_in_the_results():
+    rows = {
+        (row["case"], row["dtype"], row["layout"], row["task"]): row["figures"]
+        for row in results("accelerators.json")
+        if row["chip"] == "H100"
+    }
+    kernels = {key: figures["jaxpool"]["kernels"] for key, figures in rows.items()}
+    long, small = {}, {"values": 1, "argmax": 1, "gradient": 2, "step": 2}
+    for (case, _, _, task), count in kernels.items():
+        if case in ("dilation-31", "yolo-spp-13"):
+            long.setdefault(task, set()).add(count)
+        elif case != "moving-maximum-101":
+            assert count == small[task]
+    assert long == {"values": {2}, "argmax": {2}, "gradient": {4}, "step": {4}}
+    for task, ratio in (("gradient", "0.68"), ("values", "2.00")):
+        figures = rows["dilation-31", "float32", "NHWC", task]
+        assert f"{figures['jaxpool']['megabytes'] / figures['lax']['megabytes']:.2f}" == ratio
+    assert "0.68 of what lax moves in float32" in " ".join(PERFORMANCE.split())
+    assert "31x31 move 2.00 times what lax moves" in " ".join(PERFORMANCE.split())
+
+
 def test_the_table_of_filters_is_that_of_the_results():
     rows = results("filters.json")
     groups: dict[str, list[float]] = {}

@@ -1,0 +1,100 @@
+"""Draws the results of accelerators.py: what each program moves, over the least that it could.
+
+    python benchmarks/picture_of_accelerators.py results/accelerators.json results/accelerators.svg
+
+One row of panels a chip, one column a task, one line a case in channels last. These are figures of
+the compilers and no timings. The least is to read the arguments and write the results once, and for
+a gradient also to read the array from which it finds the argmax. On a TPU arrays are padded to
+tiles, so that it may be out of reach. Needs matplotlib.
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import accelerators
+import compilers
+import numpy as np
+from matplotlib.figure import Figure
+
+TITLES = {
+    "values": "values",
+    "argmax": "values and argmax",
+    "gradient": "gradient",
+    "step": "values and gradient",
+}
+COLOURS = {
+    "lax": ("#7f7f7f", "lax.reduce_window and its gradient"),
+    "jaxpool": ("#1f77b4", "jaxpool"),
+    "mosaic": ("#2ca02c", 'jaxpool, implementation="mosaic"'),
+}
+MARKERS = {"float32": "o", "bfloat16": "s"}
+ABOVE = "Megabytes through main memory by the figures of the compilers, not timings; 1 is the least"
+
+
+def least(row: dict[str, Any]) -> float:
+    """Megabytes of the arguments and results of a program, of the array where it is no result."""
+    case = accelerators.CASES[row["case"]]
+    shape, window, *_ = case
+    size = 2 if row["dtype"] == "bfloat16" else 4
+    windows = math.prod(accelerators.out_shape(case))
+    of = {"x": math.prod(shape) * size, "y": windows * size}
+    of["offsets"] = windows * (1 if math.prod(window) <= 255 else 4)
+    arrays = {
+        "values": "x y",
+        "argmax": "x y offsets",
+        "gradient": "x y x",
+        "step": "x y y x",
+    }
+    return sum(of[name] for name in arrays[row["task"]].split()) / 1e6
+
+
+def main(source: str, target: str) -> int:
+    every = json.loads(Path(source).read_text())["rows"]
+    rows = [row for row in every if row["layout"] == "NHWC"]
+    cases = [case for case in accelerators.CASES if any(row["case"] == case for row in rows)]
+    chips = list(compilers.CHIPS)
+    size = 3 * len(TITLES) + 2, len(chips) * (0.26 * len(cases) + 0.7) + 1.2
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(chips), len(TITLES), sharex=True, sharey=True, squeeze=False)
+    for (line, column), panel in np.ndenumerate(panels):
+        chip, task = chips[line], list(TITLES)[column]
+        _draw(panel, [row for row in rows if (row["chip"], row["task"]) == (chip, task)], cases)
+        panel.set_title(f"{chip}: {TITLES[task]}", fontsize=10)
+    panels[0][0].invert_yaxis()
+    key = [("o", colour, colour, label) for colour, label in COLOURS.values()]
+    key += [(marker, "black", "white", dtype) for dtype, marker in MARKERS.items()]
+    handles = [
+        panels[0][0].plot([], [], marker, color=edge, mfc=face, label=label)[0]
+        for marker, edge, face, label in key
+    ]
+    figure.suptitle(ABOVE, fontsize=11)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
+    figure.savefig(target)
+    return 0
+
+
+def _draw(panel: Any, rows: list[dict[str, Any]], cases: list[str]) -> None:
+    panel.axvline(1, color="black", lw=1)
+    for row in rows:
+        for name, figures in row["figures"].items():
+            shift = 0.18 if row["dtype"] == "bfloat16" else -0.18
+            panel.plot(
+                figures["megabytes"] / least(row),
+                cases.index(row["case"]) + shift,
+                MARKERS[row["dtype"]],
+                color=COLOURS[name][0],
+                ms=7 if name == "lax" else 4.5,
+                alpha=0.8,
+            )
+    panel.set_yticks(range(len(cases)), cases, fontsize=8)
+    panel.set_xscale("log")
+    panel.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False, fontsize=8)
+    panel.minorticks_off()
+    panel.grid(axis="both", alpha=0.25)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
