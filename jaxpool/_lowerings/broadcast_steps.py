@@ -15,8 +15,11 @@ from .window_grid import merged, step_axes
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why a broadcast does not compute what is asked, or None."""
-    tiled = all(axis.stride == axis.span == axis.kernel for axis in request.geometry.axes)
-    return None if tiled else "windows overlap, or there are gaps in or between them"
+    geometry = request.geometry
+    if not geometry.is_non_overlapping:
+        return "windows overlap"
+    apart = any(axis.stride > axis.kernel for axis in geometry.axes)
+    return "there are gaps in or between windows" if apart else None
 
 
 def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
