@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from ..reductions import Reduction, identity_array
@@ -105,7 +105,7 @@ def prefers_later(
         if may_be_empty:
             empty = sentinel(a[1].dtype)
             take = (b[1] != empty) & (take | (a[1] == empty))
-        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+        return lax.select(take, b[0], a[0]), lax.select(take, b[1], a[1])
 
     return combine
 

@@ -21,7 +21,7 @@ from .._xla.materialize import materialize
 from ..reductions import SUM
 from . import doubling, tuning
 from .axis_slicing import tree_reduce
-from .phases import Arrays, Contributions, crop, holders, mirrored, over_elements, stretch
+from .phases import Arrays, crop, holders, mirrored, over_elements, stretch
 from .request import Request
 
 
@@ -67,10 +67,10 @@ def _is_tiled(axis: Axis) -> bool:
 
 
 def _sum_of_slices(g: Array, axis: Axis, position: int) -> Array:
-    def total(given: Contributions) -> Arrays:
-        return (tree_reduce(lax.add, [value for _, (value,) in given]),)
+    def total(given: list[Arrays]) -> Arrays:
+        return (tree_reduce(lax.add, [value for (value,) in given]),)
 
-    return over_elements((g,), (0,), axis, position, total)[0]
+    return over_elements(lambda _: (g,), (0,), axis, position, total)[0]
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:

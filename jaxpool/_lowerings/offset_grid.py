@@ -9,23 +9,25 @@ of one vectorised loop. The groups ``q`` at the ends of an axis have fewer shift
 their own, so that nothing is padded: padding is a pass of its own that costs up to half the time.
 """
 
+import itertools
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._xla.materialize import materialize
-from .axis_slicing import concatenate, slice_axis, tree_reduce
-from .phases import crop, phases_of, runs
+from .axis_slicing import concatenate, iota, slice_axis, tree_reduce
+from .phases import Phases, crop, phases_of, runs
 
 
 class Piece(NamedTuple):
     """What windows give to a part of the grid of groups and phases.
 
     Attributes:
-      given: values of the windows, with an axis of length 1 behind each pooled one.
+      given: values of the windows, with an axis of phases behind each pooled one.
       offsets: their offsets, likewise.
       shifts: for each pooled axis that is cut already, the shift from a window to its group.
     """
@@ -35,41 +37,54 @@ class Piece(NamedTuple):
     shifts: tuple[int, ...]
 
 
+class Line(NamedTuple):
+    """A pooled axis: its phases, and where its groups lie in the grid, its phases behind them."""
+
+    axis: Axis
+    phases: Phases
+    dimension: int
+
+
+Named = dict[tuple[int, ...], Array]
+"""For a shift along every axis, the offset of each phase; negative where there is none."""
+
+
 def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     # XLA:CPU would compute anew for each element what makes them.
     g, offsets = materialize(g, offsets)
-    phase_axes = [position + g.ndim + n + 1 for n, position in enumerate(geometry.positions)]
-    whole = Piece(jnp.expand_dims(g, phase_axes), jnp.expand_dims(offsets, phase_axes), ())
-    grid, merged = list(whole.given.shape), list(g.shape)
-    for (axis, position), dimension in zip(geometry.placed, phase_axes, strict=True):
-        phases = phases_of(axis)
-        groups = phases.last - phases.first
-        grid[dimension - 1 : dimension + 1] = groups, axis.stride
-        merged[position] = groups * axis.stride
-    received = _over_grid([whole], geometry, phase_axes, grid, g.dtype).reshape(merged)
+    shape, merged, kept, lines = list(g.shape), list(g.shape), list(range(g.ndim)), []
+    for n, (axis, position) in enumerate(geometry.placed):
+        lines.append(Line(axis, phases_of(axis), g.ndim + position + n))
+        shape.insert(lines[-1].dimension + 1, axis.stride)
+        merged[position] = _groups(lines[-1]) * axis.stride
+        kept = [k + (k > lines[-1].dimension) for k in kept]
+    whole = Piece(*(lax.broadcast_in_dim(a, shape, kept) for a in (g, offsets)), ())
+    received = _over_grid([whole], lines, shape, _named(lines, len(shape))).reshape(merged)
     for axis, position in geometry.placed:
         received = crop(received, axis, position)
     return received
 
 
-def _over_grid(
-    pieces: list[Piece],
-    geometry: Geometry,
-    phase_axes: list[int],
-    grid: list[int],
-    dtype: np.dtype,
-) -> Array:
-    """Sum of the pieces over a grid, cut at one pooled axis after the other."""
-    if not pieces:
-        return jnp.zeros(grid, dtype)
+def _groups(line: Line) -> int:
+    return line.phases.last - line.phases.first
+
+
+def _over_grid(pieces: list[Piece], lines: list[Line], shape: list[int], named: Named) -> Array:
+    """Sum of the pieces over a grid, cut at one pooled axis after the other.
+
+    Args:
+      pieces: with all windows of the axes that are not cut yet.
+      lines: the axes.
+      shape: of a piece.
+      named: see :data:`Named`.
+    """
     done = len(pieces[0].shifts)
-    if done == len(phase_axes):
-        return tree_reduce(lax.add, [_hits(piece, geometry, phase_axes, grid) for piece in pieces])
-    axis, dimension, parts = geometry.axes[done], phase_axes[done] - 1, []
-    phases = phases_of(axis)
-    every = sorted({shift for offsets in phases.offsets.values() for shift in offsets})
-    for first, last, shifts in runs(axis, phases, every):
+    if done == len(lines):
+        return tree_reduce(lax.add, [_hits(piece, named) for piece in pieces])
+    (axis, phases, dimension), parts = lines[done], []
+    for first, last, shifts in runs(axis, phases, phases.shifts):
+        part = [*shape[:dimension], last - first, *shape[dimension + 1 :]]
         cuts = [
             Piece(
                 slice_axis(piece.given, dimension, first - shift, last - first, 1),
@@ -79,19 +94,45 @@ def _over_grid(
             for piece in pieces
             for shift in shifts
         ]
-        part = [*grid[:dimension], last - first, *grid[dimension + 1 :]]
-        parts.append(_over_grid(cuts, geometry, phase_axes, part, dtype))
+        parts.append(_over_grid(cuts, lines, part, named) if cuts else _zeros(part, lines, pieces))
     return concatenate(parts, dimension)
 
 
-def _hits(piece: Piece, geometry: Geometry, phase_axes: list[int], grid: list[int]) -> Array:
+def _zeros(shape: list[int], lines: list[Line], like: list[Piece]) -> Array:
+    """What elements receive that no window holds."""
+    shape = list(shape)
+    for line in lines[len(like[0].shifts) + 1 :]:
+        shape[line.dimension] = _groups(line)
+    return jnp.zeros(shape, like[0].given.dtype)
+
+
+def _hits(piece: Piece, named: Named) -> Array:
     """What is given where the offset is that of the phase, else 0."""
-    line = (1,) * piece.given.ndim
-    wanted, exists = jnp.zeros(line, jnp.int32), jnp.ones(line, bool)
-    for axis, dimension, shift in zip(geometry.axes, phase_axes, piece.shifts, strict=True):
-        phases = [*line[:dimension], axis.stride, *line[dimension + 1 :]]
-        steps = shift * axis.stride + lax.broadcasted_iota(jnp.int32, phases, dimension)
-        exists = exists & (steps % axis.dilation == 0) & (steps < axis.kernel * axis.dilation)
-        wanted = wanted * axis.kernel + steps // axis.dilation
-    hit = exists & (piece.offsets.astype(jnp.int32) == wanted)
-    return jnp.broadcast_to(jnp.where(hit, piece.given, jnp.zeros((), piece.given.dtype)), grid)
+    wanted = jnp.broadcast_to(named[piece.shifts], piece.offsets.shape)
+    hit = lax.eq(piece.offsets.astype(jnp.int32), wanted)
+    return lax.select(hit, piece.given, jnp.zeros_like(piece.given))
+
+
+def _named(lines: list[Line], rank: int) -> Named:
+    """The offsets of the phases, row-major."""
+    along, none = [], -int(np.prod([line.axis.kernel for line in lines]))
+    for axis, phases, dimension in lines:
+        step = iota(axis.stride, dimension + 1 - rank, rank, jnp.int32)
+        along.append({shift: _along(axis, shift, step, none) for shift in phases.shifts})
+    named: Named = {}
+    for shifts in itertools.product(*along):
+        total = along[0][shifts[0]]
+        for line, offsets, shift in zip(lines[1:], along[1:], shifts[1:], strict=True):
+            total = total * line.axis.kernel + offsets[shift]
+        named[shifts] = total
+    return named
+
+
+def _along(axis: Axis, shift: int, step: Array, none: int) -> Array:
+    """The offsets along one axis."""
+    distance = step + shift * axis.stride
+    read = distance < axis.span
+    if axis.dilation > 1:
+        read = read & (distance % axis.dilation == 0)
+        distance = distance // axis.dilation
+    return jnp.where(read, distance, none)

@@ -30,7 +30,7 @@ from .._xla.materialize import materialize
 from . import tuning
 from .argreduce import sentinel
 from .axis_slicing import elements_at, levels, pad, slice_axis, tree_reduce
-from .phases import Arrays, Contributions, over_elements, stretch
+from .phases import Arrays, over_elements, stretch
 
 
 def _codes(offsets: Array) -> Array:
@@ -118,59 +118,76 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
       dtype: the dtype that the caller rounds the result to.
     """
     (offsets,) = materialize(offsets)
-    codes, unit, narrow = _codes(offsets), geometry.taps, g.dtype != dtype
+    sums, unit, narrow = (g, _codes(offsets)), geometry.taps, g.dtype != dtype
     for axis, position in geometry.placed:
         unit //= axis.kernel
         along = _along_axis if axis.kernel <= tuning.LONGEST_SCATTERED else _by_levels
-        g, codes = along(g, codes, axis, position, unit)
+        sums = along(sums, axis, position, unit)
     # or XLA:CPU would round one number after the other where parts are concatenated
-    return materialize(g)[0] if narrow else g
+    return materialize(sums[0])[0] if narrow else sums[0]
 
 
-def _take(g: Array, codes: Array, low: int, high: int, passed: int) -> tuple[Array, Array]:
-    """The values whose offset is in ``low <= offset < high``, and what is left of their codes."""
+def _take(
+    windows: Arrays, nothing: Arrays, low: int, high: int | None, passed: int, last: bool
+) -> Arrays:
+    """The values whose offset is in ``low <= offset < high``, and what is left of their codes.
+
+    Args:
+      windows: values and codes.
+      nothing: zeros like both.
+      low, high: bounds of the offsets; without ``high`` all from ``low`` on.
+      passed: what the codes lose.
+      last: whether ``low`` is the one offset that is asked for, of which no code is left.
+    """
+    g, codes = windows
     number = lambda value: np.asarray(value, codes.dtype)  # noqa: E731
+    if last:
+        return (lax.select(codes == number(low + 1), g, nothing[0]),)
     taken = codes > number(low)
-    if high <= np.iinfo(codes.dtype).max:
+    if high is not None:
         taken = taken & (codes <= number(high))
-    left = jnp.where(taken, codes - number(passed), number(0))
-    return jnp.where(taken, g, jnp.zeros((), g.dtype)), left
+    left = codes - number(passed) if passed else codes
+    return lax.select(taken, g, nothing[0]), lax.select(taken, left, nothing[1])
 
 
-def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    return a[0] + b[0], jnp.maximum(a[1], b[1])
+def _total(given: list[Arrays]) -> Arrays:
+    g, *codes = zip(*given, strict=True)
+    return tree_reduce(lax.add, g), *(tree_reduce(lax.max, left) for left in codes)
 
 
-def _along_axis(
-    g: Array, codes: Array, axis: Axis, position: int, unit: int
-) -> tuple[Array, Array]:
-    def added(given: Contributions) -> Arrays:
-        numbered = [(offset * unit, g, codes) for offset, (g, codes) in given]
-        return tree_reduce(_add, [_take(g, codes, n, n + unit, n) for n, g, codes in numbered])
+def _along_axis(windows: Arrays, axis: Axis, position: int, unit: int) -> Arrays:
+    """Along an axis of few elements."""
+    nothing = tuple(map(jnp.zeros_like, windows))
 
-    g, codes = over_elements((g, codes), (0, 0), axis, position, added)
-    return g, codes
+    def at(offset: int) -> Arrays:
+        low = offset * unit
+        high = low + unit if offset < axis.kernel - 1 else None
+        return _take(windows, nothing, low, high, low, last=unit == 1)
+
+    return over_elements(at, (0, 0)[: 2 - (unit == 1)], axis, position, _total)
 
 
-def _by_levels(g: Array, codes: Array, axis: Axis, position: int, unit: int) -> tuple[Array, Array]:
+def _by_levels(windows: Arrays, axis: Axis, position: int, unit: int) -> Arrays:
     """Along a long axis, on the grid of all window starts, through ever smaller windows."""
-    zero = np.zeros((), codes.dtype)
-    g, codes = (stretch(array, axis, position) for array in (g, codes))
+    windows = tuple(stretch(array, axis, position) for array in windows)
     for window, shifts in levels(axis.kernel, tuning.SCATTER_RADIX):
         inner = window - shifts[-1]
         room = shifts[-1] * axis.dilation
-        length = g.shape[position] + room
-        g = pad(g, position, room, room, np.zeros((), g.dtype))
-        codes = pad(codes, position, room, room, zero)
-        terms, low = [], 0
+        length = windows[0].shape[position] + room
+        windows = tuple(_padded(array, position, room, room) for array in windows)
+        terms, low, nothing = [], 0, ()
         for shift in shifts:
             start = room - shift * axis.dilation
-            given_g = slice_axis(g, position, start, length, 1)
-            given_codes = slice_axis(codes, position, start, length, 1)
-            high = shift + inner
-            terms.append(_take(given_g, given_codes, low * unit, high * unit, shift * unit))
-            low = high
-        g, codes = tree_reduce(_add, terms)
-    high = axis.pad_low + axis.size - g.shape[position]
-    g = pad(g, position, -axis.pad_low, high, np.zeros((), g.dtype))
-    return g, pad(codes, position, -axis.pad_low, high, zero)
+            given = tuple(slice_axis(array, position, start, length, 1) for array in windows)
+            nothing = nothing or tuple(map(jnp.zeros_like, given))
+            high = shift + inner if shift != shifts[-1] else None
+            bounds = low * unit, high and high * unit, shift * unit
+            terms.append(_take(given, nothing, *bounds, last=unit * inner == 1))
+            low = shift + inner
+        windows = _total(terms)
+    high = axis.pad_low + axis.size - windows[0].shape[position]
+    return tuple(_padded(array, position, -axis.pad_low, high) for array in windows)
+
+
+def _padded(x: Array, position: int, low: int, high: int) -> Array:
+    return pad(x, position, low, high, np.zeros((), x.dtype))

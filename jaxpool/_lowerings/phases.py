@@ -25,9 +25,6 @@ from .axis_slicing import concatenate, pad, slice_axis
 Arrays = tuple[Array, ...]
 """Arrays of one shape, that belong together."""
 
-Contributions = list[tuple[int, Arrays]]
-"""What the windows that hold some elements give them, each with the offset that reads them."""
-
 
 class Phases(NamedTuple):
     """How the elements of a padded axis fall into phases.
@@ -87,16 +84,17 @@ def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) 
 
 
 def over_elements(
-    windows: Arrays,
+    windows: Callable[[int], Arrays],
     identities: tuple[float, ...],
     axis: Axis,
     position: int,
-    combine: Callable[[Contributions], Arrays],
+    combine: Callable[[list[Arrays]], Arrays],
 ) -> Arrays:
     """Return for each element of an axis what the windows that hold it give, combined.
 
     Args:
-      windows: arrays with one entry for each window.
+      windows: for an offset, what each window gives to its element there, in arrays of one entry
+        for each window.
       identities: the result for an element that no window holds, one number for each array.
       axis, position: the axis.
       combine: from what the windows give to some elements to the result.
@@ -104,17 +102,16 @@ def over_elements(
     phases = phases_of(axis)
     reached, groups = sorted(phases.offsets), []
     for phase in reached:
-        offsets, parts = phases.offsets[phase], []
-        for first, last, shifts in runs(axis, phases, list(offsets)):
+        at = {shift: windows(offset) for shift, offset in phases.offsets[phase].items()}
+        parts = []
+        for first, last, shifts in runs(axis, phases, list(at)):
             given = [
-                (
-                    offsets[shift],
-                    tuple(slice_axis(a, position, first - shift, last - first, 1) for a in windows),
-                )
-                for shift in shifts
+                tuple(slice_axis(a, position, first - s, last - first, 1) for a in at[s])
+                for s in shifts
             ]
+            like = next(iter(at.values()))
             parts.append(
-                combine(given) if given else _constant(windows, identities, position, last - first)
+                combine(given) if given else _constant(like, identities, position, last - first)
             )
         groups.append([concatenate(arrays, position) for arrays in zip(*parts, strict=True)])
     received = []

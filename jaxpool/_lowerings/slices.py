@@ -174,7 +174,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    few, groups = geometry.taps <= tuning.FEW_ELEMENTS, _groups(geometry)
+    few, groups = geometry.taps <= tuning.FEW_ELEMENTS, _argreduce_groups(geometry)
     if is_narrow_extreme(reduction, x):
         if not few:
             integers = functools.partial(_argreduce_integers, geometry=geometry)
@@ -189,8 +189,14 @@ def argreduce(
     return values, offsets
 
 
+def _argreduce_groups(geometry: Geometry) -> list[list[PlacedAxis]]:
+    """:func:`_groups`, but where some result is stored anyway, that of every axis."""
+    groups = _groups(geometry)
+    return groups if len(groups) == 1 else [[placed] for placed in geometry.placed[::-1]]
+
+
 def _argreduce_integers(keys: Array, order: Reduction, geometry: Geometry) -> ValueOffset:
-    if len(_groups(geometry)) > 1:  # they are read by two loops
+    if len(_argreduce_groups(geometry)) > 1:  # they are read by two loops
         (keys,) = materialize(keys)
     return _argreduce(keys, None, geometry, order)
 
@@ -208,9 +214,9 @@ def _argreduce(
     among rows, which is the row-major order of ties.
     """
     may_be_empty, dtype = valid is not None, offset_dtype(geometry)
-    pair, inner = initial_pair(x, valid, dtype), 1
-    identity = identity_array(reduction, x.dtype), np.asarray(sentinel(dtype))
-    groups = _groups(geometry)
+    pair, inner = initial_pair(x, valid, dtype) if may_be_empty else (x,), 1
+    identity = identity_array(reduction, x.dtype), sentinel(dtype)
+    groups = _argreduce_groups(geometry)
     one_loop = [variadic and _is_variadic(x, axes) for axes in groups]
     # What later windows share is stored, or each of them would compute it anew.
     stored = geometry.taps > (
@@ -220,7 +226,12 @@ def _argreduce(
         last = axes is groups[-1]
         search = reduce_pairs_variadic if once and (stored or last) else reduce_pairs
         leaf = functools.partial(
-            _combined, unit=inner, reduction=reduction, may_be_empty=may_be_empty, search=search
+            _combined,
+            unit=inner,
+            dtype=dtype,
+            reduction=reduction,
+            may_be_empty=may_be_empty,
+            search=search,
         )
         pair = _windows([(0, pair)], axes, leaf, identity)
         if one_loop[-1] and not (once or last):
@@ -243,7 +254,18 @@ def _is_variadic(x: Array, axes: list[PlacedAxis]) -> bool:
 
 
 def _combined(
-    pieces: list[Piece], unit: int, reduction: Reduction, may_be_empty: bool, search: Search
+    pieces: list[Piece],
+    unit: int,
+    dtype: np.dtype,
+    reduction: Reduction,
+    may_be_empty: bool,
+    search: Search,
 ) -> ValueOffset:
-    pairs = [add_offset(pair, offset * unit, may_be_empty) for offset, pair in pieces]
+    """The argmax of some axes; of the first ones a piece is values alone, all at its offset."""
+    pairs = []
+    for number, (values, *offsets) in pieces:
+        if offsets:
+            pairs.append(add_offset((values, *offsets), number * unit, may_be_empty))
+        else:
+            pairs.append((values, jnp.full(values.shape, number, dtype)))
     return search(pairs, reduction, may_be_empty)

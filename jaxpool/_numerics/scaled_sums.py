@@ -32,7 +32,7 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings import tuning
 from .._lowerings.axis_slicing import binary_parts, lax_padding, pad, shifted_slices, tree_reduce
-from .._lowerings.phases import Contributions, mirrored, over_elements, stretch
+from .._lowerings.phases import mirrored, over_elements, stretch
 from .._xla.materialize import materialize
 from .float_bits import in_two, two_to
 
@@ -183,12 +183,9 @@ def _scatter(parts: Terms, geometry: Geometry, implementation: str) -> Terms:
 def _scatter_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
     """Along an axis the windows of an element are a window, of which strides leave out some."""
 
-    def joined(given: Contributions) -> Terms:
-        return join([terms for _, terms in given])
-
     nothing = _nothing(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
-        return over_elements(parts, nothing, axis, position, joined)
+        return over_elements(lambda _: parts, nothing, axis, position, join)
     pairs = zip(parts, nothing, strict=True)
     starts = tuple(stretch(part, axis, position, value) for part, value in pairs)
     return _join_along(starts, mirrored(axis), position, implementation)

@@ -253,6 +253,21 @@ def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any
     assert 0 < instructions(jax.jit(gradient).lower(array).as_text()) < backward
 
 
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [(3,), (9,), (3, 3), (5, 5), (7, 7), (3, 3, 3), (31, 31)], ids=str)
+def test_gradients_of_overlapping_windows_are_short_programs(
+    kernel: tuple[int, ...], stride: int, data_format: str
+) -> None:
+    """Windows at borders hold fewer elements; a program of their own for each would be long."""
+    spatial = (64,) * len(kernel)
+    shape = (2, *spatial, 8) if data_format == "channels_last" else (2, 8, *spatial)
+    pool = functools.partial(jaxpool.max_pool, padding="SAME", data_format=data_format)
+    gradient = jax.jit(jax.grad(lambda x: pool(x, kernel, stride).sum()))
+    text = gradient.lower(jax.ShapeDtypeStruct(shape, np.float32)).as_text()
+    assert len(text.splitlines()) <= 600
+
+
 def test_the_count_of_instructions_sees_one_for_each_element() -> None:
     def unrolled(x: jax.Array) -> jax.Array:
         return functools.reduce(jnp.maximum, [x[:, t : t + 14] for t in range(127)])
