@@ -7,8 +7,9 @@ floats, and over any batch axes: ``axes`` says which axes are filtered.
 
 What differs: there is no ``output``; settings after ``footprint`` or ``structure`` are given by
 name; a contradiction (``size`` beside ``footprint``) is an error and not a warning; axes of a
-footprint follow the order of ``axes``; where scipy leaves NaN undefined, it propagates; a ``cval``
-that an integer dtype does not hold is cut to its range.
+footprint follow the order of ``axes``; ranks leave out the holes of a footprint in arrays of one
+axis, too; where scipy leaves NaN undefined, it propagates; a ``cval`` that an integer dtype does
+not hold is cut to its range.
 """
 
 from .binary import binary_closing as binary_closing

@@ -7,11 +7,8 @@ that, as it adds in float64. XLA:CPU does likewise with float32. It is told to w
 Elsewhere float64 is missing or slow, and of float64 there is no wider dtype. There a sum is
 carried as ``high + low``: with ``s = fl(a + b)`` the error ``(a + b) - s`` is a float itself, which
 six operations find (Knuth's two-sum), so the sum of a window is known to about twice the digits of
-its dtype. Its quotient by ``k`` is the float ``q = fl(high / k)`` corrected by the quotient of what
-is left of it, ``(high - q k) + low``.
-
-A window of ``k`` taps is ``c`` windows of ``m`` taps and ``r`` single taps, ``k = c m + r``, and so
-on down: cost and program grow with the log of ``k``.
+its dtype (:mod:`._sums`). Its quotient by ``k`` is the float ``q = fl(high / k)`` corrected by the
+quotient of what is left of it, ``(high - q k) + low``.
 
 Integers are exact (:mod:`jaxpool._numerics.integer_mean`), cut towards zero as in scipy.
 
@@ -22,7 +19,6 @@ technique for extending the available precision", for splitting a float into hal
 """
 
 import functools
-from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -33,24 +29,11 @@ from .._autodiff import rules
 from .._autodiff.linear import linear_map
 from .._geometry.resolve import Geometry
 from .._lowerings import plan as plan_
-from .._lowerings.axis_slicing import slice_axis, tree_reduce
 from .._numerics import integer_mean
 from .._xla.by_platform import by_platform
-from .._xla.materialize import materialize
 from ..reductions import SUM
+from ._sums import Pair, in_pairs, of_sums
 from ._windows import plan_of
-
-LONGEST_AT_ONCE = 6
-"""Taps that are added one after the other."""
-
-LEVEL_COST = 2
-"""What another level costs, in additions."""
-
-Pair = tuple[Array, Array | None]
-"""A sum, and what its rounding lost; None is nothing, or too little to matter."""
-
-Total = Callable[[Sequence[Pair]], Pair]
-"""How parts of a window are added."""
 
 
 def mean(x: Array, geometry: Geometry) -> Array:
@@ -88,78 +71,13 @@ def _value(x: Array, taps: int, position: int) -> Array:
 
 def from_pairs(x: Array, taps: int, position: int) -> Array:
     """Return the mean of every window along an axis, by sums in pairs of floats."""
-    return _quotient(_window((x, None), taps, position, _total), taps)
+    return _quotient(in_pairs(x, taps, position), taps)
 
 
 def _from_float64(x: Array, taps: int, position: int) -> Array:
     with jax.enable_x64(True):
-        total, _ = _window((x.astype(np.float64), None), taps, position, _plain_total)
-        return (total / np.float64(taps)).astype(x.dtype)
-
-
-# --- sums -----------------------------------------------------------------------------------------
-
-
-def _window(x: Pair, taps: int, position: int, total: Total) -> Pair:
-    """The sum of ``taps`` neighbours from every place on."""
-    length = x[0].shape[position] - taps + 1
-    if taps <= LONGEST_AT_ONCE:
-        return total([_shifted(x, position, n, length) for n in range(taps)])
-    copies = _copies(taps)
-    inner = taps // copies
-    made = _stored(_window(x, inner, position, total))
-    parts = [_shifted(made, position, n * inner, length) for n in range(copies)]
-    return total(parts + [_shifted(x, position, n, length) for n in range(copies * inner, taps)])
-
-
-@functools.lru_cache(maxsize=4096)
-def _copies(taps: int) -> int:
-    """How many inner windows make up one of ``taps``, at the least cost."""
-    return min(range(2, LONGEST_AT_ONCE + 3), key=lambda copies: _cost_of(taps, copies))
-
-
-@functools.lru_cache(maxsize=4096)
-def _cost(taps: int) -> int:
-    return taps if taps <= LONGEST_AT_ONCE else _cost_of(taps, _copies(taps))
-
-
-def _cost_of(taps: int, copies: int) -> int:
-    return copies + taps % copies + LEVEL_COST + _cost(taps // copies)
-
-
-def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
-    high, low = x
-    high = slice_axis(high, position, start, length, 1)
-    return high, None if low is None else slice_axis(low, position, start, length, 1)
-
-
-def _stored(x: Pair) -> Pair:
-    """The pair made once, and not anew for each of its copies."""
-    high, low = x
-    if low is None:
-        return materialize(high)[0], None
-    high, low = materialize(high, low)
-    return high, low
-
-
-def _total(parts: Sequence[Pair]) -> Pair:
-    """The sum of all parts: rounded, and what the roundings lost."""
-    total, lost = parts[0][0], [low for _, low in parts if low is not None]
-    for high, _ in parts[1:]:
-        total, error = _two_sum(total, high)
-        lost.append(error)
-    return total, tree_reduce(lax.add, lost) if lost else None
-
-
-def _plain_total(parts: Sequence[Pair]) -> Pair:
-    """The sum of all parts, rounded."""
-    return tree_reduce(lax.add, [high for high, _ in parts]), None
-
-
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
+        mean = lambda total: (total / np.float64(taps)).astype(x.dtype)  # noqa: E731
+        return of_sums(mean, x, np.dtype(np.float64), taps, position)
 
 
 # --- quotients ------------------------------------------------------------------------------------

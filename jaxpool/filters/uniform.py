@@ -7,6 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
+from .._xla.materialize import materialize
 from ..reductions import accumulator
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
@@ -94,9 +95,10 @@ def _uniform(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
     if not x.size:
         return x
     y = x.astype(accumulator(x.dtype)) if jnp.issubdtype(x.dtype, jnp.floating) else x
-    for extent in hood.extents:
-        if extent.size > 1:
-            y = _along(y, extent, hood.cval)
+    for number, extent in enumerate(e for e in hood.extents if e.size > 1):
+        if number:  # or each of its ends would be computed once more, to extend it
+            (y,) = materialize(y)
+        y = _along(y, extent, hood.cval)
     return y.astype(x.dtype)
 
 

@@ -5,7 +5,7 @@ may exceed the array. Left out is what scipy leaves to the compiler of C: NaN, a
 not fit their integer.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,13 @@ class Call:
         """Return scipy's result.
 
         Of a binary filter by its plain algorithm: the quick one of scipy 1.18 writes outside of its
-        memory for some structures that are off their centre.
+        memory for some structures that are off their centre. Ranks along the one axis of an array
+        as those of a plane of one row: the quick algorithm for one axis reads the holes of a
+        footprint, too.
         """
+        if self.name in RANKS and x.ndim == 1:
+            row = replace(self, keywords={**self.keywords, "axes": [1]})
+            return row.run(ndimage, x[None])[0]
         return self.run(ndimage, x, **({"brute_force": True} if self.name in BINARY else {}))
 
     def arrays(self, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -53,6 +53,26 @@ def test_means_of_long_windows_are_rounded_as_in_twice_the_digits(
         assert_same(got, ndimage.uniform_filter(array, size), size)
 
 
+@pytest.mark.parametrize("size", [11, 12, 13, 14, 31])
+@pytest.mark.parametrize("length", [5, 40, 41, 43])
+def test_means_of_long_windows_across_rows(
+    size: int, length: int, rng: np.random.Generator
+) -> None:
+    """By sums of blocks of rows: every phase, of arrays that blocks do not divide."""
+    x = rng.standard_normal((3, length, 5, 4)).astype(np.float32)
+    words: dict[str, Any] = {"axis": 1, "mode": "wrap", "origin": -2}
+    got = jaxpool.filters.uniform_filter1d(x, size, **words)
+    assert_same(got, ndimage.uniform_filter1d(x, size, **words), (size, length))
+
+
+def test_means_across_rows_store_no_array_of_sums_in_twice_the_digits() -> None:
+    x = jax.ShapeDtypeStruct((256, 256), np.float32)
+    mean = jax.jit(lambda x: jaxpool.filters.uniform_filter1d(x, 31, axis=0))
+    held = mean.lower(x).compile().memory_analysis()
+    assert held is not None
+    assert held.temp_size_in_bytes < 2.5 * x.size * x.dtype.itemsize
+
+
 @pytest.mark.parametrize("size", [2, 3, 7, 31, 101])
 def test_means_of_pairs_are_those_of_float64(size: int, rng: np.random.Generator) -> None:
     """GPU and TPU carry sums in pairs of floats where the CPU, and scipy, take float64."""
@@ -101,6 +121,14 @@ def test_medians_of_many_elements(rng: np.random.Generator) -> None:
         for mode in ("reflect", "constant"):
             got = jaxpool.filters.median_filter(x, mode=mode, **words)
             assert_same(got, ndimage.median_filter(x, mode=mode, **words), (words, mode))
+
+
+def test_ranks_leave_out_the_holes_of_a_footprint_along_one_axis() -> None:
+    """In scipy those of a plane of one row do, and those of an array of one axis do not."""
+    x = np.array([70, 58, 30, 47, 90, 12], np.int16)
+    for footprint in ([True, True, True, True, False], [True, False, True, True]):
+        want = ndimage.rank_filter(x[None], 1, footprint=[footprint])[0]
+        assert_same(jaxpool.filters.rank_filter(x, 1, footprint=footprint), want, footprint)
 
 
 def test_footprints_of_many_shapes(rng: np.random.Generator) -> None:

@@ -1,0 +1,159 @@
+"""Sums over windows along one axis.
+
+*Windows of windows.* A window of ``k`` taps is ``c`` windows of ``m`` taps and ``r`` single taps,
+``k = c m + r``, and so on down: cost and program grow with the log of ``k``.
+
+*Blocks.* Along an axis that is not contiguous, let ``B[q]`` be the sum of the ``b`` rows of block
+``q``. A window that begins in row ``j`` of block ``q`` is
+
+    the rows j .. b - 1 of block q, if j > 0,
+    the sum of F whole blocks from q (j = 0) or q + 1 on, F = floor((k - b + 1) / b),
+    and the rows after them.
+
+The sums of ``F`` blocks are a ``b``-th of the array, and stay in the cache, where windows of
+windows store an array of sums in twice the digits. The ``b`` phases ``j`` are joined along an axis
+of their own, each a loop over whole rows. Windows along the contiguous axis have no such rows.
+
+*Pairs* of floats carry a sum and what its rounding lost, where there is no wider dtype.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.axis import cdiv
+from .._lowerings.axis_slicing import pad, slice_axis, tree_reduce
+from .._xla.materialize import materialize
+
+LONGEST_AT_ONCE = 6
+"""Taps that are added one after the other."""
+
+LEVEL_COST = 2
+"""What another level costs, in additions."""
+
+BLOCK, SHORTEST_IN_BLOCKS, LEAST_ROW = 4, 11, 16
+"""Rows of a block; taps, and elements of a row, from which windows are sums of blocks. In planes
+they take a fourth to two thirds of the time of windows of windows; they lose where a row is the 3
+channels of an image."""
+
+Pair = tuple[Array, Array | None]
+"""A sum, and what its rounding lost; None is nothing, or too little to matter."""
+
+Total = Callable[[Sequence[Pair]], Pair]
+"""How parts of a window are added."""
+
+
+def in_pairs(x: Array, taps: int, position: int) -> Pair:
+    """Return the sum of every window, and what its rounding lost."""
+    return _window((x, None), taps, position, _total)
+
+
+def of_sums(
+    function: Callable[[Array], Array], x: Array, dtype: np.dtype, taps: int, position: int
+) -> Array:
+    """Return an elementwise ``function`` of the sum of every window, added in ``dtype``."""
+    row = math.prod(x.shape[position % x.ndim + 1 :])
+    if taps >= SHORTEST_IN_BLOCKS and row >= LEAST_ROW:
+        return _of_blocks(function, x, dtype, taps, position)
+    return function(_plain_window(x.astype(dtype), taps, position))
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def _of_blocks(
+    function: Callable[[Array], Array], x: Array, dtype: np.dtype, taps: int, position: int
+) -> Array:
+    length = x.shape[position] - taps + 1
+    count = cdiv(length, BLOCK)
+    if count * BLOCK > length:
+        x = pad(x, position, 0, count * BLOCK - length, np.zeros((), x.dtype))
+    row = lambda first, count: slice_axis(x, position, first, count, BLOCK).astype(dtype)  # noqa: E731
+    inner = (taps - BLOCK + 1) // BLOCK
+    (blocks,) = materialize(tree_reduce(lax.add, [row(n, count + inner) for n in range(BLOCK)]))
+    (whole,) = materialize(_plain_window(blocks, inner, position))
+
+    def phase(first: int) -> Array:
+        before = -first % BLOCK
+        after = range(first + before + inner * BLOCK, first + taps)
+        rows = [row(n, count) for n in (*range(first, first + before), *after)]
+        middle = slice_axis(whole, position, min(first, 1), count, 1)
+        return function(tree_reduce(lax.add, [middle, *rows]))
+
+    axis = position % x.ndim
+    y = jnp.stack([phase(first) for first in range(BLOCK)], axis + 1)
+    y = y.reshape(*y.shape[:axis], count * BLOCK, *y.shape[axis + 2 :])
+    return slice_axis(y, position, 0, length, 1)
+
+
+# --- windows of windows ---------------------------------------------------------------------------
+
+
+def _plain_window(x: Array, taps: int, position: int) -> Array:
+    return _window((x, None), taps, position, _plain_total)[0]
+
+
+def _window(x: Pair, taps: int, position: int, total: Total) -> Pair:
+    """The sum of ``taps`` neighbours from every place on."""
+    length = x[0].shape[position] - taps + 1
+    if taps <= LONGEST_AT_ONCE:
+        return total([_shifted(x, position, n, length) for n in range(taps)])
+    copies = _copies(taps)
+    inner = taps // copies
+    made = _stored(_window(x, inner, position, total))
+    parts = [_shifted(made, position, n * inner, length) for n in range(copies)]
+    return total(parts + [_shifted(x, position, n, length) for n in range(copies * inner, taps)])
+
+
+@functools.lru_cache(maxsize=4096)
+def _copies(taps: int) -> int:
+    """How many inner windows make up one of ``taps``, at the least cost."""
+    return min(range(2, LONGEST_AT_ONCE + 3), key=lambda copies: _cost_of(taps, copies))
+
+
+@functools.lru_cache(maxsize=4096)
+def _cost(taps: int) -> int:
+    return taps if taps <= LONGEST_AT_ONCE else _cost_of(taps, _copies(taps))
+
+
+def _cost_of(taps: int, copies: int) -> int:
+    return copies + taps % copies + LEVEL_COST + _cost(taps // copies)
+
+
+def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
+    high, low = x
+    high = slice_axis(high, position, start, length, 1)
+    return high, None if low is None else slice_axis(low, position, start, length, 1)
+
+
+def _stored(x: Pair) -> Pair:
+    """The pair made once, and not anew for each of its copies."""
+    high, low = x
+    if low is None:
+        return materialize(high)[0], None
+    high, low = materialize(high, low)
+    return high, low
+
+
+def _total(parts: Sequence[Pair]) -> Pair:
+    """The sum of all parts: rounded, and what the roundings lost."""
+    total, lost = parts[0][0], [low for _, low in parts if low is not None]
+    for high, _ in parts[1:]:
+        total, error = _two_sum(total, high)
+        lost.append(error)
+    return total, tree_reduce(lax.add, lost) if lost else None
+
+
+def _plain_total(parts: Sequence[Pair]) -> Pair:
+    """The sum of all parts, rounded."""
+    return tree_reduce(lax.add, [high for high, _ in parts]), None
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
