@@ -1,4 +1,4 @@
-"""Sums and maxima over the bins of boxes, one box after the other.
+"""Sums and maxima over the bins of boxes.
 
 Each box ``k`` reads one image ``x[n]``. Its bins are the products of rows and of columns, so that
 both sums and maxima go along the columns, then along the rows.
@@ -18,7 +18,6 @@ No array has both boxes and images, and no transpose has a scatter.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,22 +27,8 @@ from .._lowerings.argreduce import same
 from .._xla.materialize import materialize
 from ..reductions import MAX, identity_array
 from .linear import linear_map
+from .many_boxes import Boxes, added, each, image
 from .rules import selection
-
-
-class Boxes(NamedTuple):
-    """What the bins of boxes read; an array has one entry for each box.
-
-    Attributes:
-      image: numbers of the images, in int32.
-      rows: of each bin and row its weight in a sum, or whether it is read.
-      columns: the same of columns.
-    """
-
-    image: Array
-    rows: Array
-    columns: Array
-
 
 OneBox = Callable[[Array, Array, Array], Array]
 """Of an array, the rows and the columns of one box."""
@@ -64,7 +49,8 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     """Return the maximum of every bin, 0 where it is empty; differentiable in x."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
-        y = _each(_maximum, x, Boxes(*boxes))
+        one = lambda x, box: _maximum(x, box.rows, box.columns)  # noqa: E731
+        y = each(one, x, Boxes(*boxes))
         # A reshape puts a batch axis first. JAX (0.12) mixes up those of a function and its rule.
         return y.reshape(-1).reshape(y.shape)
 
@@ -80,36 +66,17 @@ def maxima(x: Array, boxes: Boxes) -> Array:
 # --- all boxes ------------------------------------------------------------------------------------
 
 
-def _each(one: Callable[..., Array], x: Array, boxes: Boxes) -> Array:
-    """``one`` of the image of every box, its rows and columns."""
-    return lax.map(lambda box: one(_image(x, box.image), box.rows, box.columns), boxes)
-
-
-def _image(x: Array, number: Array) -> Array:
-    return lax.dynamic_index_in_dim(x, number, keepdims=False)
-
-
-def _added(g: Array, boxes: Boxes, shape: tuple[int, ...], one: Callable[..., Array]) -> Array:
-    """The sum over boxes of what ``one`` gives for their images."""
-
-    def step(total: Array, of_box: tuple[Array, Boxes]) -> tuple[Array, None]:
-        g, box = of_box
-        image = _image(total, box.image) + one(g, box)
-        return lax.dynamic_update_index_in_dim(total, image, box.image, 0), None
-
-    return lax.scan(step, jnp.zeros(shape, g.dtype), (g, boxes))[0]
-
-
 def _mapped(x: Array, boxes: Boxes, one: OneBox, transposed: OneBox, channels: int) -> Array:
     shape = (*(a.shape[n] for a, n in ((boxes.rows, 0), (boxes.rows, 1), (boxes.columns, 1))),)
     full = (*shape, channels)
 
     def forward(t: Array) -> Array:
-        return _each(one, t.reshape(x.shape), boxes).reshape(-1)
+        of_box = lambda t, box: one(t, box.rows, box.columns)  # noqa: E731
+        return each(of_box, t.reshape(x.shape), boxes).reshape(-1)
 
     def transpose(g: Array) -> Array:
         back = lambda g, box: transposed(g, box.rows, box.columns)  # noqa: E731
-        return _added(g.reshape(full), boxes, x.shape, back).reshape(-1)
+        return added(back, g.reshape(full), boxes, x).reshape(-1)
 
     return _flat_map(forward, transpose, x, full)
 
@@ -191,26 +158,26 @@ def _first(x: Array, largest: Array, read: Array, axis: int) -> Array:
 def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
     """``t`` where ``x`` has its maxima; ``value`` is that of ``x``."""
 
-    def of_box(both: Array, rows: Array, columns: Array) -> Array:
-        own, image = jnp.split(both, 2, axis=-1)
-        row, column = _places(image, rows, columns)
-        at = _is(column, 2, image.shape[1])
+    def of_box(both: Array, box: Boxes) -> Array:
+        own, whole = jnp.split(both, 2, axis=-1)
+        row, column = _places(whole, box.rows, box.columns)
+        at = _is(column, 2, whole.shape[1])
         in_rows = jnp.where(at, own[:, None], jnp.zeros((), t.dtype)).sum(2)
-        return jnp.where(_is(row, 1, image.shape[0]), in_rows, jnp.zeros((), t.dtype)).sum(1)
+        return jnp.where(_is(row, 1, whole.shape[0]), in_rows, jnp.zeros((), t.dtype)).sum(1)
 
     def forward(t: Array) -> Array:
-        return _each(of_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes).reshape(-1)
+        return each(of_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes).reshape(-1)
 
     def back(g: Array, box: Boxes) -> Array:
-        image = _image(x, box.image)
-        row, column = _places(image, box.rows, box.columns)
-        here = _is(row, 1, image.shape[0])
+        whole = image(x, box.image)
+        row, column = _places(whole, box.rows, box.columns)
+        here = _is(row, 1, whole.shape[0])
         (in_rows,) = materialize(jnp.where(here, g[:, None], jnp.zeros((), g.dtype)).sum(0))
-        at = _is(column, 2, image.shape[1])
+        at = _is(column, 2, whole.shape[1])
         return jnp.where(at, in_rows[:, :, None], jnp.zeros((), g.dtype)).sum(1)
 
     def transpose(g: Array) -> Array:
-        return _added(g.reshape(value.shape), boxes, x.shape, back).reshape(-1)
+        return added(back, g.reshape(value.shape), boxes, x).reshape(-1)
 
     return _flat_map(forward, transpose, t, value.shape, value)
 

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff import boxes as maps
-from .._autodiff.boxes import Boxes
+from .._autodiff.many_boxes import Boxes
 
 _NEAR = 7
 

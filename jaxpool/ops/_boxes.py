@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._autodiff.boxes import Boxes
+from .._autodiff.many_boxes import Boxes
 from .._errors import message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence

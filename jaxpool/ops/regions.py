@@ -7,7 +7,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._autodiff import boxes as maps
-from .._autodiff.boxes import Boxes
+from .._autodiff.many_boxes import Boxes
 from .._errors import message, public
 from .._geometry.arguments import flag, integer
 from .._numerics import regions

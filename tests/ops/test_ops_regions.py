@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives
+from helpers import assert_same, check_derivatives, permutation
 
 import jaxpool
+from jaxpool._autodiff import many_boxes
 
 pytestmark = pytest.mark.grid(8)
 
@@ -294,3 +295,45 @@ def test_errors_of_single_ops() -> None:
         jaxpool.roi_align(x, BOXES, 2, aligned=1)  # pyright: ignore
     with pytest.raises(ValueError, match="^roi_align: `batch_index` is given"):
         jaxpool.roi_align(x[0], BOXES[:, 1:], 2, batch_index=np.zeros(8, int))
+
+
+# --- many boxes in a step -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("images", [1, 3])
+@pytest.mark.parametrize("count", [2, 5, 7])
+def test_boxes_at_once_are_those_in_turn(images: int, count: int, rng: np.random.Generator) -> None:
+    """What GPU and TPU run, in steps that divide the seven boxes or do not."""
+    x = jnp.asarray(permutation((images, 4, 5, 2), np.float32, rng))
+    arrays = (rng.integers(0, images, 7), rng.random((7, 2, 4)), rng.random((7, 3, 5)))
+    boxes = many_boxes.Boxes(*map(jnp.asarray, arrays))
+
+    def one(image: Any, box: many_boxes.Boxes) -> Any:
+        return jnp.einsum("ph,qw,hwc->pqc", box.rows, box.columns, image)
+
+    def back(g: Any, box: many_boxes.Boxes) -> Any:
+        return jnp.einsum("ph,qw,pqc->hwc", box.rows, box.columns, g)
+
+    y = many_boxes._each_at_once(one, x, boxes, count)
+    assert_same(y, many_boxes._each_in_turn(one, x, boxes), count, ulps=8)
+    g = many_boxes._added_at_once(back, y, boxes, x.shape, count)
+    assert_same(g, many_boxes._added_in_turn(back, y, boxes, x.shape), count, ulps=8)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("op", OPS)
+def test_no_box_is_a_step_of_its_own_on(op: str, platform: str) -> None:
+    """A thousand boxes of small images take one step, with gradients; of large ones, some."""
+    boxes = jax.ShapeDtypeStruct((1000, 5), np.float32)
+
+    def both(x: Any, boxes: Any) -> Any:
+        y, pull = jax.vjp(lambda x: getattr(jaxpool, op)(x, boxes, 2), x)
+        return y, pull(y)
+
+    def loops(side: int) -> int:
+        x = jax.ShapeDtypeStruct((2, side, side, 8), np.float32)
+        traced = jax.jit(both).trace(x, boxes)
+        return traced.lower(lowering_platforms=(platform,)).as_text().count("stablehlo.while")
+
+    assert loops(16) == 0
+    assert loops(256) > 0

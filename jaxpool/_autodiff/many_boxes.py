@@ -1,0 +1,132 @@
+"""One function of every box and its image: one box after the other, or many at once.
+
+On CPU boxes take turns: the image of one box stays in the cache. GPU and TPU would run every step
+of such a loop for itself, so there a step takes as many boxes as a bound on the memory allows, each
+with a copy of its image. Sums over the boxes of an image are products with a matrix of zeros and
+ones, so that no step has a scatter.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .._geometry.axis import cdiv
+from .._xla.by_platform import by_platform
+
+MOST_BYTES_OF_STEP = 2**26
+"""Bytes of the images of boxes that one step on GPU and TPU takes."""
+
+
+class Boxes(NamedTuple):
+    """What the bins of boxes read; an array has one entry for each box.
+
+    Attributes:
+      image: numbers of the images, in int32.
+      rows: of each bin and row its weight in a sum, or whether it is read.
+      columns: the same of columns.
+    """
+
+    image: Array
+    rows: Array
+    columns: Array
+
+
+OfBox = Callable[[Array, Boxes], Array]
+"""Of an array and one box."""
+
+
+def each(one: OfBox, x: Array, boxes: Boxes) -> Array:
+    """Return ``one(image, box)`` of the image of every box in ``x``."""
+    in_turn = lambda x, *boxes: _each_in_turn(one, x, Boxes(*boxes))  # noqa: E731
+    at_once = lambda x, *boxes: _each_at_once(one, x, Boxes(*boxes), count)  # noqa: E731
+    count = _at_once(x, boxes)
+    return _by_platform(in_turn, at_once if count > 1 else in_turn, x, *boxes)
+
+
+def added(one: OfBox, g: Array, boxes: Boxes, images: Array) -> Array:
+    """Return the sum over boxes of ``one(g of the box, box)``, an image like one of ``images``."""
+    in_turn = lambda g, *boxes: _added_in_turn(one, g, Boxes(*boxes), images.shape)  # noqa: E731
+    at_once = lambda g, *boxes: _added_at_once(one, g, Boxes(*boxes), images.shape, count)  # noqa: E731
+    count = _at_once(images, boxes)
+    return _by_platform(in_turn, at_once if count > 1 else in_turn, g, *boxes)
+
+
+def image(x: Array, number: Array) -> Array:
+    """Return one image of an array of them."""
+    return lax.dynamic_index_in_dim(x, number, keepdims=False)
+
+
+def _by_platform(cpu: Any, others: Any, *arrays: Array) -> Array:
+    return by_platform({"cpu": cpu, "gpu": others, "tpu": others}, *arrays)
+
+
+def _at_once(x: Array, boxes: Boxes) -> int:
+    """How many boxes one step takes."""
+    sizes = (*x.shape[1:], boxes.image.shape[0])
+    if not all(isinstance(size, int) for size in sizes):
+        return 1  # symbolic sizes
+    bytes_of_image = math.prod(x.shape[1:]) * x.dtype.itemsize
+    return min(boxes.image.shape[0], MOST_BYTES_OF_STEP // max(1, bytes_of_image))
+
+
+# --- one after the other --------------------------------------------------------------------------
+
+
+def _each_in_turn(one: OfBox, x: Array, boxes: Boxes) -> Array:
+    return lax.map(lambda box: one(image(x, box.image), box), boxes)
+
+
+def _added_in_turn(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]) -> Array:
+    def step(total: Array, of_box: tuple[Array, Boxes]) -> tuple[Array, None]:
+        g, box = of_box
+        sum_ = image(total, box.image) + one(g, box)
+        return lax.dynamic_update_index_in_dim(total, sum_, box.image, 0), None
+
+    return lax.scan(step, jnp.zeros(shape, g.dtype), (g, boxes))[0]
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+
+def _each_at_once(one: OfBox, x: Array, boxes: Boxes, count: int) -> Array:
+    def step(boxes: Boxes) -> Array:
+        if x.shape[0] == 1:
+            return jax.vmap(lambda box: one(x[0], box))(boxes)
+        return jax.vmap(lambda box: one(image(x, box.image), box))(boxes)
+
+    number = boxes.image.shape[0]
+    if count == number:
+        return step(boxes)
+    y = lax.map(step, _steps(boxes, count))
+    return y.reshape(-1, *y.shape[2:])[:number]
+
+
+def _added_at_once(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], count: int) -> Array:
+    numbers = lax.iota(jnp.int32, shape[0])
+
+    def step(total: Array, of_boxes: tuple[Array, Boxes]) -> tuple[Array, None]:
+        g, boxes = of_boxes
+        parts = jax.vmap(one)(g, boxes)
+        of_image = (numbers[:, None] == boxes.image).astype(g.dtype)
+        sums = jnp.einsum("nk,khwc->nhwc", of_image, parts, precision=lax.Precision.HIGHEST)
+        return total + sums, None
+
+    total = jnp.zeros(shape, g.dtype)
+    if count == boxes.image.shape[0]:
+        return step(total, (g, boxes))[0]
+    return lax.scan(step, total, _steps((g, boxes), count))[0]
+
+
+def _steps(boxes: Any, count: int) -> Any:
+    """The boxes in steps; zeros, which read and add nothing, fill up the last one."""
+
+    def of(a: Array) -> Array:
+        steps = cdiv(a.shape[0], count)
+        padding = [(0, steps * count - a.shape[0]), *[(0, 0)] * (a.ndim - 1)]
+        return jnp.pad(a, padding).reshape(steps, count, *a.shape[1:])
+
+    return jax.tree.map(of, boxes)
