@@ -2,8 +2,9 @@
 
 On CPU boxes take turns: the image of one box stays in the cache. GPU and TPU would run every step
 of such a loop for itself, so there a step takes as many boxes as a bound on the memory allows, each
-with a copy of its image. Sums over the boxes of an image are products with a matrix of zeros and
-ones, so that no step has a scatter.
+with a copy of its image. Sums over the boxes of an image leave out those of other images by a mask,
+so that no step has a scatter. (A product with a matrix of zeros and ones would carry a NaN from one
+image to all.)
 """
 
 import math
@@ -15,10 +16,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
+from .._lowerings import tuning
 from .._xla.by_platform import by_platform
-
-MOST_BYTES_OF_STEP = 2**26
-"""Bytes of the images of boxes that one step on GPU and TPU takes."""
 
 
 class Boxes(NamedTuple):
@@ -70,7 +69,7 @@ def _at_once(x: Array, boxes: Boxes) -> int:
     if not all(isinstance(size, int) for size in sizes):
         return 1  # symbolic sizes
     bytes_of_image = math.prod(x.shape[1:]) * x.dtype.itemsize
-    return min(boxes.image.shape[0], MOST_BYTES_OF_STEP // max(1, bytes_of_image))
+    return min(boxes.image.shape[0], tuning.MOST_BYTES_OF_BOXES // max(1, bytes_of_image))
 
 
 # --- one after the other --------------------------------------------------------------------------
@@ -111,9 +110,8 @@ def _added_at_once(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], c
     def step(total: Array, of_boxes: tuple[Array, Boxes]) -> tuple[Array, None]:
         g, boxes = of_boxes
         parts = jax.vmap(one)(g, boxes)
-        of_image = (numbers[:, None] == boxes.image).astype(g.dtype)
-        sums = jnp.einsum("nk,khwc->nhwc", of_image, parts, precision=lax.Precision.HIGHEST)
-        return total + sums, None
+        of_image = (numbers[:, None] == boxes.image)[..., None, None, None]
+        return total + jnp.where(of_image, parts, jnp.zeros((), g.dtype)).sum(1), None
 
     total = jnp.zeros(shape, g.dtype)
     if count == boxes.image.shape[0]:
