@@ -45,9 +45,7 @@ def unsupported_reason(request: Request) -> str | None:
     geometry = request.geometry
     longest, most = max(geometry.kernel), tuning.LONGEST_CHAINED_ON_GPU
     if longest > most and geometry.is_non_overlapping:
-        return (
-            f"{longest} elements on one axis, apart from the next window; chains pay up to {most}"
-        )
+        return f"{longest} elements on one axis and no overlap; chains pay up to {most}"
     return None
 
 
@@ -97,7 +95,7 @@ def _along(
     values = pad_all(values, group, identity_array(reduction, values.dtype))
     if offsets is not None:
         offsets = pad_all(offsets.astype(dtype), group, sentinel(dtype))
-    pair = values, offsets
+    pair: Any = (values, offsets)
 
     def chained(steps: Sequence[int], parts: Sequence[Any]) -> ValueOffset:
         moved = [

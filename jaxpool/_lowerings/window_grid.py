@@ -16,7 +16,6 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.resolve import Geometry
-from .argreduce import sentinel
 
 
 def step_axes(geometry: Geometry, rank: int) -> list[int]:
@@ -39,7 +38,7 @@ def on_grid(g: Array, offsets: Array, geometry: Geometry, first: int, last: int)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     there = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
     sent = lax.broadcast_in_dim(g, shape, kept)
-    place = _places(there, int(sentinel(offsets.dtype)), geometry)
+    place = _places(there, geometry)
     return jnp.where(place == _steps(geometry, shape, axes, first), sent, jnp.zeros((), g.dtype))
 
 
@@ -49,21 +48,20 @@ def _steps(geometry: Geometry, shape: Sequence[int], axes: Sequence[int], first:
     Made in the shape of the array: XLA:GPU would store a smaller one as a table, by a kernel.
     """
     number = jnp.full(shape, first, jnp.int32)
-    for axis, at in zip(geometry.axes, axes, strict=True):
-        weight = axis.stride if at > axes[0] else 1
-        number = number * weight + lax.broadcasted_iota(jnp.int32, shape, at)
+    for n, (axis, at) in enumerate(zip(geometry.axes, axes, strict=True)):
+        number = number * (axis.stride if n else 1) + lax.broadcasted_iota(jnp.int32, shape, at)
     return number
 
 
-def _places(offsets: Array, none: int, geometry: Geometry) -> Array:
-    """The numbers of the steps at which offsets read."""
+def _places(offsets: Array, geometry: Geometry) -> Array:
+    """The numbers of the steps at which offsets read, of no step for no offset of a window."""
     if all(axis.stride == axis.kernel for axis in geometry.axes):
         return offsets
     place, rest, weight = jnp.zeros_like(offsets), offsets, 1
     for axis in geometry.axes[::-1]:
         place = place + lax.rem(rest, np.int32(axis.kernel)) * (axis.dilation * weight)
         rest, weight = lax.div(rest, np.int32(axis.kernel)), weight * axis.stride
-    return jnp.where(offsets == none, -1, place)
+    return jnp.where((offsets >= 0) & (offsets < geometry.taps), place, -1)
 
 
 def merged(grid: Array, geometry: Geometry, rank: int) -> Array:
