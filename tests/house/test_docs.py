@@ -333,7 +333,7 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
     assert strided == {"0.71"} and "kernels in Pallas, 0.71." in README
 
 
-def test_what_is_said_of_the_kernels_of_a_gpu_is_in_the_results():
+def test_what_is_said_of_kernels_and_cycles_is_in_the_results():
     rows = {
         (row["case"], row["dtype"], row["layout"], row["task"]): row["figures"]
         for row in results("accelerators.json")
@@ -350,6 +350,16 @@ def test_what_is_said_of_the_kernels_of_a_gpu_is_in_the_results():
     for task, ratio in (("gradient", "0.68"), ("values", "2.00")):
         figures = rows["dilation-31", "float32", "NHWC", task]
         assert f"{figures['jaxpool']['megabytes'] / figures['lax']['megabytes']:.2f}" == ratio
+    (on_tpu,) = (
+        row["figures"]
+        for row in results("accelerators.json")
+        if (row["case"], row["chip"], row["dtype"], row["task"])
+        == ("dilation-31", "v5e", "float32", "values")
+    )
+    assert all("cycles" in figures for figures in on_tpu.values())
+    for figure, ratio in (("microseconds", "0.053"), ("megabytes", "1.79")):
+        assert f"{on_tpu['jaxpool'][figure] / on_tpu['lax'][figure]:.{len(ratio) - 2}f}" == ratio
+    assert "at 0.053 of lax, although they move 1.79 times" in " ".join(PERFORMANCE.split())
     assert "0.68 of what lax moves in float32" in " ".join(PERFORMANCE.split())
     assert "31x31 move 2.00 times what lax moves" in " ".join(PERFORMANCE.split())
 
