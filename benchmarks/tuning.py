@@ -256,7 +256,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     ),
     "LONGEST_TERMS_SLICED": (
         (4, 8, 16, 32),
-        both_layouts(softened, *squares(5, 9, 13, 17, 25, stride=1)),
+        [_with_gradient(case) for case in both_layouts(softened, *squares(5, 9, 17, stride=2))],
+    ),
+    "JOIN_RADIX": (
+        (2, 4, 6, 8),
+        both_layouts(softened, *squares(5, 9, 17, 31, stride=1)),
     ),
     "MOST_IN_NETWORK": (
         (32, 64, 128, 256),

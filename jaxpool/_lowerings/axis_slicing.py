@@ -118,17 +118,23 @@ def shifted_slices(x: T, axis: Axis, position: int, shifts: Sequence[int], last:
     return [jax.tree.map(functools.partial(sliced, shift=shift), x) for shift in shifts]
 
 
-def binary_parts(x: T, axis: Axis, position: int, combine: Callable[[T, T], T]) -> list[T]:
-    """Return windows of powers of two that make up those of an axis: each element counts once."""
+def digit_parts(
+    x: T, axis: Axis, position: int, joined: Callable[[list[T]], T], radix: int
+) -> list[T]:
+    """Return windows of powers of ``radix`` that make up those of an axis; no element is in two.
+
+    Their number is the sum of the digits of the window's length.
+    """
     parts, length, done = [], 1, 0
     while True:
-        if axis.kernel & length:
+        for _ in range(axis.kernel // length % radix):
             parts += shifted_slices(x, axis, position, [done], last=True)
             done += length
-        if 2 * length > axis.kernel:
+        if radix * length > axis.kernel:
             return parts
-        x = combine(*shifted_slices(x, axis, position, [0, length], last=False))
-        length *= 2
+        shifts = range(0, radix * length, length)
+        x = joined(shifted_slices(x, axis, position, shifts, last=False))
+        length *= radix
 
 
 def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:

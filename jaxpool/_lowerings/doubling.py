@@ -9,6 +9,7 @@ Source: van Herk 1992 and Gil and Werman 1993 for cost that does not grow with t
 level is one vector operation over the whole array.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ from .argreduce import (
     sentinel,
     set_sentinels,
 )
-from .axis_slicing import binary_parts, lax_padding, levels, pad, shifted_slices, tree_reduce
+from .axis_slicing import digit_parts, lax_padding, levels, pad, shifted_slices, tree_reduce
 from .float_order import (
     argreduce_in_integers,
     has_sentinel_value,
@@ -70,23 +71,24 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
-    along = _overlapping if reduction.idempotent else binary_parts
+    joined = functools.partial(tree_reduce, reduction.combine)
+    along = _overlapping if reduction.idempotent else digit_parts
     for axis, position in geometry.placed[::-1]:
         x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
-        x = tree_reduce(reduction.combine, along(x, axis, position, reduction.combine))
+        x = joined(along(x, axis, position, joined, radix=2))
     return x
 
 
 def _overlapping(
-    x: Any, axis: Axis, position: int, combine: Callable[[Any, Any], Any]
+    x: Any, axis: Axis, position: int, joined: Callable[[list[Any]], Any], radix: int
 ) -> list[Any]:
     """Arrays that combine to the windows of ``axis``, elements counted more than once."""
     parts: list[Any] = []
-    for window, shifts in levels(axis.kernel, radix=2)[::-1]:
+    for window, shifts in levels(axis.kernel, radix)[::-1]:
         last = window == axis.kernel
         parts = shifted_slices(x, axis, position, shifts, last)
         if not last:
-            x = tree_reduce(combine, parts)
+            x = joined(parts)
     return parts
 
 

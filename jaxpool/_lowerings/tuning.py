@@ -110,7 +110,11 @@ MOST_COMPARED_IN_BLOCK = 16
 """Elements of a block of ``max_unpool`` up to which an index is compared with each of them."""
 
 LONGEST_TERMS_SLICED = 16
-"""Elements on an axis up to which scaled sums combine a slice for every offset."""
+"""Elements on an axis up to which the transpose of scaled sums with strides has a slice for every
+offset, and "slices" may be asked for."""
+
+JOIN_RADIX = 6
+"""Smaller windows that a long window of scaled sums is made of at each level."""
 
 MOST_IN_NETWORK = 128
 """Elements of a window up to which order statistics sort slices by comparators."""

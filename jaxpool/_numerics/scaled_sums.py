@@ -6,8 +6,8 @@ their levels,
     factor = sum of factor_k * 2 ** (level_k - top),   top = max of level_k,
 
 so that no power exceeds one. Of exponentials each element takes one, however many windows hold it.
-Joining terms is associative: a window is joined axis by axis, along an axis all taps at once or,
-if there are many, by doubling.
+Joining terms is associative: a window is joined axis by axis, along an axis all elements at once
+or, if there are many, as windows of windows.
 
 Derivatives. A sum does not depend on the level that it is written at, so levels are constants and
 derivatives of every order are those of the factors. The factor of ``exp(z)`` is a constant times
@@ -31,7 +31,7 @@ from .._errors import message
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings import tuning
-from .._lowerings.axis_slicing import binary_parts, lax_padding, pad, shifted_slices, tree_reduce
+from .._lowerings.axis_slicing import digit_parts, lax_padding, pad, tree_reduce
 from .._lowerings.phases import mirrored, over_elements, stretch
 from .._xla.materialize import materialize
 from .float_bits import in_two, two_to
@@ -175,15 +175,14 @@ def _linear_sums(levels: Array, geometry: Geometry, implementation: str, factors
 def _scatter(parts: Terms, geometry: Geometry, implementation: str) -> Terms:
     """Return for each element the sum over the windows that hold it."""
     for axis, position in geometry.placed[::-1]:
-        # Each element of the next axis would compute this one anew.
-        parts = _scatter_along(materialize(*parts), axis, position, implementation)
+        parts = _scatter_along(parts, axis, position, implementation)
     return parts
 
 
 def _scatter_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
     """Along an axis the windows of an element are a window, of which strides leave out some."""
 
-    nothing = _nothing(parts)
+    parts, nothing = materialize(*parts), _nothing(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
         return over_elements(lambda _: parts, nothing, axis, position, join)
     pairs = zip(parts, nothing, strict=True)
@@ -191,15 +190,19 @@ def _scatter_along(parts: Terms, axis: Axis, position: int, implementation: str)
     return _join_along(starts, mirrored(axis), position, implementation)
 
 
-def _join_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
-    parts = _padded(parts, axis, position)
-    if _is_unrolled(axis, implementation):
-        return join(shifted_slices(parts, axis, position, range(axis.kernel), last=True))
-    return join(binary_parts(parts, axis, position, lambda a, b: join([a, b])))
-
-
 def _is_unrolled(axis: Axis, implementation: str) -> bool:
     return implementation != "doubling" and axis.kernel <= tuning.LONGEST_TERMS_SLICED
+
+
+# XLA:CPU would compute a term, a pad or a smaller window anew for every window that reads it, in
+# time that grows with the number of elements of a window. So each is stored.
+
+
+def _join_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
+    radix = {"slices": axis.kernel + 1, "doubling": 2}.get(implementation, tuning.JOIN_RADIX)
+    stored = lambda parts: materialize(*join(parts))  # noqa: E731
+    parts = materialize(*_padded(materialize(*parts), axis, position))
+    return join(digit_parts(parts, axis, position, stored, radix))
 
 
 def _padded(parts: Terms, axis: Axis, position: int) -> Terms:

@@ -5,11 +5,11 @@ An axis of ``L`` elements gets ``O`` windows of ``K`` elements, nearly evenly sp
 
     start[i] = trunc((i + u) * alpha) - trunc(u * alpha),   start[O - 1] = L - K.
 
-The windows are copied into tiles, which is linear in the array, and pooled there by the max
-pooling of the core: its derivatives are theirs.
+The max pooling of the core finds the windows at every start, and those that start there are read
+from it, which is linear: the derivatives are theirs. Cost and program grow with the logarithm of
+the window. No two windows start at one place, so the transpose of the read adds no cotangents.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,12 +19,9 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import rules
-from .._autodiff.gather import gather
 from .._errors import message, public
 from .._geometry.arguments import entries_of, is_sequence, per_axis
-from .._geometry.resolve import Geometry, check_known, resolve
-from .._geometry.window import Window
-from .._lowerings.argreduce import sentinel
+from .._geometry.resolve import Geometry, check_known
 from .._lowerings.plan import plan_for
 from .._numerics import indices as _indices
 from .._numerics.checks import check_real, check_where
@@ -181,29 +178,13 @@ def max_pool_with_argmax(
     check_known(geometry.spatial_shape)
     sizes = per_axis("output_size", output_size, len(geometry.axes))
     _check_room(geometry, sizes)
-    drawn = draw(key, samples, x.shape, geometry)
-    starts = window_starts(drawn, geometry, sizes)
-    tiled = functools.partial(_tiled, starts=starts, geometry=geometry)
-    tiles = _tiles(geometry, sizes)
-    plan = plan_for(tiles, reduction, np.dtype(x.dtype))
-    tiled_valid = None if valid is None else tiled(valid)
-    values, offsets = rules.extreme_with_offsets(tiled(x), tiled_valid, plan)
-    convert = functools.partial(
-        _indices.convert, space=index_space, dtype=index_dtype, masked=valid is not None
+    starts = window_starts(draw(key, samples, x.shape, geometry), geometry, sizes)
+    plan = plan_for(geometry, reduction, np.dtype(x.dtype))
+    values, offsets = rules.extreme_with_offsets(x, valid, plan)
+    indices = _indices.convert(
+        offsets, x.shape, geometry, index_space, index_dtype, masked=valid is not None
     )
-    if index_space == "window":
-        return values, convert(offsets, tiles.full_shape(offsets.shape), tiles)
-    elements = tiled(convert(jnp.zeros(x.shape, jnp.uint8), x.shape, _each(x, geometry)))
-    indices = gather(elements, offsets, tiles)
-    if valid is None:
-        return values, indices
-    return values, jnp.where(offsets == sentinel(offsets.dtype), -1, indices)
-
-
-def _each(x: Array, geometry: Geometry) -> Geometry:
-    """One window for each element."""
-    lengths = [x.shape[position] for position in geometry.positions]
-    return resolve(Window((1,) * len(lengths), 1), lengths, geometry.positions)
+    return _started(values, starts, geometry), _started(indices, starts, geometry)
 
 
 def _check_room(geometry: Geometry, sizes: tuple[int, ...]) -> None:
@@ -219,24 +200,11 @@ def _check_room(geometry: Geometry, sizes: tuple[int, ...]) -> None:
             )
 
 
-def _tiles(geometry: Geometry, sizes: tuple[int, ...]) -> Geometry:
-    """The tiles: ``size`` windows on each pooled axis."""
-    window = Window(geometry.kernel, geometry.kernel)
-    lengths = [size * kernel for size, kernel in zip(sizes, geometry.kernel, strict=True)]
-    return resolve(window, lengths, geometry.positions)
-
-
-def _tiled(x: Array, starts: list[Array], geometry: Geometry) -> Array:
-    """Copy the windows of each pooled axis next to each other."""
-    for axis, position, start in zip(geometry.axes, geometry.positions, starts, strict=True):
-        # One read per tap: no two windows start at one place, so its transpose adds no cotangents.
-        read = functools.partial(jnp.take_along_axis, x, axis=position, mode="clip")
-        elements = [read(start + tap) for tap in range(axis.kernel)]
-        dimension = x.ndim + position
-        shape = list(elements[0].shape)
-        shape[dimension] *= axis.kernel
-        x = jnp.stack(elements, dimension + 1).reshape(shape)
-    return x
+def _started(every: Array, starts: list[Array], geometry: Geometry) -> Array:
+    """Of the windows at every start those that start at these."""
+    for position, start in zip(geometry.positions, starts, strict=True):
+        every = jnp.take_along_axis(every, start, position, mode="clip")
+    return every
 
 
 DRAWN = ("where", "key", "samples")

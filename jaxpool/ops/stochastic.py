@@ -9,6 +9,7 @@ tangent is that of ``x[l]``. In inference
     y = sum p[i] x[i] = Q / S,  Q the sum of w^2,   dy = sum (2 w[i] - y) / S dw[i].
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,9 +109,19 @@ def _stochastic(
     weights = masked(weights, valid)
     if deterministic:
         return _expectation(weights, geometry).astype(x.dtype)
-    u = jax.random.uniform(key, geometry.full_shape(x.shape), weights.dtype)
+    u = _uniform(key, geometry.full_shape(x.shape), weights.dtype)
     offsets = _choose(lax.stop_gradient(weights), u, geometry)
     return gather(x, offsets, geometry, any_offset=True)
+
+
+def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """:func:`jax.random.uniform`, the same numbers, drawn as a matrix.
+
+    For jaxlib 0.10 to 0.12. XLA:CPU compiles the numbers of an array of four axes for seconds, in
+    proportion to the products that make an index of several.
+    """
+    rows = math.prod(shape[:-1])
+    return jax.random.uniform(key, (rows, *shape[-1:]), dtype).reshape(shape)
 
 
 def _expectation(weights: Array, geometry: Geometry) -> Array:

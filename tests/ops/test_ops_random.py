@@ -257,6 +257,16 @@ def test_values_indices_and_gradients_are_those_of_torch(pooled: int, seed: int)
     assert_same(pull(jnp.asarray(g))[0], gradient.numpy(), case)
 
 
+@pytest.mark.parametrize("way", ["values", "gradient"])
+def test_the_program_of_fractional_windows_grows_with_their_logarithm(way: str) -> None:
+    def lines(window: int) -> int:
+        f = lambda x: jaxpool.fractional_max_pool(KEY, x, window, 9, data_format="W").sum()  # noqa: E731
+        run = f if way == "values" else jax.grad(f)
+        return jax.jit(run).lower(jnp.zeros(1200)).as_text().count("\n")
+
+    assert lines(512) < 1.5 * lines(64)
+
+
 # --- stochastic -----------------------------------------------------------------------------------
 
 # name -> window over an array of shape (2, 6, 5, 2)
@@ -513,3 +523,11 @@ def test_errors_of_stochastic_pool(case: str) -> None:
     words, error, what = STOCHASTIC_ERRORS[case]
     words = {"key": KEY, "x": X, "window_shape": (2, 2), "strides": 2} | words
     check_error("stochastic_pool", lambda: jaxpool.stochastic_pool(**words), error, what)
+
+
+def test_numbers_for_many_axes_are_those_of_random_uniform_and_compile_as_a_matrix() -> None:
+    x = jnp.ones((2, 12, 4, 3)).at[:, 1::2].set(2)
+    run = jax.jit(lambda x: jaxpool.stochastic_pool(KEY, x, (2, 1), (2, 1)))
+    drawn = re.findall(r"stablehlo.iota dim = \d : tensor<([0-9x]+)xui", run.lower(x).as_text())
+    assert drawn and all(shape.count("x") < 2 for shape in drawn), drawn
+    np.testing.assert_array_equal(run(x), 1 + (3 * jax.random.uniform(KEY, (2, 6, 4, 3)) >= 1))

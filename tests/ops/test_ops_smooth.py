@@ -15,6 +15,7 @@ from brute_force import over_windows
 from helpers import assert_same, check_derivatives
 
 import jaxpool
+from jaxpool._lowerings import tuning
 
 pytestmark = pytest.mark.grid(4)
 
@@ -365,3 +366,13 @@ def test_bad_calls(op: str, case: tuple[dict[str, Any], type[Exception], str]) -
 def test_bad_temperatures(case: tuple[Any, type[Exception], str]) -> None:
     temperature, error, pattern = case
     check_error("logsumexp_pool", {"temperature": temperature}, error, pattern)
+
+
+@pytest.mark.parametrize("op", [jaxpool.logsumexp_pool, jaxpool.soft_pool, jaxpool.gem_pool])
+def test_windows_that_a_long_window_is_made_of_are_stored(op: Any) -> None:
+    """XLA:CPU would compute them anew for each window: 31 x 31 times what one costs."""
+    compiled = (
+        jax.jit(lambda x: op(x, (31, 31), 1, "SAME")).lower(jnp.ones((1, 64, 64, 8))).compile()
+    )
+    loops = (compiled.as_text() or "").split("\n\n")
+    assert max(loop.count(" slice(") for loop in loops) <= 3 * tuning.JOIN_RADIX
