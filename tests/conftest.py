@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import os
 import secrets
 import sys
 import zlib
@@ -28,7 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed",
         type=int,
-        default=secrets.randbelow(2**31),
+        # Set before the workers of a run start: all of them find the same.
+        default=int(os.environ.setdefault("JAXPOOL_TEST_SEED", str(secrets.randbelow(2**31)))),
         help="of the random programs that every run draws anew",
     )
 
