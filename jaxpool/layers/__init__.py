@@ -2,7 +2,8 @@
 
 Each is a module of its own, loaded when it is first used, so that nobody needs a library that they
 do not use. All have the same layers. A layer holds the static settings of an op, spelled and meant
-as there, and calls it; only ``GeMPool`` learns anything, and only ``StochasticPool`` is random.
+as there, and calls it; only ``GeMPool`` learns anything, and only ``StochasticPool`` and
+``FractionalMaxPool`` are random.
 """
 
 import importlib

@@ -56,3 +56,8 @@ def exponent(p: Any) -> Array:
 def stochastic(x: Any, *, key: Any, **settings: Any) -> Array:
     """:func:`jaxpool.stochastic_pool` with the array first."""
     return jaxpool.stochastic_pool(key, x, **settings)
+
+
+def fractional(x: Any, *, key: Any, **settings: Any) -> Array:
+    """:func:`jaxpool.fractional_max_pool` with the array first."""
+    return jaxpool.fractional_max_pool(key, x, **settings)

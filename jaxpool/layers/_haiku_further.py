@@ -213,3 +213,27 @@ def stochastic_pool(
         **options,
         deterministic=deterministic,
     )
+
+
+@public
+def fractional_max_pool(
+    key: ArrayLike | None,
+    value: ArrayLike,
+    window_shape: PerAxis,
+    output_size: PerAxis,
+    channel_axis: int | None = -1,
+    *,
+    samples: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over windows at random places, :func:`jaxpool.fractional_max_pool`.
+
+    Args:
+      key, samples, where: as in :func:`jaxpool.fractional_max_pool`.
+      value, window_shape, channel_axis: as in :func:`max_pool`.
+      output_size: an int, or one for each of the last axes of ``value``, None for an axis that is
+        not pooled.
+    """
+    axes = {"window_shape": window_shape, "output_size": output_size}
+    op = functools.partial(jaxpool.fractional_max_pool, key)
+    return call(op, [value], channel_axis, axes, samples=samples, where=where)

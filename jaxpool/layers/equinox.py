@@ -2,7 +2,7 @@
 
 The fields of a layer are the settings of its op but ``data_format``; they are static. ``where`` is
 an argument of the call. ``key`` is accepted and ignored, as by every layer of Equinox, but by
-:class:`StochasticPool`, which draws from it.
+:class:`StochasticPool` and :class:`FractionalMaxPool`, which draw from it.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ from ._common import (
     PerAxis,
     Rounding,
     exponent,
+    fractional,
     hashable,
     name_errors_of_layers,
     not_installed,
@@ -39,6 +40,7 @@ __all__ = [
     "AdaptiveMaxPool",
     "AvgPool",
     "BlurPool",
+    "FractionalMaxPool",
     "GeMPool",
     "GlobalAvgPool",
     "GlobalMaxPool",
@@ -306,6 +308,25 @@ class StochasticPool(_Sliding):
         return self._call(
             x, sizes=sizes, where=where, key=None if expected else key, deterministic=expected
         )
+
+
+class FractionalMaxPool(_Layer):
+    """:func:`jaxpool.fractional_max_pool` as a layer, with ``key`` or ``samples`` of a call."""
+
+    op = staticmethod(fractional)
+    window_shape: PerAxis = _static()
+    output_size: PerAxis = _static()
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        key: Array | None = None,
+        samples: ArrayLike | None = None,
+    ) -> Array:
+        sizes, drawn = ("window_shape", self.window_shape), key if samples is None else None
+        return self._call(x, sizes=sizes, where=where, key=drawn, samples=samples)
 
 
 name_errors_of_layers(globals())

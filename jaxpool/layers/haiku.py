@@ -39,6 +39,7 @@ from ._haiku_functions import max_pool_with_argmax as max_pool_with_argmax
 from ._haiku_functions import max_unpool as max_unpool
 from ._haiku_functions import min_pool as min_pool
 from ._haiku_further import blur_pool as blur_pool
+from ._haiku_further import fractional_max_pool as fractional_max_pool
 from ._haiku_further import logsumexp_pool as logsumexp_pool
 from ._haiku_further import max_blur_pool as max_blur_pool
 from ._haiku_further import median_pool as median_pool
@@ -58,6 +59,7 @@ __all__ = [
     "AdaptiveMaxPool",
     "AvgPool",
     "BlurPool",
+    "FractionalMaxPool",
     "GeMPool",
     "GlobalAvgPool",
     "GlobalMaxPool",
@@ -78,6 +80,7 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "blur_pool",
+    "fractional_max_pool",
     "gem_pool",
     "global_avg_pool",
     "global_max_pool",
@@ -321,15 +324,26 @@ class StochasticPool(_Sliding):
     deterministic: bool = _keyword(default=False)
 
     def __call__(
-        self,
-        value: ArrayLike,
-        *,
-        where: ArrayLike | None = None,
-        deterministic: bool | None = None,
+        self, value: ArrayLike, *, where: ArrayLike | None = None, deterministic: bool | None = None
     ) -> Array:
         expected = self.deterministic if deterministic is None else deterministic
         key = None if expected else hk.next_rng_key()
         return self._call(key, value, where=where, deterministic=expected)
+
+
+@_module
+class FractionalMaxPool(_Layer):
+    """:func:`fractional_max_pool` as a module, with a key of ``hk.next_rng_key``."""
+
+    function = staticmethod(fractional_max_pool)
+    window_shape: PerAxis
+    output_size: PerAxis
+    channel_axis: int | None = -1
+    name: str | None = _keyword(default=None)
+
+    def __call__(self, value: ArrayLike, *, where: Any = None, samples: Any = None) -> Array:
+        key = hk.next_rng_key() if samples is None else None
+        return self._call(key, value, where=where, samples=samples)
 
 
 name_errors_of_layers(globals())

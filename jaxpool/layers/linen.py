@@ -18,6 +18,7 @@ from ._common import (
     PerAxis,
     Rounding,
     exponent,
+    fractional,
     name_errors_of_layers,
     not_installed,
     settings,
@@ -34,6 +35,7 @@ __all__ = [
     "AdaptiveMaxPool",
     "AvgPool",
     "BlurPool",
+    "FractionalMaxPool",
     "GeMPool",
     "GlobalAvgPool",
     "GlobalMaxPool",
@@ -265,6 +267,24 @@ class StochasticPool(_Sliding):
         expected = self.deterministic if deterministic is None else deterministic
         key = None if expected else self.make_rng("pooling")
         return self._call(x, where=where, key=key, deterministic=expected)
+
+
+class FractionalMaxPool(_Layer):
+    """:func:`jaxpool.fractional_max_pool` as a layer, with a key of the collection "pooling".
+
+    A call may be given ``samples``, which then stand for the key.
+    """
+
+    op = staticmethod(fractional)
+    window_shape: PerAxis
+    output_size: PerAxis
+    data_format: str = _keyword(default="channels_last")
+
+    def __call__(
+        self, x: ArrayLike, *, where: ArrayLike | None = None, samples: ArrayLike | None = None
+    ) -> Array:
+        key = self.make_rng("pooling") if samples is None else None
+        return self._call(x, where=where, key=key, samples=samples)
 
 
 name_errors_of_layers(globals())

@@ -19,6 +19,7 @@ from ._common import (
     PerAxis,
     Rounding,
     exponent,
+    fractional,
     hashable,
     name_errors_of_layers,
     not_installed,
@@ -36,6 +37,7 @@ __all__ = [
     "AdaptiveMaxPool",
     "AvgPool",
     "BlurPool",
+    "FractionalMaxPool",
     "GeMPool",
     "GlobalAvgPool",
     "GlobalMaxPool",
@@ -270,7 +272,21 @@ class MinPoolWithArgmin(_Windowed):
 
 
 @_module
-class StochasticPool(_Sliding):
+class _Random(_Layer):
+    """A layer that draws from a stream."""
+
+    rngs: Any = _keyword(default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rngs = nnx.data(self.rngs and self.rngs["pooling"].fork())
+
+    def _key(self, needed: bool) -> Any:
+        return self.rngs() if needed and self.rngs is not None else None
+
+
+@_module
+class StochasticPool(_Sliding, _Random):
     """:func:`jaxpool.stochastic_pool` as a layer, with keys of the stream "pooling".
 
     A call may be given ``deterministic``, which then goes before that of the layer.
@@ -281,11 +297,6 @@ class StochasticPool(_Sliding):
 
     op = staticmethod(stochastic)
     deterministic: bool = _keyword(default=False)
-    rngs: Any = _keyword(default=None)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.rngs = nnx.data(self.rngs and self.rngs["pooling"].fork())
 
     def __call__(
         self,
@@ -295,8 +306,28 @@ class StochasticPool(_Sliding):
         deterministic: bool | None = None,
     ) -> Array:
         expected = self.deterministic if deterministic is None else deterministic
-        key = None if expected or self.rngs is None else self.rngs()
-        return self._call(x, where=where, key=key, deterministic=expected)
+        return self._call(x, where=where, key=self._key(not expected), deterministic=expected)
+
+
+@_module
+class FractionalMaxPool(_Random):
+    """:func:`jaxpool.fractional_max_pool` as a layer, with keys of the stream "pooling".
+
+    A call may be given ``samples``, which then stand for the key.
+
+    Attributes:
+      rngs: the stream, forked from the ``nnx.Rngs`` that is given.
+    """
+
+    op = staticmethod(fractional)
+    window_shape: PerAxis
+    output_size: PerAxis
+    data_format: str = _keyword(default="channels_last")
+
+    def __call__(
+        self, x: ArrayLike, *, where: ArrayLike | None = None, samples: ArrayLike | None = None
+    ) -> Array:
+        return self._call(x, where=where, key=self._key(samples is None), samples=samples)
 
 
 name_errors_of_layers(globals())

@@ -61,12 +61,17 @@ LAYERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "LogSumExpPool": (jaxpool.logsumexp_pool, {**WINDOW, "temperature": 2.0}),
     "SoftPool": (jaxpool.soft_pool, WINDOW),
     "StochasticPool": (jaxpool.stochastic_pool, {**WINDOW, "deterministic": True}),
+    "FractionalMaxPool": (
+        jaxpool.fractional_max_pool,
+        {"window_shape": (3, 2), "output_size": (3, 4)},
+    ),
     "AdaptiveAvgPool": (jaxpool.adaptive_avg_pool, {"output_size": (3, 4)}),
     "AdaptiveMaxPool": (jaxpool.adaptive_max_pool, {"output_size": (3, 4)}),
     "GlobalAvgPool": (jaxpool.global_avg_pool, {"keepdims": False}),
     "GlobalMaxPool": (jaxpool.global_max_pool, {"keepdims": False}),
 }
-POOLS = [name for name in LAYERS if name not in ("MaxUnpool", "StochasticPool")]
+RANDOM_LAYERS = ("StochasticPool", "FractionalMaxPool")
+POOLS = [name for name in LAYERS if name not in ("MaxUnpool", *RANDOM_LAYERS)]
 SHAPE = (2, 7, 6, 3)
 
 over_libraries = pytest.mark.parametrize("library", LIBRARIES)
@@ -89,7 +94,7 @@ def parameters(library: str, name: str) -> dict[str, Any]:
 
 def settings_of(op: Callable[..., Any]) -> dict[str, Any]:
     """The static settings of an op with their defaults."""
-    arrays = ("x", "where", "y", "indices", "output_shape", "weights", "key")
+    arrays = ("x", "where", "y", "indices", "output_shape", "weights", "key", "samples")
     found = inspect.signature(op).parameters.items()
     return {key: p.default for key, p in found if key not in arrays}
 
@@ -104,7 +109,7 @@ def test_a_layer_has_the_settings_of_its_op(library: str, name: str) -> None:
         del expected["data_format"]
     if (library, name) == ("equinox", "StochasticPool"):
         assert found.pop("inference") is False and expected.pop("deterministic") is False
-    if (library, name) == ("nnx", "StochasticPool"):
+    if library == "nnx" and name in RANDOM_LAYERS:
         assert found.pop("rngs") is None
     if library == "haiku" and name == "AvgPool":
         assert found.pop("count_include_pad") is False and expected.pop("count_include_pad")
@@ -193,17 +198,19 @@ IMAGES = np.random.default_rng(1).random(SHAPE).astype(np.float32)
 RANDOM: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1)}
 
 
-def drawn(library: str, seed: int, **words: Any) -> jax.Array:
+def drawn(library: str, seed: int, name: str = "StochasticPool", /, **words: Any) -> jax.Array:
     """A random layer with the random state of its library, begun with ``seed``."""
-    layer, key = layers(library).StochasticPool, jax.random.key(seed)
+    layer, key = getattr(layers(library), name), jax.random.key(seed)
+    settings = LAYERS[name][1] if name == "FractionalMaxPool" else RANDOM
     if library == "linen":
-        return layer(**RANDOM).apply({}, IMAGES, rngs={"pooling": key}, **words)
+        return layer(**settings).apply({}, IMAGES, rngs={"pooling": key}, **words)
     if library == "nnx":
-        return layer(**RANDOM, rngs=nnx.Rngs(pooling=seed))(IMAGES, **words)
+        return layer(**settings, rngs=nnx.Rngs(pooling=seed))(IMAGES, **words)
     if library == "haiku":
-        windows = {name: (*value, 1) for name, value in RANDOM.items()}
+        windows = {key: (*value, None if key == "output_size" else 1)
+                   for key, value in settings.items()}  # fmt: skip
         return hk.transform(lambda: layer(**windows)(IMAGES, **words)).apply({}, key)
-    one = lambda x, key: layer(**RANDOM)(x, key=key, **words)  # noqa: E731
+    one = lambda x, key: layer(**settings)(x, key=key, **words)  # noqa: E731
     first = jax.vmap(one)(np.moveaxis(IMAGES, -1, 1), jax.random.split(key, len(IMAGES)))
     return jnp.moveaxis(first, 1, -1)
 
@@ -218,6 +225,27 @@ def test_a_random_layer_draws_from_the_state_of_its_library(library: str) -> Non
     assert np.any(first != other) and np.any(first != expected)
     elements = jaxpool.windows(IMAGES, **RANDOM)
     assert np.all(np.any(elements == first[..., None], -1))
+
+
+@over_libraries
+def test_a_fractional_layer_draws_its_windows_or_is_told_them(
+    library: str, rng: np.random.Generator
+) -> None:
+    name, (op, settings) = "FractionalMaxPool", LAYERS["FractionalMaxPool"]
+    first, again, other = (drawn(library, seed, name) for seed in (0, 0, 1))
+    assert_same(first, again, "the same state")
+    assert np.any(first != other)
+    samples, where = np.array([0.7, 0.2], np.float32), rng.random(SHAPE) < 0.8
+    got = RUN[library](name, settings, IMAGES, where=where, samples=samples)
+    assert_same(got, op(None, IMAGES, **settings, where=where, samples=samples), "samples")
+
+
+def test_a_fractional_layer_says_what_it_lacks() -> None:
+    settings = LAYERS["FractionalMaxPool"][1]
+    with pytest.raises(ValueError, match="neither `key` nor `samples`"):
+        layers("nnx").FractionalMaxPool(**settings)(IMAGES)
+    with pytest.raises(ValueError, match="neither `key` nor `samples`"):
+        layers("equinox").FractionalMaxPool(**settings)(np.moveaxis(IMAGES[0], -1, 0))
 
 
 def test_random_layers_follow_the_modes_of_their_libraries() -> None:
