@@ -1,4 +1,4 @@
-"""Every public op compiles for TPU and GPU: results and gradients, in three dtypes."""
+"""Every public op and filter compiles for TPU and GPU: results and gradients, in three dtypes."""
 
 from typing import Any
 
@@ -6,7 +6,10 @@ import compilers
 import every_op
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+
+from jaxpool import filters
 
 
 def programs(name: str) -> dict[str, Any]:
@@ -32,3 +35,32 @@ def test_every_op_compiles(name: str, chip: str) -> None:
 
     shape = (2, *every_op.SPACE, 3)
     compilers.compiled(chip, all_of_them, *compilers.specs([(shape, dtype) for dtype in made]))
+
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "maximum_filter1d": (3,),
+    "minimum_filter1d": (3,),
+    "uniform_filter1d": (13, 0),
+    "rank_filter": (1, 3),
+    "percentile_filter": (30, 3),
+    "generic_filter": (lambda taps: taps.max() - taps.min(), 3),
+}
+"""Of the filters whose arguments are more than a size of 3."""
+
+
+@pytest.mark.parametrize("chip", ["v5e", "H100"])
+@pytest.mark.parametrize("name", filters.__all__)
+def test_every_filter_compiles(name: str, chip: str) -> None:
+    op, binary, words = getattr(filters, name), name.startswith("binary"), {}
+    arguments = ARGUMENTS.get(name, () if binary else (3,))
+    if name.startswith("grey"):
+        arguments, words = (), {"structure": np.array([[0, 1], [2, 5]])}
+    of = lambda x: op(x, *arguments, **words)  # noqa: E731
+
+    def all_of_them(*arrays: jax.Array) -> Any:
+        gradient = jax.value_and_grad(lambda x: of(x).astype(np.float32).sum())
+        real = lambda x: jnp.issubdtype(x.dtype, jnp.floating)  # noqa: E731
+        return [gradient(x) if real(x) else of(x) for x in arrays]
+
+    dtypes = ("bool",) if binary else ("float32", "bfloat16", "int32")
+    compilers.compiled(chip, all_of_them, *compilers.specs([((12, 14), d) for d in dtypes]))
