@@ -140,6 +140,16 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         both_layouts(max_pool, *squares(4, 5, 6, 7, 8, stride=1))
         + both_layouts(argmax, *squares(4, 5, 6, 7, 8, stride=2)),
     ),
+    "LONGEST_SLICED_STRIDED": (
+        (6, 8, 12, 16, 32),
+        both_layouts(max_pool, *(((k,), k // n) for k in (9, 14, 16, 32) for n in (2, 4)),
+                     shape=(8, 1024, 64))
+        + both_layouts(average, ((8, 8), 4), ((9, 9), 3), ((16, 16), 4)),
+    ),
+    "LONGEST_SLICED_SUM": (
+        (6, 7, 8, 9),
+        [average(w, 1) for w in ((7, 1), (7, 7), (8, 1), (8, 8), (9, 9))],
+    ),
     "LONGEST_SLICED_APART": (
         (6, 16, 32, 64),
         [argmax((k, k), k) for k in (7, 14, 28)] + [argmax((k,), k, shape=(64, 4096, 16))

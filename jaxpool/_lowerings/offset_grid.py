@@ -59,8 +59,9 @@ def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
         shape.insert(lines[-1].dimension + 1, axis.stride)
         merged[position] = _groups(lines[-1]) * axis.stride
         kept = [k + (k > lines[-1].dimension) for k in kept]
-    whole = Piece(*(lax.broadcast_in_dim(a, shape, kept) for a in (g, offsets)), ())
-    received = _over_grid([whole], lines, shape, _named(lines, len(shape))).reshape(merged)
+    given, there = (lax.broadcast_in_dim(a, shape, kept) for a in (g, offsets))
+    whole = [Piece(given, there, ())]
+    received = _over_grid(whole, lines, shape, _named(lines, len(shape))).reshape(merged)
     for axis, position in geometry.placed:
         received = crop(received, axis, position)
     return received

@@ -51,10 +51,13 @@ Piece = tuple[int, Any]
 def unsupported_reason(request: Request) -> str | None:
     """Return why slices do not compute what is asked, or None."""
     geometry, verb = request.geometry, request.verb
-    if verb in ("reduce", "argreduce"):
-        longest, most = max(geometry.kernel), _longest_kernel(request)
-        too_long = f"{longest} elements on one axis; slices pay up to {most}"
-        return too_long if longest > most else None
+    if verb == "reduce":
+        most = _longest_kernels(request)
+        long = [(axis.kernel, n) for axis, n in zip(geometry.axes, most, strict=True)]
+        return next((_too_long(kernel, n) for kernel, n in long if kernel > n), None)
+    if verb == "argreduce":
+        longest, most = max(geometry.kernel), _longest_kernel_of_argmax(request)
+        return _too_long(longest, most) if longest > most else None
     if verb == "scatter" and geometry.is_non_overlapping:
         return "windows do not overlap: tiles broadcast them"
     every = verb == "gather" or request.any_offset
@@ -67,9 +70,33 @@ def unsupported_reason(request: Request) -> str | None:
     return None
 
 
-def _longest_kernel(request: Request) -> int:
+def _too_long(kernel: int, most: int) -> str:
+    return f"{kernel} elements on one axis; slices pay up to {most}"
+
+
+def _longest_kernels(request: Request) -> list[int]:
+    """Elements on each axis up to which windows are reduced by slices."""
+    geometry, reduction, most = request.geometry, request.reduction, tuning.LONGEST_SLICED
+    if request.platform != "cpu" or all(map(_is_tiled, geometry.axes)):
+        return [most] * len(geometry.axes)
+    is_sum = reduction is not None and not reduction.idempotent
+    found = []
+    for axis, position in geometry.placed:
+        alone = axis.kernel if axis.out == 1 else axis.stride
+        longest = min(most * alone, tuning.LONGEST_SLICED_STRIDED)
+        in_sum = tuning.LONGEST_SLICED_SUM if is_sum and position != -1 else 0
+        found.append(max(longest, in_sum))
+    return found
+
+
+def _is_tiled(axis: Axis) -> bool:
+    """Whether windows lie end to end, or are one: :mod:`.tiled` then reads each element once."""
+    return axis.out == 1 or axis.stride == axis.span
+
+
+def _longest_kernel_of_argmax(request: Request) -> int:
     geometry = request.geometry
-    if request.verb == "reduce" or request.platform != "cpu" or not geometry.is_non_overlapping:
+    if request.platform != "cpu" or not geometry.is_non_overlapping:
         return tuning.LONGEST_SLICED
     if -1 not in geometry.positions:
         return tuning.LONGEST_SLICED_APART
@@ -82,7 +109,8 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     if is_narrow_extreme(reduction, x):
         return reduce_in_integers(lambda k, order: reduce(k, geometry, order), x, reduction)
     groups = _groups(geometry)
-    for axes in groups:
+    # Those that leave least come first.
+    for axes in sorted(groups, key=lambda axes: -math.prod(axis.stride for axis, _ in axes)):
         x = _reduce_group(x, axes, reduction)
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and len(groups) == 1:
         (x,) = materialize(x)  # or a pooling of the result computes it anew for each slice
@@ -214,7 +242,8 @@ def _argreduce(
     among rows, which is the row-major order of ties.
     """
     may_be_empty, dtype = valid is not None, offset_dtype(geometry)
-    pair, inner = initial_pair(x, valid, dtype) if may_be_empty else (x,), 1
+    pair: Any = initial_pair(x, valid, dtype) if may_be_empty else (x,)
+    inner = 1
     identity = identity_array(reduction, x.dtype), sentinel(dtype)
     groups = _argreduce_groups(geometry)
     one_loop = [variadic and _is_variadic(x, axes) for axes in groups]

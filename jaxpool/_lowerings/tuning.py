@@ -18,6 +18,14 @@ tuning and stand where they are used.
 LONGEST_SLICED = 6
 """Elements on an axis up to which overlapping windows are slices, above that windows of windows."""
 
+LONGEST_SLICED_STRIDED = 16
+"""Elements on an axis up to which values are slices if no element is read more than LONGEST_SLICED
+times: windows of windows are computed at every element, also where no window starts. Longer ones
+are up to twice as fast too, but programs grow with the slices."""
+
+LONGEST_SLICED_SUM = 7
+"""As LONGEST_SLICED, of sums where the contiguous axis is not pooled."""
+
 LONGEST_SLICED_APART = 32
 """As LONGEST_SLICED, of the argmax of windows that do not overlap, in channels last."""
 

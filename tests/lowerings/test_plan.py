@@ -255,7 +255,9 @@ def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any
 
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
 @pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("kernel", [(3,), (9,), (3, 3), (5, 5), (7, 7), (3, 3, 3), (31, 31)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [(3,), (9,), (3, 3), (5, 5), (7, 7), (3, 3, 3), (31, 31)], ids=str
+)
 def test_gradients_of_overlapping_windows_are_short_programs(
     kernel: tuple[int, ...], stride: int, data_format: str
 ) -> None:
