@@ -122,7 +122,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     for axis, position in geometry.placed:
         unit //= axis.kernel
         along = _along_axis if axis.kernel <= tuning.LONGEST_SCATTERED else _by_levels
-        sums = along(sums, axis, position, unit)
+        sums = along(sums, axis, position, unit, position == geometry.positions[-1])
     # or XLA:CPU would round one number after the other where parts are concatenated
     return materialize(sums[0])[0] if narrow else sums[0]
 
@@ -155,19 +155,19 @@ def _total(given: list[Arrays]) -> Arrays:
     return tree_reduce(lax.add, g), *(tree_reduce(lax.max, left) for left in codes)
 
 
-def _along_axis(windows: Arrays, axis: Axis, position: int, unit: int) -> Arrays:
+def _along_axis(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
     """Along an axis of few elements."""
     nothing = tuple(map(jnp.zeros_like, windows))
 
     def at(offset: int) -> Arrays:
         low = offset * unit
         high = low + unit if offset < axis.kernel - 1 else None
-        return _take(windows, nothing, low, high, low, last=unit == 1)
+        return _take(windows, nothing, low, high, low, last)
 
-    return over_elements(at, (0, 0)[: 2 - (unit == 1)], axis, position, _total)
+    return over_elements(at, (0,) if last else (0, 0), axis, position, _total)
 
 
-def _by_levels(windows: Arrays, axis: Axis, position: int, unit: int) -> Arrays:
+def _by_levels(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
     """Along a long axis, on the grid of all window starts, through ever smaller windows."""
     windows = tuple(stretch(array, axis, position) for array in windows)
     for window, shifts in levels(axis.kernel, tuning.SCATTER_RADIX):
@@ -182,7 +182,7 @@ def _by_levels(windows: Arrays, axis: Axis, position: int, unit: int) -> Arrays:
             nothing = nothing or tuple(map(jnp.zeros_like, given))
             high = shift + inner if shift != shifts[-1] else None
             bounds = low * unit, high and high * unit, shift * unit
-            terms.append(_take(given, nothing, *bounds, last=unit * inner == 1))
+            terms.append(_take(given, nothing, *bounds, last and inner == 1))
             low = shift + inner
         windows = _total(terms)
     high = axis.pad_low + axis.size - windows[0].shape[position]

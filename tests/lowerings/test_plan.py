@@ -270,6 +270,22 @@ def test_gradients_of_overlapping_windows_are_short_programs(
     assert len(text.splitlines()) <= 600
 
 
+@pytest.mark.parametrize("kernel", [(5, 1), (12, 1), (1, 12)], ids=str)
+def test_the_gradient_of_windows_of_one_element_along_an_axis(kernel: tuple[int, int]) -> None:
+    """After the first axis nothing may be left of an offset, but axes are."""
+    shape = 2, 23, 19, 3
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.permutation(np.prod(shape)).reshape(shape), jnp.float32)
+    settings = (1, *kernel, 1), (1, 1, 2, 1), "SAME"
+
+    def gradient(pool: Callable[[Any], Any]) -> jax.Array:
+        y, pull = jax.vjp(pool, x)
+        return pull(jnp.arange(1, y.size + 1, dtype=np.float32).reshape(y.shape))[0]
+
+    want = gradient(lambda x: jax.lax.reduce_window(x, -np.inf, jax.lax.max, *settings))
+    assert_same(gradient(lambda x: jaxpool.max_pool(x, kernel, (1, 2), "SAME")), want, kernel)
+
+
 def test_the_count_of_instructions_sees_one_for_each_element() -> None:
     def unrolled(x: jax.Array) -> jax.Array:
         return functools.reduce(jnp.maximum, [x[:, t : t + 14] for t in range(127)])
