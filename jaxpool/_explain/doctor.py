@@ -13,7 +13,6 @@ from .._lowerings.plan import Choice
 from .._lowerings.request import Platform
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import BARRIER_HOLDS
-from .._xla.uninitialized import HAS_EMPTY
 from .axes import row
 from .explain import explain
 
@@ -98,5 +97,3 @@ def _trouble(version: tuple[int, ...]) -> Iterator[str]:
         yield "  jax.lax.scan: jaxpool's are kept, your own may be lost"
     if not BARRIER_HOLDS:
         yield "jaxlib before 0.11.1 drops optimization barriers on CPU: jaxpool does without them"
-    if not HAS_EMPTY:
-        yield "jax before 0.12 batches jax.lax.empty: jaxpool writes zeros first"

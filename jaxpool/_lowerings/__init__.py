@@ -24,10 +24,11 @@ from . import (
     axis_by_axis,
     broadcast_steps,
     doubling,
+    element_chain,
     loop,
     mosaic,
+    phase_pads,
     phase_stack,
-    phase_updates,
     place_codes,
     reduce_window,
     select_chain,
@@ -41,8 +42,9 @@ _CPU: tuple[Platform, ...] = ("cpu",)
 _GPU: tuple[Platform, ...] = ("gpu",)
 _TPU: tuple[Platform, ...] = ("tpu",)
 _TABLE = (
+    Row(element_chain, argreduce=_TPU),
     Row(place_codes, argreduce=_TPU),
-    Row(phase_updates, scatter=_TPU),
+    Row(phase_pads, scatter=_TPU),
     Row(select_chain, argreduce=_GPU),
     Row(phase_stack, scatter=_GPU),
     Row(slices, reduce=_CPU, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),

@@ -13,8 +13,9 @@ from jax import Array, lax
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from . import phase_sums, tuning
+from .argreduce import ValueOffset
 from .axis_slicing import slice_axis
-from .phase_sums import Phase, groups
+from .phase_sums import Phase, Step, Term, groups
 from .request import Request
 from .window_grid import merged, on_grid
 
@@ -34,9 +35,35 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
       dtype: what the result is rounded to.
     """
     if geometry.is_non_overlapping:
-        grid = on_grid(g.astype(dtype), offsets, geometry, 0, geometry.axes[0].stride)
+        grid = on_grid(g.astype(dtype), offsets, geometry)
         return merged(grid, geometry, g.ndim).astype(g.dtype)
-    return phase_sums.scatter(g, offsets, geometry, dtype, stacked, tuning.MOST_TERMS_ON_GPU)
+    return phase_sums.scatter(g, offsets, geometry, dtype, _summed, tuning.MOST_TERMS_ON_GPU)
+
+
+def _summed(g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype) -> ValueOffset:
+    sums, left = {}, {}
+    for phase, terms in step.terms.items():
+        pairs = [
+            phase_sums.given(g, offsets, step, term, _shifted(step.geometry, term))
+            for term in terms
+        ]
+        sums[phase], left[phase] = phase_sums.combined(pairs, wide, rounded)
+    values = stacked(sums, step.geometry, np.zeros((), rounded))
+    if step.last:
+        return values, offsets
+    return values, stacked(left, step.geometry, phase_sums.none(offsets.dtype))
+
+
+def _shifted(geometry: Geometry, term: Term) -> phase_sums.Read:
+    """Return the function that gives each group of every axis the window ``shift`` further."""
+
+    def shifted(x: Array, value: np.ndarray) -> Array:
+        config = [(0, 0, 0)] * x.ndim
+        for (axis, position), distance in zip(geometry.placed, term.shift, strict=True):
+            config[position] = (-distance, groups(axis) + distance - axis.out, 0)
+        return lax.pad(x, value, config)
+
+    return shifted
 
 
 def stacked(parts: dict[Phase, Array], geometry: Geometry, value: np.ndarray) -> Array:

@@ -21,7 +21,7 @@ others, so they may be added there and share what is left of their offset. An ax
 than a step takes windows of smaller windows for the same reason. So offsets must then be those of
 an argmax; those of a single step may be any.
 
-How phases become one array differs by platform: :mod:`.phase_stack` and :mod:`.phase_updates`.
+How phases become one array differs by platform: :mod:`.phase_stack` and :mod:`.phase_pads`.
 """
 
 import functools
@@ -36,14 +36,18 @@ from jax import Array, lax
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
 from . import tuning
-from .argreduce import sentinel
+from .argreduce import ValueOffset, sentinel
 from .axis_slicing import levels
 
 Phase = tuple[int, ...]
 """The phase of an element along every axis of a step."""
 
-Join = Callable[[dict[Phase, Array], Geometry, np.ndarray], Array]
-"""Makes an array of its phases; elements of a phase that is not given have the value given."""
+Read = Callable[[Array, np.ndarray], Array]
+"""Shifts an array of windows to the elements that they give to, ``value`` where there is none."""
+
+Sums = Callable[[Array, Array, "Step", np.dtype, np.dtype], ValueOffset]
+"""``sums(g, offsets, step, wide, rounded)``: what a step adds up, and what is left of the offsets.
+Sums run in ``wide``."""
 
 
 class Term(NamedTuple):
@@ -154,7 +158,7 @@ def _level_steps(axis: Axis, position: int, unit: int) -> Iterator[Step]:
 
 
 def scatter(
-    g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype, join: Join, most: int
+    g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype, sums: Sums, most: int
 ) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it.
 
@@ -163,42 +167,33 @@ def scatter(
       offsets: of the windows, row-major.
       geometry: the windows.
       dtype: what the result is rounded to, once.
-      join: makes an array of its phases.
+      sums: adds up the terms of a step.
       most: terms that a step may have.
     """
     wide, g = g.dtype, g.astype(dtype)
     for step in steps_of(geometry, most):
-        sums, left = {}, {}
-        for phase, terms in step.terms.items():
-            given = [_given(g, offsets, step, term) for term in terms]
-            total = functools.reduce(lax.add, (value.astype(wide) for value, _ in given))
-            sums[phase] = total.astype(dtype) if step.last else total
-            left[phase] = functools.reduce(jnp.minimum, (rest for _, rest in given))
-        g = join(sums, step.geometry, np.zeros((), dtype if step.last else wide))
-        offsets = offsets if step.last else join(left, step.geometry, _none(offsets.dtype))
+        g, offsets = sums(g, offsets, step, wide, dtype if step.last else wide)
     return g.astype(wide)
 
 
-def _given(g: Array, offsets: Array, step: Step, term: Term) -> tuple[Array, Array]:
+def combined(given: Sequence[ValueOffset], wide: np.dtype, rounded: np.dtype) -> ValueOffset:
+    """The sum of what terms give, and what is left of the offset that one of them took."""
+    total = functools.reduce(lax.add, (value.astype(wide) for value, _ in given))
+    return total.astype(rounded), functools.reduce(jnp.minimum, (rest for _, rest in given))
+
+
+def given(g: Array, offsets: Array, step: Step, term: Term, read: Read) -> ValueOffset:
     """The values that a term gives, and what is left of the offsets it takes."""
     number = lambda value: np.asarray(value, offsets.dtype)  # noqa: E731
-    zero, none = np.zeros((), g.dtype), sentinel(offsets.dtype)
-    there = _shifted(offsets, step.geometry, term.shift, none)
+    zero = np.zeros((), g.dtype)
+    there = read(offsets, sentinel(offsets.dtype))
     taken = there == number(term.low)
     if term.high > term.low + 1:
         taken = (there >= number(term.low)) & (there < number(term.high))
-    value = jnp.where(taken, _shifted(g, step.geometry, term.shift, zero), zero)
-    return value, jnp.where(taken, there - number(term.passed), _none(offsets.dtype))
+    value = jnp.where(taken, read(g, zero), zero)
+    return value, jnp.where(taken, there - number(term.passed), none(offsets.dtype))
 
 
-def _shifted(x: Array, geometry: Geometry, shift: Sequence[int], value: np.ndarray) -> Array:
-    """``x[q + shift]`` for the groups ``q`` of every axis, ``value`` where there is no window."""
-    config = [(0, 0, 0)] * x.ndim
-    for (axis, position), distance in zip(geometry.placed, shift, strict=True):
-        config[position] = (-distance, groups(axis) + distance - axis.out, 0)
-    return lax.pad(x, value, config)
-
-
-def _none(dtype: np.dtype) -> np.ndarray:
+def none(dtype: np.dtype) -> np.ndarray:
     """What is left of an offset that is not taken: more than any offset."""
     return np.asarray(np.iinfo(dtype).max, dtype)

@@ -13,7 +13,7 @@ earlier one, row-major, has the smaller place. So as long as that product is at 
 offset. Padding, and elements that are masked, have the code 255 and lose to every element.
 
 A reduction promises no order, and this one needs none. The pooled axes are made major, as XLA:TPU
-keeps them in a network, see :mod:`.phase_updates`. Source: the order is that of serial numbers,
+keeps them in a network, see :mod:`.phase_pads`. Source: the order is that of serial numbers,
 RFC 1982.
 """
 

@@ -23,33 +23,31 @@ def step_axes(geometry: Geometry, rank: int) -> list[int]:
     return [rank + position + n + 1 for n, position in enumerate(geometry.positions)]
 
 
-def on_grid(g: Array, offsets: Array, geometry: Geometry, first: int, last: int) -> Array:
-    """Values of windows over all steps, of the first pooled axis those from ``first`` to ``last``.
+def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    """Values of windows over all steps.
 
     Returns:
       An array with an axis of steps behind each pooled one.
     """
     axes = step_axes(geometry, g.ndim)
-    steps = [axis.stride for axis in geometry.axes]
-    steps[0] = last - first
     shape = list(jnp.expand_dims(g, axes).shape)
-    for axis, count in zip(axes, steps, strict=True):
-        shape[axis] = count
+    for at, axis in zip(axes, geometry.axes, strict=True):
+        shape[at] = axis.stride
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     there = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
     sent = lax.broadcast_in_dim(g, shape, kept)
     place = _places(there, geometry)
-    return jnp.where(place == _steps(geometry, shape, axes, first), sent, jnp.zeros((), g.dtype))
+    return jnp.where(place == _steps(shape, axes), sent, jnp.zeros((), g.dtype))
 
 
-def _steps(geometry: Geometry, shape: Sequence[int], axes: Sequence[int], first: int) -> Array:
+def _steps(shape: Sequence[int], axes: Sequence[int]) -> Array:
     """The steps of a group, numbered row-major.
 
     Made in the shape of the array: XLA:GPU would store a smaller one as a table, by a kernel.
     """
-    number = jnp.full(shape, first, jnp.int32)
-    for n, (axis, at) in enumerate(zip(geometry.axes, axes, strict=True)):
-        number = number * (axis.stride if n else 1) + lax.broadcasted_iota(jnp.int32, shape, at)
+    number = jnp.zeros(shape, jnp.int32)
+    for at in axes:
+        number = number * shape[at] + lax.broadcasted_iota(jnp.int32, shape, at)
     return number
 
 

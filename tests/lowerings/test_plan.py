@@ -131,7 +131,7 @@ def test_some_plans_differ() -> None:
 
 
 def test_windows_without_overlap_read_any_offset_and_long_ones_by_a_loop() -> None:
-    tiles, loops = ("tiled", "phase_stack", "phase_updates"), ("loop", "loop", "loop")
+    tiles, loops = ("tiled", "phase_stack", "phase_pads"), ("loop", "loop", "loop")
     for name, expected in (("2x3 tiled", tiles), ("8x5 tiled", tiles), ("19x17", loops)):
         choice = choice_of("scatter", GEOMETRIES[name], FLOAT32, any_offset=True)
         assert (choice.cpu, choice.gpu, choice.tpu) == expected, name

@@ -31,6 +31,9 @@ PLATFORMS = ("gpu", "tpu")
 CASES: dict[str, tuple[Any, ...]] = {
     "stride 1": ((7, 6), (3, 2), 1, ((1, 1), (0, 1)), 1, "floor", 1),
     "overlapping": ((9, 7), (3, 3), 2, ((1, 0), (0, 1)), 1, "ceil", 1),
+    "whole groups": ((8, 6), (3, 3), 2, ((1, 1), (1, 0)), 1, "floor", 1),
+    "whole groups, dilated": ((12, 9), (3, 2), (2, 3), ((3, 1), (2, 2)), 2, "floor", 1),
+    "whole groups, empty windows": ((4, 6), (2, 3), (2, 3), ((4, 0), (0, 6)), 1, "floor", 1),
     "strides beyond windows": ((11, 8), (2, 3), (5, 4), ((1, 0), (0, 2)), 1, "ceil", 1),
     "tiled": ((6, 8), (3, 2), (3, 2), 0, 1, "floor", 1),
     "tiled, elements left over": ((7, 9), (3, 2), (3, 2), 0, 1, "floor", 1),
@@ -129,13 +132,15 @@ def test_every_case(case: str, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-@pytest.mark.parametrize("case", ["overlapping", "tiled", "two steps"])
+@pytest.mark.parametrize("case", ["overlapping", "whole groups", "tiled", "two steps"])
 def test_other_dtypes(case: str, dtype: str, rng: np.random.Generator) -> None:
     geometry, shape = built(case)
     check(geometry, drawn(rng, shape, jnp.dtype(dtype)), None, 1)
 
 
-@pytest.mark.parametrize("case", ["overlapping", "dilated", "empty windows", "levels"])
+@pytest.mark.parametrize(
+    "case", ["overlapping", "whole groups", "dilated", "empty windows", "levels"]
+)
 def test_masked_minima(case: str, rng: np.random.Generator) -> None:
     geometry, shape = built(case)
     valid = jnp.asarray(rng.random(shape) < 0.6)
@@ -186,9 +191,15 @@ def test_cases_reach_every_formulation() -> None:
     """What the table of cases promises to hold."""
     plans = [plan_for(built(case)[0], MAX, np.dtype(np.float32)) for case in CASES]
     argmax = {choice.tpu for plan in plans if (choice := plan.argreduce)}
-    assert argmax == {"place_codes", "doubling"}
+    assert argmax == {"element_chain", "place_codes", "doubling"}
     assert any(choice.gpu == "doubling" for plan in plans if (choice := plan.argreduce)) is False
-    assert {choice.tpu for plan in plans if (choice := plan.scatter)} == {"phase_updates"}
+    assert {choice.tpu for plan in plans if (choice := plan.scatter)} == {"phase_pads"}
     steps = [len(phase_sums.steps_of(plan.geometry, 16)) for plan in plans]
     assert {1, 2} < set(steps)
-    assert set(IMPLEMENTATIONS) >= {"place_codes", "select_chain", "phase_stack", "separable"}
+    assert set(IMPLEMENTATIONS) >= {
+        "element_chain",
+        "place_codes",
+        "select_chain",
+        "phase_stack",
+        "separable",
+    }

@@ -18,7 +18,6 @@ import jaxpool
 from jaxpool._xla import materialize as module
 from jaxpool._xla.any_in_batch import any_in_batch
 from jaxpool._xla.sharding_types import with_sharding_types
-from jaxpool._xla.uninitialized import HAS_EMPTY
 from jaxpool._xla.variadic_reduce import variadic_combine
 
 X = np.random.default_rng(0).normal(size=(4, 16, 28, 32)).astype(np.float32)
@@ -163,13 +162,3 @@ def test_the_cpu_drops_nan_from_large_reductions_of_floats() -> None:
     x[:, ::7] = np.nan
     found = jax.jit(lambda x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)))(x)
     assert not np.isnan(found).all()
-
-
-def test_an_array_that_nothing_makes_is_batched() -> None:
-    """``uninitialized`` takes zeros where JAX batches ``lax.empty`` under every ``vmap``."""
-    alike = jax.vmap(lambda x: lax.empty((3,), x.dtype), out_axes=None)
-    if HAS_EMPTY:
-        assert alike(jnp.ones(2)).shape == (3,)
-    else:
-        with pytest.raises(ValueError, match="batched"):
-            alike(jnp.ones(2))

@@ -1,0 +1,130 @@
+"""Values and offsets by a chain of selects over phases of an array: for XLA:TPU.
+
+    value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
+
+The pooled axes are made major, as XLA:TPU keeps them in a network, and each is split into groups
+and phases, see :mod:`.phases`: then the elements at one offset of every window are one phase,
+shifted. That is a padding, negative where it cuts, and XLA:TPU makes it part of the kernel that
+reads the array. So an axis has to be a whole number of groups long.
+
+One kernel has both results only if they are stored alike. So offsets have the dtype of the values
+until a barrier, and are bytes behind it. The chain runs in 32 bits, since a TPU v5e compares no
+numbers that are shorter.
+
+Padding has the identity as its value, which is preferred to nothing. So the chain ends at offset 0
+of a window that begins in padding only if every element of it is the identity, and then the argmax
+is its first element. Elements may also be masked; then the chain carries which are valid.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.resolve import Geometry
+from ..reductions import Reduction, identity_array
+from . import tuning
+from .argreduce import ValueOffset, offset_dtype, set_sentinels
+from .axis_slicing import pooled_first
+from .request import Request
+from .window_grid import step_axes
+
+_NONE = 255
+
+
+def unsupported_reason(request: Request) -> str | None:
+    """Return why a chain of slices does not compute what is asked, or None."""
+    taps = request.geometry.taps
+    if taps > tuning.MOST_CHAINED_ON_TPU:
+        return f"{taps} elements; a chain pays up to {tuning.MOST_CHAINED_ON_TPU}"
+    if any(axis.size % axis.stride for axis in request.geometry.axes):
+        return "the length of an axis is no multiple of its stride"
+    return None
+
+
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers another implementation, or None."""
+    if all(axis.stride == 1 for axis in request.geometry.axes):
+        return "every stride is 1; one reduction reads the array once"
+    return None
+
+
+def argreduce(
+    x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
+) -> ValueOffset:
+    """Return the value of every window and the offset of its argmax, row-major."""
+    order, major = pooled_first(geometry, x.ndim)
+    mask = None if valid is None else jnp.transpose(valid, order)
+    values, offsets = _chain(jnp.transpose(x, order), mask, major, reduction)
+    values, offsets = lax.optimization_barrier((values.astype(x.dtype), offsets.astype(x.dtype)))
+    pair = values, offsets.astype(offset_dtype(geometry))
+    if valid is None:
+        pair = set_sentinels(_inside(pair, major), major)
+    values, offsets = pair
+    back = tuple(np.argsort(order))
+    return jnp.transpose(values, back), jnp.transpose(offsets, back)
+
+
+def _chain(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> ValueOffset:
+    """The best of each window, and where the chain ended; 255 where no element is valid."""
+    comparator, identity = reduction.comparator, identity_array(reduction, x.dtype)
+    assert comparator is not None
+    wide = _wide(x.dtype)
+    none = np.asarray(_NONE).astype(x.dtype).astype(wide)
+    values = offsets = None
+    x, valid = _grid(x, geometry), None if valid is None else _grid(valid, geometry)
+    for number, place in enumerate(itertools.product(*map(range, geometry.kernel))):
+        element = _at(x, place, geometry, identity).astype(wide)
+        here = None if valid is None else _at(valid, place, geometry, np.False_)
+        if values is None or offsets is None:
+            values, offsets = element, jnp.zeros_like(element)
+            offsets = offsets if here is None else jnp.where(here, offsets, none)
+            continue
+        take = comparator(element, values)
+        if here is not None:
+            take = here & (take | (offsets == none))
+        values = jnp.where(take, element, values)
+        offsets = jnp.where(take, np.asarray(number, wide), offsets)
+    assert values is not None and offsets is not None
+    return values, offsets
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """The dtype of 32 bits that holds all numbers of a shorter one."""
+    if dtype.itemsize >= 4:
+        return dtype
+    return np.dtype(np.float32 if jnp.issubdtype(dtype, jnp.floating) else np.int32)
+
+
+def _grid(x: Array, geometry: Geometry) -> Array:
+    """``x`` with an axis of ``stride`` phases behind each pooled axis, which keeps the groups."""
+    shape = list(jnp.expand_dims(x, step_axes(geometry, x.ndim)).shape)
+    for at, axis in zip(step_axes(geometry, x.ndim), geometry.axes, strict=True):
+        shape[at - 1 : at + 1] = axis.size // axis.stride, axis.stride
+    return x.reshape(shape)
+
+
+def _at(grid: Array, place: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
+    """The element of every window at one offset per axis, ``value`` where that is padding."""
+    steps = step_axes(geometry, grid.ndim - len(geometry.axes))
+    config = [(0, 0, 0)] * grid.ndim
+    for at, axis, t in zip(steps, geometry.axes, place, strict=True):
+        group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
+        config[at - 1] = (-group, axis.out + group - axis.size // axis.stride, 0)
+        config[at] = (-phase, phase + 1 - axis.stride, 0)
+    return jnp.squeeze(lax.pad(grid, value, config), steps)
+
+
+def _inside(pair: ValueOffset, geometry: Geometry) -> ValueOffset:
+    """Return ``pair`` with the offset of the first element for windows of identities."""
+    values, offsets = pair
+    if not any(axis.pad_low for axis in geometry.axes):
+        return pair
+    first = jnp.zeros(offsets.shape, jnp.int32)
+    for axis, position in geometry.placed:
+        window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
+        missing = jnp.maximum(axis.pad_low - window * axis.stride, 0)
+        first = first * axis.kernel + (missing + (axis.dilation - 1)) // axis.dilation
+    return values, jnp.where(offsets == 0, first.astype(offsets.dtype), offsets)
