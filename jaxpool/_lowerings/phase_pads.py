@@ -11,8 +11,9 @@ An axis of length one has no place of its own in memory. XLA would put the phase
 and then copy the result into the order of a network. Arrays whose pooled axes are merged have no
 other order than that, so ``g`` and the offsets become such arrays, and no more, before a barrier.
 
-Large windows that do not overlap are a broadcast, see :mod:`.window_grid`, which does not grow with
-them.
+Windows that do not overlap are a broadcast, see :mod:`.window_grid`, where they are large, since it
+does not grow with them, and over three axes, where XLA orders the terms in its own way all the same
+and the copy costs more.
 """
 
 import functools
@@ -47,7 +48,8 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """
     order, major = pooled_first(geometry, g.ndim)
     g, offsets = jnp.transpose(g, order), jnp.transpose(offsets, order)
-    if geometry.is_non_overlapping and geometry.taps > tuning.MOST_TERMS_ON_TPU:
+    many = geometry.taps > tuning.MOST_TERMS_ON_TPU or len(geometry.axes) > 2
+    if geometry.is_non_overlapping and many:
         dx = _broadcast(g.astype(dtype), offsets, major).astype(g.dtype)
     else:
         sums = functools.partial(_summed, pooled=len(major.axes))
