@@ -35,7 +35,7 @@ _NONE = 255
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why a chain of slices does not compute what is asked, or None."""
+    """Return why a chain over phases does not compute what is asked, or None."""
     taps = request.geometry.taps
     if taps > tuning.MOST_CHAINED_ON_TPU:
         return f"{taps} elements; a chain pays up to {tuning.MOST_CHAINED_ON_TPU}"
@@ -77,7 +77,7 @@ def _chain(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
     x, valid = _grid(x, geometry), None if valid is None else _grid(valid, geometry)
     for number, place in enumerate(itertools.product(*map(range, geometry.kernel))):
         element = _at(x, place, geometry, identity).astype(wide)
-        here = None if valid is None else _at(valid, place, geometry, np.False_)
+        here = None if valid is None else _at(valid, place, geometry, np.zeros((), bool))
         if values is None or offsets is None:
             values, offsets = element, jnp.zeros_like(element)
             offsets = offsets if here is None else jnp.where(here, offsets, none)
