@@ -84,7 +84,7 @@ FAULTS = [
     Fault("_numerics/indices.py", "space % rank - rank, 0", "space % rank - rank + 1, 0"),
     Fault("_numerics/indices.py", "fits = last + (limits.min == 0)", "fits = last"),
     Fault("_numerics/indices.py", "jnp.where(taps == sentinel", "jnp.where(taps != sentinel"),
-    Fault("_lowerings/phases.py", "first - shift, last - first", "first - shift - 1, last - first"),
+    Fault("_lowerings/phases.py", "first - s, last - first", "first - s - 1, last - first"),
     Fault("_lowerings/phases.py", "axis.span - 1 - axis.pad_low", "axis.span - axis.pad_low"),
     Fault(
         "_lowerings/phases.py",
@@ -92,7 +92,7 @@ FAULTS = [
         "size = axis.out * axis.stride",
     ),
     Fault("_lowerings/offset_grid.py", "dimension, first - shift, last", "dimension, first, last"),
-    Fault("_lowerings/offset_levels.py", "low * unit, high * unit", "low * unit, inner * unit"),
+    Fault("_lowerings/offset_levels.py", "low * unit, high and", "low * unit, inner and"),
     Fault("_lowerings/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"),
     Fault("_lowerings/offset_tiles.py", "wide // axis.kernel", "wide // axis.stride"),
     Fault(

@@ -58,7 +58,7 @@ THEMES = {
     "_lowerings/mosaic": ["tests/lowerings/test_mosaic.py", "tests/accelerators/test_kernels.py"],
     "_lowerings/borders.py": ["tests/filters", "tests/ops/test_ops_blur.py"],
     "_lowerings/flat_gather.py": ["tests/ops/test_ops_unpool.py", "tests/ops/test_ops_global.py"],
-    "_lowerings/phase_updates.py": [
+    "_lowerings/phase_pads.py": [
         "tests/lowerings/test_lowerings.py",
         "tests/accelerators/test_exports.py",
     ],
