@@ -68,7 +68,7 @@ def argreduce(
 
 
 def _chain(x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction) -> ValueOffset:
-    """The best of each window, and where the chain ended; 255 where no element is valid."""
+    """The value of each window, and where the chain ended; 255 where no element is valid."""
     comparator, identity = reduction.comparator, identity_array(reduction, x.dtype)
     assert comparator is not None
     wide = _wide(x.dtype)

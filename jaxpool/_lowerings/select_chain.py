@@ -4,8 +4,8 @@
 
 XLA:GPU makes one kernel with two results of a chain over slices, and several of a tree. Windows of
 many elements take one axis after the other, the last one first: the argmax of each row, and then
-the first of the best rows, which is the order of offsets. That is a chain for each axis, and for a
-long axis one for each level of windows of smaller windows.
+the first of the rows with the largest value, which is the order of offsets. That is a chain for
+each axis, and for a long axis one for each level of windows of smaller windows.
 
 Padding is the identity and is preferred to nothing. So a chain finds an element, or all elements of
 the window are the identity too, and the first of them is the argmax. Which one that is, is computed
@@ -81,7 +81,7 @@ def _along(
     reduction: Reduction,
     masked: bool,
 ) -> ValueOffset:
-    """The best of each window along some axes.
+    """The value and offset of each window along some axes.
 
     Args:
       values: elements, or values of windows along the axes behind.

@@ -34,10 +34,10 @@ def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
     for at, axis in zip(axes, geometry.axes, strict=True):
         shape[at] = axis.stride
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    there = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
-    sent = lax.broadcast_in_dim(g, shape, kept)
-    place = _places(there, geometry)
-    return jnp.where(place == _steps(shape, axes), sent, jnp.zeros((), g.dtype))
+    named = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
+    given = lax.broadcast_in_dim(g, shape, kept)
+    place = _places(named, geometry)
+    return jnp.where(place == _steps(shape, axes), given, jnp.zeros((), g.dtype))
 
 
 def _steps(shape: Sequence[int], axes: Sequence[int]) -> Array:

@@ -330,7 +330,15 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
         for dtype in ("float32", "bfloat16")
         for chip in ("v5e", "v6e")
     }
-    assert strided == {"0.71"} and "kernels in Pallas, 0.71." in README
+    assert strided == {"0.71"} and "kernels in Pallas, 0.71." in " ".join(README.split())
+    for chips, words in (
+        (("H100",), "{} to {} of the memory of JAX's own on an H100"),
+        (("v5e", "v6e"), "and {} to {} on TPU"),
+    ):
+        every = [
+            f"{moved('jaxpool', *row):.2f}" for row in steps if row[2] in chips and row[0] in names
+        ]
+        assert words.format(min(every), max(every)) in " ".join(README.split())
 
 
 def test_what_is_said_of_kernels_and_cycles_is_in_the_results():
