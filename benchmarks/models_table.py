@@ -19,6 +19,9 @@ BEGIN, END = "<!-- benchmarks/models_table.py -->", "<!-- end -->"
 
 Row = dict[str, Any]
 
+LARGE = 1e-5
+"""Difference above which the page shows what the last place of the images makes."""
+
 LIBRARIES = {"flax": "Flax", "haiku": "Haiku", "equinox": "Equinox"}
 SHORT = {
     "haiku.nets.ResNet50": "ResNet-50 (Haiku)",
@@ -46,9 +49,7 @@ def full(rows: list[Row]) -> str:
     ]
     for row in rows:
         ratios = (f"{ratio(row, figure):.2f}" for figure in FIGURES)
-        differences = (
-            f"{row['largest_difference'][name]:.0e}" for name in ("outputs", "gradients")
-        )
+        differences = (_difference(row, name) for name in ("outputs", "gradients"))
         cells = row["network"], LIBRARIES[row["library"]], *ratios, *differences
         lines.append(_line(*cells))
     return "\n".join([*lines, ""])
@@ -74,8 +75,6 @@ def _difference(row: Row, name: str) -> str:
     found, floor = (row[key][name] for key in ("largest_difference", "difference_by_last_place"))
     return f"{found:.0e} ({floor:.0e})" if found > LARGE else f"{found:.0e}"
 
-
-LARGE = 1e-5
 
 PAGES: dict[str, Callable[[list[Row]], str]] = {"docs/performance.md": full, "README.md": short}
 
