@@ -129,7 +129,11 @@ def test_examples_print_what_they_say(name: str):
 SHOWN = re.compile(
     r"^```sh\n(python -m jaxpool [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
-COMMANDS = [(page, *shown) for page, text in PAGES.items() for shown in SHOWN.findall(text)]
+COMMANDS = [
+    pytest.param(page, *shown, marks=[pytest.mark.deep] if " bench " in shown[0] else [])
+    for page, text in PAGES.items()
+    for shown in SHOWN.findall(text)
+]
 
 
 @pytest.mark.parametrize(("page", "command", "output"), COMMANDS)
@@ -159,7 +163,7 @@ def test_the_pages_show_the_trouble_of_the_oldest_jax():
 
 
 def test_some_commands_are_shown_with_their_output():
-    shown = [(page, command.split()[3]) for page, command, _ in COMMANDS]
+    shown = [(page, command.split()[3]) for page, command, _ in (case.values for case in COMMANDS)]
     assert shown == [
         ("docs/command-line.md", name) for name in ("explain", "bench", "bench", "doctor")
     ]
