@@ -18,7 +18,10 @@ from jax import export
 import jaxpool
 
 UNCHECKED = [export.DisabledSafetyCheck.platform()]
-SUMS = ("avg", "sum", "lp", "gem", "logsumexp", "soft", "stochastic", "adaptive_avg", "blur")
+SUMS = (
+    *("avg", "sum", "lp", "gem", "logsumexp", "soft", "stochastic", "adaptive_avg", "blur"),
+    *("roi_align", "ps_roi_pool"),
+)
 """Ops whose terms are added, in an order that differs by platform."""
 
 pytestmark = pytest.mark.deep
