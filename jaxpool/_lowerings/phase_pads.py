@@ -72,7 +72,12 @@ def _summed(
 
 
 def _stored(x: Array, pooled: int) -> Array:
-    """``x``, in memory in the order of its axes."""
+    """``x``, in memory in the order of its axes, but where an export leaves their lengths open.
+
+    JAX (0.10.2) then asks for the sign of their product, which may not be known.
+    """
+    if not all(isinstance(length, int) for length in x.shape[:pooled]):
+        return lax.optimization_barrier(x)
     merged_axes = x.reshape(math.prod(x.shape[:pooled]), *x.shape[pooled:])
     return lax.optimization_barrier(merged_axes).reshape(x.shape)
 
