@@ -88,21 +88,21 @@ def _lines(
     seconds: float,
 ) -> Iterator[str]:
     """Compile by turns, compare, run by turns."""
-    refusal = _refusal(programs[THEIRS], arguments)
-    sides = dict(programs) if refusal is None else {OURS: programs[OURS]}
+    reason = _unsupported_reason(programs[THEIRS], arguments)
+    sides = dict(programs) if reason is None else {OURS: programs[OURS]}
     compiled, compiling = _compile(sides, arguments)
-    if refusal is None:
+    if reason is None:
         results = (compiled[side](*arguments) for side in (OURS, THEIRS))
         largest = largest_difference(found, arguments, *results)
         yield row(name, f"results compared: they differ by at most {largest:.1g}")
     else:
-        yield row(name, f"{THEIRS} cannot: {refusal}")
+        yield row(name, f"{THEIRS} cannot: {reason}")
     calls = {side: _call(program, arguments) for side, program in compiled.items()}
     yield row("", f"run      {_by_side(race(calls, seconds))}")
     yield row("", f"compile  {_by_side(compiling)}")
 
 
-def _refusal(program: Callable[..., Any], arguments: tuple[Array, ...]) -> str | None:
+def _unsupported_reason(program: Callable[..., Any], arguments: tuple[Array, ...]) -> str | None:
     """Why JAX does not compile a program of its own, or None."""
     try:
         jax.jit(program).lower(*arguments).compile()

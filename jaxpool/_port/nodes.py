@@ -46,7 +46,7 @@ class Node:
     peer: Callable[..., Arrays]
 
 
-class Refusal(NamedTuple):
+class Unsupported(NamedTuple):
     """A pooling operation that cannot be expressed, and why."""
 
     name: str
@@ -57,6 +57,6 @@ class Refusal(NamedTuple):
 class Reader(NamedTuple):
     """How to read the files of a library, and what checks them."""
 
-    nodes: Callable[[str], Iterator[Node | Refusal]]
+    nodes: Callable[[str], Iterator[Node | Unsupported]]
     runtime: str
     package: str

@@ -12,14 +12,14 @@ import numpy as np
 from .._errors import message, shown
 from ..compat import onnx as front
 from .check import MOST_ELEMENTS, module
-from .nodes import OPEN, Arrays, Node, Refusal, Unchecked
+from .nodes import OPEN, Arrays, Node, Unchecked, Unsupported
 from .text import call_lines
 
 Known = Mapping[str, Any]
 """Types and constants by the name of the tensor."""
 
 
-def onnx_nodes(path: str) -> Iterator[Node | Refusal]:
+def onnx_nodes(path: str) -> Iterator[Node | Unsupported]:
     """Yield the pooling operations of an ONNX file."""
     model = _model(path)
     graphs: list[tuple[Any, Known]] = [(model.graph, {})]
@@ -68,11 +68,11 @@ def _constants(graph: Any) -> dict[str, Any]:
     return {name: tensor for name, tensor in found.items() if not tensor.data_location}
 
 
-def _node(model: Any, node: Any, known: Known) -> Node | Refusal:
+def _node(model: Any, node: Any, known: Known) -> Node | Unsupported:
     try:
         return _expressed(model, node, known)
     except (NotImplementedError, TypeError, ValueError) as error:
-        return Refusal(node.name, node.op_type, str(error))
+        return Unsupported(node.name, node.op_type, str(error))
 
 
 def _expressed(model: Any, node: Any, known: Known) -> Node:

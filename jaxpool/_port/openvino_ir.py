@@ -18,7 +18,7 @@ import numpy as np
 from .._errors import Message, message, shown
 from ..compat import openvino as front
 from .check import module
-from .nodes import OPEN, Arrays, Node, Refusal
+from .nodes import OPEN, Arrays, Node, Unsupported
 from .text import call_lines
 
 _LISTS = ("kernel_shape", "strides", "dilations", "pads_begin", "pads_end")
@@ -30,7 +30,7 @@ _PRECISIONS = {
 }  # fmt: skip
 
 
-def openvino_nodes(path: str) -> Iterator[Node | Refusal]:
+def openvino_nodes(path: str) -> Iterator[Node | Unsupported]:
     """Yield the pooling operations of an OpenVINO model."""
     for element in _layer_elements(path):
         kind = element.get("type", "")
@@ -38,7 +38,7 @@ def openvino_nodes(path: str) -> Iterator[Node | Refusal]:
             try:
                 yield _node(layer_of(element))
             except (NotImplementedError, ValueError) as error:
-                yield Refusal(element.get("name", ""), kind, str(error))
+                yield Unsupported(element.get("name", ""), kind, str(error))
 
 
 def model_layers(path: str | os.PathLike[str]) -> list[front.Layer]:

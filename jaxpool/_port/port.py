@@ -13,7 +13,7 @@ from .._errors import message, shown
 from .._explain.axes import axis_lines
 from .._geometry.resolve import geometry
 from .check import compared, module
-from .nodes import OPEN, Node, Reader, Refusal, Unchecked
+from .nodes import OPEN, Node, Reader, Unchecked, Unsupported
 from .onnx_file import onnx_nodes
 from .openvino_ir import openvino_nodes
 from .text import printable
@@ -66,11 +66,11 @@ def _cut(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
 
 
-def _show(node: Node | Refusal, checked_by: Reader | None) -> bool:
+def _show(node: Node | Unsupported, checked_by: Reader | None) -> bool:
     """Print an operation; return whether all is well with it."""
     try:
         _print(_lines(node))
-        if isinstance(node, Refusal):
+        if isinstance(node, Unsupported):
             return False
         if checked_by is not None:
             _print([f"agrees with {checked_by.runtime} {compared(node)}"])
@@ -92,8 +92,8 @@ def _print(lines: Iterator[str] | list[str]) -> None:
         print(printable(f"  {line.strip()}"))
 
 
-def _lines(node: Node | Refusal) -> Iterator[str]:
-    if isinstance(node, Refusal):
+def _lines(node: Node | Unsupported) -> Iterator[str]:
+    if isinstance(node, Unsupported):
         yield "cannot be expressed:"
         yield from node.reason.splitlines()
         return

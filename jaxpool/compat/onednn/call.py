@@ -11,7 +11,7 @@ from ..._geometry.arguments import integer, per_axis
 from ..._geometry.resolve import Geometry
 from ...ops._dispatch import Configuration, WindowArguments, configure
 from .._cached import cached
-from .formats import TAGS, check_rank, plain_tag, refusal, spatial_count
+from .formats import TAGS, check_rank, plain_tag, spatial_count, status_error
 
 ALGORITHMS = ("max", "avg_include_padding", "avg_exclude_padding")
 
@@ -51,7 +51,7 @@ class Call(NamedTuple):
 @cached
 def call(shape: tuple[int, ...], alg_kind: str, given: tuple[Any, ...], tag: str | None) -> Call:
     if alg_kind not in ALGORITHMS:
-        raise refusal(
+        raise status_error(
             f"$alg_kind = {shown(alg_kind)} is not an algorithm.",
             f"They are {', '.join(ALGORITHMS)}.",
             "Give one of them.",
@@ -76,7 +76,7 @@ def call(shape: tuple[int, ...], alg_kind: str, given: tuple[Any, ...], tag: str
             size = 2 * ((k - 1) * d + 1) + s
         room = size + before + after - (k - 1) * d - 1
         if after < -s or room <= -s:
-            raise refusal(
+            raise status_error(
                 f"$kernel = {k} does not fit spatial axis {axis}.",
                 f"It spans {(k - 1) * d + 1} elements, but the axis has {size} + padding "
                 f"({before}, {after}).",
@@ -100,7 +100,7 @@ def size(size: Any) -> Any:
 
 def _check_overlap(axis: int, size: int, span: int, dilation: int, before: int, after: int) -> None:
     if span <= max(before, after) or dilation - 1 >= size:
-        raise refusal(
+        raise status_error(
             f"a window may hold no element of spatial axis {axis}.",
             f"It spans {span} elements at dilation {dilation - 1}, over {size} with padding "
             f"({before}, {after}).",
@@ -112,7 +112,7 @@ def result_dtype(src: Array, dst_dtype: Any) -> np.dtype:
     dtype = src.dtype if dst_dtype is None else jnp.dtype(dst_dtype)
     known = src.dtype == dtype and dtype.name in _FLOATS + _INTEGERS
     if not known and (src.dtype.name, dtype.name) not in _CONVERSIONS:
-        raise refusal(
+        raise status_error(
             f"{src.dtype} does not become {dtype}.",
             "Pooling knows f32, bf16, f16, s8, u8 and s32, and s8 to u8 or f32, u8 to s8, f32 to "
             "s8.",
@@ -124,7 +124,7 @@ def result_dtype(src: Array, dst_dtype: Any) -> np.dtype:
 
 def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> None:
     if diff_dst.dtype.name not in _FLOATS:
-        raise refusal(
+        raise status_error(
             f"$diff_dst has dtype {diff_dst.dtype}.",
             "Backward is defined for f32, bf16 and f16.",
             "Integers have no gradient.",
@@ -133,7 +133,7 @@ def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple
     geometry = call.geometry(src_shape)
     expected = geometry.full_shape(src_shape)
     if diff_dst.shape != expected:
-        raise refusal(
+        raise status_error(
             f"$diff_dst has shape {diff_dst.shape}.",
             f"A source of shape {src_shape} gives {expected}.",
             "Give the settings of the forward call.",
@@ -141,7 +141,7 @@ def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple
     dtype = np.dtype(np.uint8 if geometry.taps <= 255 else np.int32)
     found = None if workspace is None else (jnp.shape(workspace), jnp.asarray(workspace).dtype)
     if call.alg_kind == "max" and found != (expected, dtype):
-        raise refusal(
+        raise status_error(
             "$workspace is not that of the forward call.",
             f"For these settings it has shape {expected} and dtype {dtype}, not {found}.",
             "Give what forward_training returned.",

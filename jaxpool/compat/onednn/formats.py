@@ -17,14 +17,16 @@ TAGS = {
 """Memory format tags, and how the array lies. Blocked: (N, C / block, spatial.., block)."""
 
 
-def refusal(what: str, facts: str, advice: str, status: str = "invalid_arguments") -> ValueError:
+def status_error(
+    what: str, facts: str, advice: str, status: str = "invalid_arguments"
+) -> ValueError:
     return ValueError(message(what, f"{facts} oneDNN's status is {status}.", advice))
 
 
 def plain_tag(shape: tuple[int, ...]) -> str:
     tags = {3: "ncw", 4: "nchw", 5: "ncdhw"}
     if len(shape) not in tags:
-        raise refusal(
+        raise status_error(
             f"an array of shape {shape} has no tag of its own.",
             "Without a tag it has 3, 4 or 5 axes: batch, channels, spatial axes.",
             "Add axes, or give a tag.",
@@ -34,7 +36,7 @@ def plain_tag(shape: tuple[int, ...]) -> str:
 
 def spatial_count(tag: Any) -> int:
     if tag not in TAGS:
-        raise refusal(
+        raise status_error(
             f"$tag = {shown(tag)} is not a memory format of pooling.",
             f"The tags are {', '.join(TAGS)}.",
             "Give one of them.",
@@ -48,7 +50,7 @@ def check_rank(shape: tuple[int, ...], tag: str) -> None:
     rank = spatial_count(tag) + 2 + (TAGS[tag] == "blocked")
     blocked = TAGS[tag] == "blocked"
     if len(shape) != rank or (blocked and shape[-1] != block(tag)):
-        raise refusal(
+        raise status_error(
             f"an array of shape {shape} does not lie as {tag}.",
             f"It has {rank} axes{f', the last of length {block(tag)}' if blocked else ''}.",
             "Give the tag that the array has, or reorder it.",

@@ -11,7 +11,7 @@ from ..._geometry.arguments import integer
 from .._checks import array
 from . import programs
 from .call import call, check_backward, result_dtype, size
-from .formats import channels_last, check_rank, from_channels_last, refusal, spatial_count
+from .formats import channels_last, check_rank, from_channels_last, spatial_count, status_error
 
 
 @public
@@ -90,7 +90,7 @@ def forward_training(
     made = call(src.shape, alg_kind, given, tag)
     dtype = result_dtype(src, None)
     if alg_kind == "max" and src.size == 0:
-        raise refusal(
+        raise status_error(
             f"$src of shape {src.shape} is empty.",
             "oneDNN cannot execute the max of an empty tensor with a workspace.",
             "Use forward_inference.",
@@ -155,7 +155,7 @@ def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None 
     """
     src = array("src", src)
     if spatial_count(from_tag) != spatial_count(to_tag):
-        raise refusal(
+        raise status_error(
             f"$to_tag = {shown(to_tag)} has another rank than $from_tag = {shown(from_tag)}.",
             "A reorder changes how a tensor lies, not its axes.",
             "Give two tags of one rank.",
