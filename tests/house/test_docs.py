@@ -130,13 +130,17 @@ SHOWN = re.compile(
     r"^```sh\n(python -m jaxpool [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 COMMANDS = [
-    pytest.param(page, *shown, marks=[pytest.mark.deep] if " bench " in shown[0] else [])
+    (page, command, output)
     for page, text in PAGES.items()
-    for shown in SHOWN.findall(text)
+    for command, output in SHOWN.findall(text)
+]
+CASES_OF_COMMANDS = [
+    pytest.param(*case, marks=[pytest.mark.deep] if " bench " in case[1] else [])
+    for case in COMMANDS
 ]
 
 
-@pytest.mark.parametrize(("page", "command", "output"), COMMANDS)
+@pytest.mark.parametrize(("page", "command", "output"), CASES_OF_COMMANDS)
 def test_a_command_prints_what_its_page_says(page: str, command: str, output: str):
     known = {"doctor": on_any_machine, "bench": without_times}.get(command.split()[3], str)
     assert known(printed(*shlex.split(command)[1:])) == known(output)
@@ -163,7 +167,7 @@ def test_the_pages_show_the_trouble_of_the_oldest_jax():
 
 
 def test_some_commands_are_shown_with_their_output():
-    shown = [(page, command.split()[3]) for page, command, _ in (case.values for case in COMMANDS)]
+    shown = [(page, command.split()[3]) for page, command, _ in COMMANDS]
     assert shown == [
         ("docs/command-line.md", name) for name in ("explain", "bench", "bench", "doctor")
     ]
