@@ -90,6 +90,23 @@ def median(window: tuple[int, ...], stride: Any, shape: tuple[int, ...] = (2, 56
     return _pooled("median_pool", window, stride, False, {"shape": shape})
 
 
+PLANE = (512, 512)
+
+
+def dilated(length: int) -> Case:
+    """A dilation of a plane by a dome."""
+    across = np.arange(length) - length // 2
+    structure = np.asarray(-np.hypot(across[:, None], across), np.float32)
+    call = lambda x: jaxpool.filters.grey_dilation(x, structure=structure)  # noqa: E731
+    return Case(f"grey_dilation {length}", PLANE, call)
+
+
+def varied(length: int) -> Case:
+    """The variance of every window of a plane, by a function of the window."""
+    call = lambda x: jaxpool.filters.generic_filter(x, jnp.var, length)  # noqa: E731
+    return Case(f"generic_filter {length}", PLANE, call)
+
+
 def adaptive(kind: str, size: tuple[int, ...], *, first: int = False) -> Case:
     """Adaptive maxima or averages, whose windows do not divide the axis."""
     layout, shape = ("channels_first", FIRST) if first else ("channels_last", LAST)
@@ -280,6 +297,18 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (2**12, 2**13, 2**14, 2**15, 2**16),
         [median((k,), 1, shape=shape)
          for k, shape in ((201, (2**18, 1)), (1001, (2**18, 1)), (301, (2**16, 4)))],
+    ),
+    "LEAST_BLOCK_OF_ORDERED": (
+        (1, 2, 4, 8),
+        [median((k,), 1, shape=(2**16, 1)) for k in (5001, 8001)],
+    ),
+    "MOST_TAPS_UNROLLED": (
+        (9, 16, 32, 64),
+        [dilated(k) for k in (3, 5, 7)],
+    ),
+    "MOST_TAPS_AT_ONCE": (
+        (2**18, 2**19, 2**20, 2**21, 2**22),
+        [varied(k) for k in (3, 5, 9, 15)],
     ),
     "LONGEST_CONSTANT_RUN": (
         (1, 16, 64, 256),

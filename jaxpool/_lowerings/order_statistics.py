@@ -26,10 +26,6 @@ from .._geometry.axis import Axis, cdiv
 from .._xla.by_platform import by_platform
 from . import tuning
 
-LEAST_OF_BLOCK = 4
-"""Lengths of a window that the starts of a block go over at least: its windows then read their
-elements little more than once."""
-
 
 def kth(x: Array, absent: Array | None, starts: Array, stops: Array, k: Array) -> Array:
     """Return the position of the element at place ``k`` of each window along the last axis.
@@ -120,7 +116,9 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, k: Array) -> Array:
     whole = lambda x, absent, k: kth(x, absent, *ranges(axis), k)  # noqa: E731
     if not isinstance(axis.size, int):
         return whole(x, absent, k)
-    most = max(1, max(tuning.LONGEST_ORDERED, LEAST_OF_BLOCK * axis.kernel) // axis.stride)
+    most = max(
+        1, max(tuning.LONGEST_ORDERED, tuning.LEAST_BLOCK_OF_ORDERED * axis.kernel) // axis.stride
+    )
     count = cdiv(axis.out, cdiv(axis.out, most))
     if count == axis.out or _span(axis, count) >= axis.size:
         return whole(x, absent, k)

@@ -130,6 +130,18 @@ MOST_IN_NETWORK = 128
 LONGEST_ORDERED = 2**14
 """Elements that windows of order statistics start from in one block: its arrays stay in cache."""
 
+LEAST_BLOCK_OF_ORDERED = 4
+"""Lengths of a window that one block of order statistics holds at least: its windows then read
+their elements little more than once."""
+
+# --- filters --------------------------------------------------------------------------------------
+
+MOST_TAPS_UNROLLED = 32
+"""Taps up to which each is a slice of its own in the program; more are visited in a loop."""
+
+MOST_TAPS_AT_ONCE = 2**20
+"""Taps of all windows of a block, which a function of a window gets as one array."""
+
 # --- TPU and GPU ----------------------------------------------------------------------------------
 
 SHORTEST_DOUBLED_ON_TPU = 7
@@ -138,6 +150,10 @@ SHORTEST_DOUBLED_ON_TPU = 7
 LEAST_SEPARATED_ON_GPU, LEAST_SEPARATED_ON_TPU = 50, 25
 """Elements of a window from which values on GPU, and sums on TPU, are found along one axis after
 the other: above 7 x 7 on GPU, where it takes twice the traffic, and from 5 x 5 on TPU."""
+
+LONGEST_ADAPTIVE_SLID = 7
+"""Elements on an axis up to which GPU and TPU slide adaptive windows that tile it; longer ones they
+reduce in parallel."""
 
 LONGEST_SUMMED = 256
 """Elements on an axis up to which a sum on TPU, and its transpose on GPU and TPU, reads each: an

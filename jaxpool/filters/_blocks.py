@@ -12,12 +12,10 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
+from .._lowerings import tuning
 from .._lowerings.stack import stacked
 from ._arguments import Extent
 from ._windows import Taps, rectangle
-
-MOST_AT_ONCE = 1 << 20
-"""Taps of a block."""
 
 
 def over_blocks(function: Callable[[Array], Array], extended: Array, taps: Taps) -> Array:
@@ -50,10 +48,10 @@ def _blocks(
     sizes = {extent.position: extent.size for extent in order}
     lengths = {p: extended.shape[p] - size + 1 for p, size in sizes.items()}
     places = int(np.prod(list(lengths.values())))
-    if places * per_place <= MOST_AT_ONCE or len(order) == 0:
+    if places * per_place <= tuning.MOST_TAPS_AT_ONCE or len(order) == 0:
         return function(extended)
     (extent, *rest), length = order, lengths[order[0].position]
-    rows = max(1, min(length, MOST_AT_ONCE // max(1, places // length * per_place)))
+    rows = max(1, min(length, tuning.MOST_TAPS_AT_ONCE // max(1, places // length * per_place)))
     starts = np.minimum(np.arange(cdiv(length, rows)) * rows, length - rows).astype(np.int32)
 
     @jax.checkpoint

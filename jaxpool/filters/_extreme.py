@@ -22,6 +22,7 @@ from jax import Array, lax
 
 from .._autodiff import rules
 from .._autodiff.rules import selection
+from .._lowerings import tuning
 from .._lowerings.axis_slicing import slice_axis, tree_reduce
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
@@ -29,7 +30,7 @@ from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._cover import Box, cover
 from ._read import read, read_weights
-from ._windows import MOST_UNROLLED, Taps, offsets_of, plan_of, rectangle
+from ._windows import Taps, offsets_of, plan_of, rectangle
 
 Operands = tuple[Array, Array | None]
 """An extended array, and the weights of the taps."""
@@ -44,7 +45,7 @@ def extreme(x: Array, hood: Neighborhood, reduction: Reduction) -> Array:
         return _over_rectangle(x, extents, hood.cval, reduction)
     boxes = cover(hood.footprint)
     extended = extend(x, hood.extents, hood.cval)
-    if len(boxes) > MOST_UNROLLED and len(boxes) > hood.footprint.taps // 2:
+    if len(boxes) > tuning.MOST_TAPS_UNROLLED and len(boxes) > hood.footprint.taps // 2:
         return _over_taps(extended, None, Taps(hood.extents, offsets_of(hood), x.shape), reduction)
     return _over_boxes(extended, hood.extents, boxes, x.shape, reduction)
 

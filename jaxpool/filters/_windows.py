@@ -9,14 +9,12 @@ from jax import Array, lax
 
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
+from .._lowerings import tuning
 from .._lowerings.axis_slicing import tree_reduce
 from .._lowerings.plan import Plan, plan_for
 from .._xla.sharding_types import varying_alike
 from ..reductions import Reduction
 from ._arguments import Extent, Neighborhood
-
-MOST_UNROLLED = 32
-"""Taps up to which each is a slice of its own in the program; more are visited in a loop."""
 
 Offsets = np.ndarray
 """The taps of a window, row-major: an int array (taps, axes), from the first corner."""
@@ -76,7 +74,7 @@ class Taps:
 
         A loop if there are many, so that the program does not grow with them.
         """
-        if len(self) <= MOST_UNROLLED:
+        if len(self) <= tuning.MOST_TAPS_UNROLLED:
             for number, elements in enumerate(self.each(extended)):
                 state = step(np.int32(number), elements, state)
             return state
@@ -93,7 +91,7 @@ class Taps:
             there = lax.dynamic_slice(total, starts[number], self.shape)
             return lax.dynamic_update_slice(total, there + given(number), starts[number])
 
-        if len(self) <= MOST_UNROLLED:
+        if len(self) <= tuning.MOST_TAPS_UNROLLED:
             parts = [self._placed(given(np.int32(n)), n, total.shape) for n in range(len(self))]
             return tree_reduce(lax.add, [total, *parts])
         total = varying_alike((total, given(np.int32(0))))[0]

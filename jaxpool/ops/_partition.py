@@ -21,7 +21,7 @@ from .._geometry.arguments import entries_of, integer, is_sequence
 from .._geometry.axis import Axis
 from .._geometry.ragged import RaggedAxis, share_out
 from .._geometry.resolve import Geometry, check_known
-from .._lowerings import ragged_offsets
+from .._lowerings import ragged_offsets, tuning
 from .._lowerings.axis_slicing import broadcast_along
 from .._lowerings.plan import Plan, plan_for
 from .._numerics import indices
@@ -29,9 +29,6 @@ from .._numerics.indices import IndexSpace
 from ..reductions import SUM, Reduction
 
 _MOST_WINDOWS = 2**22
-
-_LONGEST_SLID = 7
-"""Elements of a window up to which accelerators slide it; they reduce longer ones in parallel."""
 
 
 def canonical_sizes(output_size: Any, data_format: Any) -> dict[str, Any]:
@@ -116,7 +113,7 @@ class Partition(RaggedWindows):
         geometry = self.geometry
         if geometry is None:
             return None
-        implementation = "tiled" if max(geometry.kernel) > _LONGEST_SLID else "auto"
+        implementation = "tiled" if max(geometry.kernel) > tuning.LONGEST_ADAPTIVE_SLID else "auto"
         return plan_for(geometry, reduction, np.dtype(dtype), implementation)
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
