@@ -21,7 +21,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,10 +101,7 @@ def compiled(chip: str, f: Callable[..., Any], *arguments: Any) -> Any:
     words = {"in_shardings": free, "out_shardings": free} if platform == "tpu" else {}
     placed = {} if words else {"sharding": sharding}
     specs = [jax.ShapeDtypeStruct(a.shape, a.dtype, **placed) for a in arguments]
-    # For kernels in Pallas, JAX asks the mesh what a TPU can do, or else this machine's device.
-    known = jax.sharding.use_abstract_mesh(mesh.abstract_mesh) if words else nullcontext()
-    with known:
-        return jax.jit(f, **words).trace(*specs).lower(lowering_platforms=(platform,)).compile()
+    return jax.jit(f, **words).trace(*specs).lower(lowering_platforms=(platform,)).compile()
 
 
 def costs(chip: str, f: Callable[..., Any], *arguments: Any) -> dict[str, float]:

@@ -198,7 +198,8 @@ def _first_inside(rows: Axis, columns: Axis, row: Any, column: Any) -> Any:
 
 def _first_tap(axis: Axis, window: Any) -> tuple[Any, Any]:
     start = window * axis.stride - axis.pad_low
-    tap = jnp.maximum(-start + axis.dilation - 1, 0) // axis.dilation
+    # Not //, whose sign JAX lowers by asking the device for its kind: there may be none.
+    tap = lax.div(jnp.maximum(-start + axis.dilation - 1, 0), jnp.int32(axis.dilation))
     return tap, (tap < axis.kernel) & (start + tap * axis.dilation < axis.size)
 
 
