@@ -35,13 +35,12 @@ from jax.experimental.pallas import tpu as pltpu
 
 from .._geometry.axis import Axis, cdiv
 from .._xla.sharding_types import like
+from . import tuning
 from .argreduce import ValueOffset
 from .axis_slicing import tree_reduce
 
 _SENTINEL = 255
 _LANES = 128
-_MOST_AT_ONCE = 64
-"""Elements of the windows that a loop body takes at once."""
 
 Comparator = Callable[[Array, Array], Array]
 
@@ -338,7 +337,7 @@ def _for_each(
     count: int, compute: Callable[[Any], Any], write: Callable[[Any, Any], None], elements: int
 ) -> None:
     """``write(n, compute(n))`` for every ``n``, some at once: a store is a barrier to loads."""
-    at_once = max(1, min(count, _MOST_AT_ONCE // elements))
+    at_once = max(1, min(count, tuning.MOST_IN_LOOP_BODY // elements))
 
     def some(first: Any, length: int) -> None:
         results = [compute(first + n) for n in range(length)]

@@ -182,6 +182,9 @@ BYTES_OF_TILE, MOST_BYTES_OF_KERNEL = 4096, 12 << 20
 """Of a tile of 8 or 16 images and 128 channels in a TPU's vector memory, and of one kernel there:
 a kernel may use 16 MiB without asking for more."""
 
+MOST_IN_LOOP_BODY = 64
+"""Elements of the windows that one body of a loop in a TPU kernel reads, before it stores any."""
+
 MOST_BYTES_OF_BOXES = 2**26
 """Bytes of the images of boxes that one step on GPU and TPU takes, a bound on memory: a step for
 each box would be a kernel or more for each."""
