@@ -66,11 +66,16 @@ def count_array(
     return count.reshape((1,) * (rank - count.ndim) + count.shape)
 
 
-def divide(total: Array, divisor: Any) -> Array:
-    """Return ``total / divisor``, 0 where the divisor is 0."""
+def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:
+    """Return ``total / divisor``, 0 where the divisor is 0.
+
+    One that is known not to be is not compared: loops compile sooner.
+    """
     if isinstance(divisor, int):
         return total / divisor if divisor else jnp.zeros_like(total)
     divisor = jnp.broadcast_to(divisor, total.shape)
+    if not may_be_zero:
+        return total / divisor.astype(total.dtype)
     empty = divisor == 0
     quotient = total / jnp.where(empty, 1, divisor).astype(total.dtype)
     return jnp.where(empty, np.zeros((), total.dtype), quotient)
@@ -82,6 +87,7 @@ def average(
     divisor: Any,
     largest: int,
     rounding: integer_mean.Rounding = "half_even",
+    may_be_empty: bool = True,
 ) -> Array:
     """Return averages of windows in the dtype of ``x``, which is 0 where it is masked.
 
@@ -91,11 +97,13 @@ def average(
       divisor: int, or array of integers of the shape of the result.
       largest: bound of the elements of a window and of ``abs(divisor)``.
       rounding: of averages of integers.
+      may_be_empty: whether the divisor may be 0 somewhere.
     """
     if jnp.issubdtype(x.dtype, jnp.integer):
         _check_size(largest)
         return integer_mean.average(x, total, divisor, largest, rounding)
-    return divide(total(x.astype(accumulator(x.dtype))), divisor).astype(x.dtype)
+    sums = total(x.astype(accumulator(x.dtype)))
+    return divide(sums, divisor, may_be_empty).astype(x.dtype)
 
 
 def _check_size(elements: int) -> None:

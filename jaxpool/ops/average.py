@@ -146,7 +146,8 @@ def _average(
         divisor = counts(geometry, valid, count_include_pad, config.implementation)
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
     largest = max(geometry.taps, abs(divisor_override or 1))
-    return average(masked(x, valid), total, divisor, largest)
+    may_be_empty = valid is not None or geometry.has_empty_window
+    return average(masked(x, valid), total, divisor, largest, may_be_empty=may_be_empty)
 
 
 def _weighted(x: Array, where: Any, weights: Any, *, config: Configuration) -> Array:
