@@ -201,15 +201,16 @@ def _is_unrolled(axis: Axis, implementation: str) -> bool:
 def _join_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
     radix = {"slices": axis.kernel + 1, "doubling": 2}.get(implementation, tuning.JOIN_RADIX)
     stored = lambda parts: materialize(*join(parts))  # noqa: E731
-    parts = materialize(*_padded(materialize(*parts), axis, position))
+    parts = _padded(materialize(*parts), axis, position)
     return join(digit_parts(parts, axis, position, stored, radix))
 
 
 def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
-    return tuple(
-        pad(part, position, *lax_padding(axis), np.asarray(value, part.dtype))
-        for part, value in zip(parts, _nothing(parts), strict=True)
-    )
+    low, high = lax_padding(axis)
+    if not low and not high:
+        return parts
+    nothing = tuple(np.asarray(value, parts[0].dtype) for value in _nothing(parts))
+    return materialize(*pad(parts, position, low, high, nothing))
 
 
 def _nothing(parts: Terms) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ from helpers import assert_same, check_derivatives
 
 import jaxpool
 from jaxpool._lowerings import tuning
+from jaxpool._numerics import float_bits
 
 pytestmark = pytest.mark.grid(4)
 
@@ -376,3 +377,32 @@ def test_windows_that_a_long_window_is_made_of_are_stored(op: Any) -> None:
     )
     loops = (compiled.as_text() or "").split("\n\n")
     assert max(loop.count(" slice(") for loop in loops) <= 3 * tuning.JOIN_RADIX
+
+
+@pytest.mark.parametrize("op", [jaxpool.logsumexp_pool, jaxpool.soft_pool, jaxpool.gem_pool])
+def test_powers_of_two_are_not_made_by_conversions(op: Any) -> None:
+    """A conversion to integers saturates: XLA:CPU would compare several times for each power."""
+    compiled = jax.jit(lambda x: op(x, (31, 31), 1)).lower(jnp.ones((1, 64, 64, 8))).compile()
+    text = compiled.as_text() or ""
+    assert " bitcast-convert(" in text
+    assert not re.search(r"= s32\[\d[\d,]*\]\S* convert\(", text)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_two_are_exact(dtype: str) -> None:
+    with jax.enable_x64(dtype == "float64"):
+        top = np.finfo(dtype).maxexp
+        n = np.array([*range(-2 * top, top + 1), -np.inf], dtype)
+        want = np.array([0 if k < 2 - top else math.inf if k == top else 2.0**k for k in n])
+        got = float_bits.two_to(jnp.asarray(n))
+    np.testing.assert_array_equal(got, want)
+
+
+def test_windows_without_padding_are_not_stored_twice() -> None:
+    """Once as they come and once as they are padded."""
+    held = []
+    for padding in ("VALID", "SAME"):
+        pool = jax.jit(lambda x, padding=padding: jaxpool.soft_pool(x, (3, 3), 1, padding))
+        text = pool.lower(jnp.ones((1, 64, 64, 8))).as_text()
+        held.append(text.count("optimization_barrier"))
+    assert held[0] < held[1]
