@@ -13,12 +13,16 @@ agree (``any_offset``).
 """
 
 import functools
+from collections.abc import Sequence
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from .._lowerings.plan import choice_of
+from .._xla.sharding_types import varying_alike
 from ..reductions import accumulator
 from .linear import linear_map
 
@@ -55,6 +59,42 @@ def gather(
     wide = t.astype(accumulator(dtype))
     read = linear_map(lambda t: forward(t, offsets), transpose, wide, offsets.shape, value)
     return read.astype(dtype)
+
+
+def weighted_gather(
+    t: Array,
+    offsets: Sequence[Array],
+    weights: Sequence[Any],
+    geometry: Geometry,
+    value: Array,
+) -> Array:
+    """Return the weighted sum of the elements of ``t`` at any offsets of every window.
+
+    Args:
+      t: the array, of a wide dtype.
+      offsets: of each window, row-major in the window; as many as there are ``weights``.
+      weights: numbers or arrays that broadcast to the result.
+      geometry: the windows.
+      value: the result.
+    """
+    dtype = np.dtype(t.dtype)
+    read = choice_of("gather", geometry, dtype, "auto", True)
+    write = functools.partial(scatter, geometry=geometry, any_offset=True)
+
+    def forward(t: Array) -> Array:
+        found = (read(t, o) * jnp.asarray(w, dtype) for o, w in zip(offsets, weights, strict=True))
+        return functools.reduce(lax.add, found)
+
+    def transpose(g: Array) -> Array:
+        def add(total: Array, each: tuple[Array, Array]) -> tuple[Array, None]:
+            offset, weight = each
+            return total + write(g * weight, offset), None
+
+        each = jnp.stack(offsets), jnp.stack([jnp.asarray(w, dtype) for w in weights])
+        start = varying_alike((jnp.zeros(t.shape, dtype), g, *each))[0]
+        return lax.scan(add, start, each)[0]  # one after the other, or both would be held at once
+
+    return linear_map(forward, transpose, t, offsets[0].shape, value)
 
 
 def scatter(

@@ -1,7 +1,7 @@
 """Any function of the elements of a window, for windows of many elements: a block at a time.
 
 All elements of all windows at once would hold as many copies of the array as a window has
-elements. A block of windows holds about as much as the array itself.
+elements. A block of windows holds about half as much as the array itself.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.resolve import Geometry
-from .axis_slicing import pad_all
+from .axis_slicing import pad_all, pooled_first
 
 
 def map_windows(
@@ -32,21 +32,21 @@ def map_windows(
       arrays: arrays of one shape.
       outside: for each, the value of elements outside it.
       geometry: the windows.
-      others: arrays of the shape of the result, whose entries ``[rest..]`` it gets too.
+      others: arrays that broadcast to the result along the axes ``rest``; it gets their entries.
     """
-    count = len(geometry.axes)
+    order, moved = pooled_first(geometry, arrays[0].ndim)
     padded = [
-        _pooled_first(pad_all(a, geometry, value), geometry)
-        for a, value in zip(arrays, outside, strict=True)
+        pad_all(a.transpose(order), moved, value) for a, value in zip(arrays, outside, strict=True)
     ]
-    rest = padded[0].shape[count:]
+    rest = padded[0].shape[len(geometry.axes) :]
 
     def of_one(arguments: tuple[Array, ...]) -> Any:
         start, *entries = arguments
         return function(*(_elements(a, start, geometry) for a in padded), *entries)
 
-    flat = (_pooled_first(a, geometry).reshape(-1, *rest) for a in others)
-    block = max(1, arrays[0].size // max(1, geometry.taps * math.prod(rest)))
+    turned = (a.transpose(order) for a in others)
+    flat = (a.reshape(-1, *a.shape[len(geometry.axes) :]) for a in turned)
+    block = max(1, arrays[0].size // max(1, 2 * geometry.taps * math.prod(rest)))
     results = lax.map(of_one, (_starts(geometry), *flat), batch_size=block)
     return jax.tree.map(lambda a: _in_place(a, geometry), results)
 
@@ -65,10 +65,6 @@ def _starts(geometry: Geometry) -> Array:
     """Where every window begins in the padded array, ``[window, pooled axis]``."""
     windows = jnp.indices(geometry.out_shape, jnp.int32).reshape(len(geometry.axes), -1)
     return jnp.stack([w * a.stride for w, a in zip(windows, geometry.axes, strict=True)], -1)
-
-
-def _pooled_first(a: Array, geometry: Geometry) -> Array:
-    return jnp.moveaxis(a, geometry.positions, range(len(geometry.axes)))
 
 
 def _in_place(a: Array, geometry: Geometry) -> Array:

@@ -1,4 +1,4 @@
-"""The element of a given rank in every window, and its offset.
+"""The elements of given ranks in every window, and their offsets.
 
 Three ways, by the windows:
 
@@ -29,42 +29,45 @@ from .sorting_network import sorted_lanes
 from .stack import each_offset
 
 
-def ranked(x: Array, valid: Array | None, geometry: Geometry, places: Any) -> Array:
-    """Return the element at a place of the sorted elements of every window; NaN, if there is one.
+def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[Array]:
+    """Return the elements at places of the sorted elements of every window; NaN, if there is one.
 
     Args:
       x: the array.
       valid: the elements that are there, or None for all.
       geometry: the windows.
-      places: from 0, less than the elements of the window: a NumPy array where they are known, or
-        an array; of the rank of ``x``, and broadcast to the result.
+      places: of each wanted element, from 0, less than the elements of the window: a NumPy array
+        where they are known, or an array; of the rank of ``x``, and broadcast to the result.
     """
     x = filled(x, valid, MIN)
     identity = identity_array(MIN, np.dtype(x.dtype))
     if geometry.taps <= tuning.MOST_IN_NETWORK:
-        return _chosen(sorted_lanes(list(each_offset(x, geometry, identity))), places)
-    places = _broadcast(places, x, geometry)
+        ordered = sorted_lanes(list(each_offset(x, geometry, identity)))
+        return [_chosen(ordered, place) for place in places]
+    places = _of_windows(places, geometry)
     single = _single_axis(geometry)
     if single is not None:
-        return _along(x, None, *single, places)[0]
-    return map_windows(_entry, (x,), (identity,), geometry, places)
+        return [_along(x, None, *single, place)[0] for place in places]
+    return list(map_windows(_entries, (x,), (identity,), geometry, *places))
 
 
-def argranked(x: Array, valid: Array | None, geometry: Geometry, places: Any) -> ValueOffset:
-    """Return :func:`ranked` and the offset of the first element that is equal to it."""
+def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
+    """Return :func:`ranked`, each with the offset of the first element that is equal to it."""
     if geometry.taps <= tuning.MOST_IN_NETWORK:
         (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
-        (values,) = materialize(ranked(x, valid, geometry, places))
-        return values, _first_equal(x, valid, values, geometry)
-    places = _broadcast(places, x, geometry)
+        found = materialize(*ranked(x, valid, geometry, *places))
+        return [(values, _first_equal(x, valid, values, geometry)) for values in found]
+    places = _of_windows(places, geometry)
     single = _single_axis(geometry)
     if single is not None:
-        return _along(x, valid, *single, places)
+        return [_along(x, valid, *single, place) for place in places]
     return _in_blocks(x, valid, geometry, places)
 
 
-def _broadcast(places: Any, x: Array, geometry: Geometry) -> Array:
-    return jnp.broadcast_to(jnp.asarray(places, jnp.int32), geometry.full_shape(x.shape))
+def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
+    """The places with an entry for each window; the other axes stay as they are."""
+    places = tuple(jnp.asarray(place, jnp.int32) for place in places)
+    return tuple(jnp.broadcast_to(place, geometry.full_shape(place.shape)) for place in places)
 
 
 # --- a network ------------------------------------------------------------------------------------
@@ -128,26 +131,36 @@ def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-def _entry(elements: Array, place: Array) -> Array:
-    """An entry of the sorted elements; NaN, which is sorted last, before all."""
+def _entries(elements: Array, *places: Array) -> list[Array]:
+    """Entries of the sorted elements; NaN, which is sorted last, before all."""
     ordered = lax.sort(elements, dimension=0)
-    value, last = jnp.take_along_axis(ordered, place[None], 0)[0], ordered[-1]
-    return jnp.where(last != last, last, value)
+    last = ordered[-1]
+    return [jnp.where(last != last, last, _taken(ordered, place)) for place in places]
 
 
-def _in_blocks(x: Array, valid: Array | None, geometry: Geometry, places: Array) -> ValueOffset:
+def _taken(ordered: Array, place: Array) -> Array:
+    return jnp.take_along_axis(ordered, place[None], 0)[0]
+
+
+def _in_blocks(
+    x: Array, valid: Array | None, geometry: Geometry, places: Sequence[Array]
+) -> list[ValueOffset]:
     dtype = offset_dtype(geometry)
     absent = jnp.zeros(x.shape, bool) if valid is None else ~valid
 
-    def of_one(elements: Array, absent: Array, place: Array) -> ValueOffset:
+    def of_one(elements: Array, absent: Array, *places: Array) -> list[ValueOffset]:
         offsets = lax.broadcasted_iota(jnp.int32, elements.shape, 0)
         absent, ordered, offsets = lax.sort((absent, elements, offsets), dimension=0, num_keys=2)
-        value = jnp.take_along_axis(ordered, place[None], 0)[0]
         nan = ~absent & (ordered != ordered)
-        equal = jnp.where(nan.any(0), nan, ~absent & (ordered == value))
-        first = jnp.argmax(equal, 0)[None]
-        value, offset = (jnp.take_along_axis(a, first, 0)[0] for a in (ordered, offsets))
-        return value, jnp.where(equal.any(0), offset.astype(dtype), sentinel(dtype))
+
+        def found(place: Array) -> ValueOffset:
+            equal = ~absent & (ordered == _taken(ordered, place))
+            equal = jnp.where(nan.any(0), nan, equal)
+            first = jnp.argmax(equal, 0)
+            value, offset = _taken(ordered, first), _taken(offsets, first)
+            return value, jnp.where(equal.any(0), offset.astype(dtype), sentinel(dtype))
+
+        return [found(place) for place in places]
 
     outside = np.zeros((), x.dtype), np.ones((), bool)
-    return map_windows(of_one, (x, absent), outside, geometry, places)
+    return map_windows(of_one, (x, absent), outside, geometry, *places)

@@ -5,7 +5,7 @@ locally constant, ``y[o] = x[p(o)]`` and ``dy[o] = dx[p(o)]``, as for a maximum.
 share an element need not agree on it, so each has a cotangent of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._autodiff.gather import gather
+from .._autodiff.gather import gather, weighted_gather
 from .._autodiff.rules import selection
 from .._errors import message, public
 from .._geometry.arguments import integer
@@ -133,13 +133,14 @@ def _median(x: Array, where: Any, *, config: Configuration) -> Array:
     valid = check_where(where, x.shape)
     geometry = config.geometry(x.shape)
     counts = element_counts(x, valid, geometry)
-    y = ranked(x, valid, geometry, "low")
-    if not (isinstance(counts, np.ndarray) and np.all(counts % 2 == 1)):
-        y = _middle(y, ranked(x, valid, geometry, "high"))
+    if isinstance(counts, np.ndarray) and np.all(counts % 2 == 1):
+        y = ranked(x, valid, geometry, "low")
+    else:
+        y = between(x, valid, geometry, ("low", "high"), lambda _: 0.5, _middle)
     return _unless_empty(y, counts, np.zeros((), x.dtype))
 
 
-def _middle(a: Array, b: Array) -> Array:
+def _middle(a: Array, b: Array, _: Any) -> Array:
     """The mean of ``a`` and ``b``, without overflow.
 
     Not ``a / 2 + b / 2``, which XLA turns into ``(a + b) / 2``.
@@ -198,19 +199,60 @@ def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
 def ranked(x: Array, valid: Array | None, geometry: Geometry, which: Which) -> Array:
     """The element of a rank in every window; anything in windows without an element."""
 
-    def places(valid: Array | None) -> Any:
+    def place(x: Array, valid: Array | None) -> Any:
         return _place(which, element_counts(x, valid, geometry), geometry.taps)
 
     def reduce(x: Array, valid: Array | None) -> Array:
-        return ranks.ranked(x, valid, geometry, places(valid))
+        return ranks.ranked(x, valid, geometry, place(x, valid))[0]
 
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        return ranks.argranked(x, valid, geometry, places(valid))
+        return ranks.argranked(x, valid, geometry, place(x, valid))[0]
 
     def read(x: Array, offsets: Array, value: Array) -> Array:
         return gather(x, offsets, geometry, value, any_offset=True)
 
     # XLA:CPU would widen and round narrow floats at every comparison.
+    wide = x.astype(accumulator(x.dtype))
+    return selection(reduce, argreduce, read, wide, valid).astype(x.dtype)
+
+
+def between(
+    x: Array,
+    valid: Array | None,
+    geometry: Geometry,
+    which: tuple[Which, Which],
+    share: Callable[[Any], Any],
+    mean: Callable[[Array, Array, Any], Array],
+) -> Array:
+    """A weighted mean of two elements of a rank; anything in windows without an element.
+
+    One linear map reads both, so that its transpose adds the second to the first.
+
+    Args:
+      x, valid, geometry: the array, its elements that are there, and the windows.
+      which: the ranks.
+      share: the weight of the second, from the elements of each window.
+      mean: of the two elements, and of the share.
+    """
+
+    def places_of(x: Array, valid: Array | None) -> tuple[Any, list[Any]]:
+        counts = element_counts(x, valid, geometry)
+        return counts, [_place(rank, counts, geometry.taps) for rank in which]
+
+    def reduce(x: Array, valid: Array | None) -> Array:
+        counts, places = places_of(x, valid)
+        low, high = ranks.ranked(x, valid, geometry, *places)
+        return mean(low, high, share(counts))
+
+    def argreduce(x: Array, valid: Array | None) -> tuple[Array, Any]:
+        counts, places = places_of(x, valid)
+        (low, first), (high, second) = ranks.argranked(x, valid, geometry, *places)
+        return mean(low, high, share(counts)), ((first, second), share(counts))
+
+    def read(x: Array, found: Any, value: Array) -> Array:
+        offsets, share = found
+        return weighted_gather(x, offsets, (1 - share, share), geometry, value)
+
     wide = x.astype(accumulator(x.dtype))
     return selection(reduce, argreduce, read, wide, valid).astype(x.dtype)
 

@@ -1,5 +1,6 @@
 """Statistics of windows: variances, standard deviations and quantiles."""
 
+import functools
 import math
 from typing import Any
 
@@ -15,7 +16,7 @@ from .._numerics.moments import moments
 from .._numerics.quantiles import METHODS, places
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
-from .rank import element_counts, ranked
+from .rank import between, element_counts, ranked
 
 
 @public
@@ -218,11 +219,11 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     found = places(q, method, math.prod(geometry.kernel))
     counts = element_counts(x, valid, geometry)
-    low = ranked(x, valid, geometry, found.low)
-    shares = _at(found.share, counts)
-    y = low
     if any(found.share):
-        y = _between(low, ranked(x, valid, geometry, found.high), shares)
+        share = functools.partial(_at, found.share)
+        y = between(x, valid, geometry, (found.low, found.high), share, _between)
+    else:
+        y = ranked(x, valid, geometry, found.low)
     return jnp.where(counts == 0, np.asarray(np.nan, x.dtype), y)
 
 
