@@ -2,9 +2,9 @@
 
 ``python tests/support/mutations.py [NUMBER..]`` puts each of the faults of ``faults.py`` into a
 copy of the package and runs the tests of that file on it, until the first failure. With
-``--random COUNT`` the faults are random ones of ``mutants.py``, from a seed that is printed. It
-prints the faults that no test noticed, and fails if there are any. Not part of the suite: it starts
-one process for each.
+``--random COUNT`` the faults are random ones of ``mutants.py``, from a seed that is printed, and
+numbers choose among those. It prints the faults that no test noticed, and fails if there are any.
+Not part of the suite: it starts one process for each.
 """
 
 import argparse
@@ -175,8 +175,10 @@ def seeded(numbers: Sequence[int]) -> list[tuple[str, str, str]]:
     return made
 
 
-def random_ones(count: int, seed: int, modules: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Random faults of the modules, likewise."""
+def random_ones(
+    count: int, seed: int, modules: Sequence[str], numbers: Sequence[int] = ()
+) -> list[tuple[str, str, str]]:
+    """Of so many random faults of the modules those of these numbers, or all, likewise."""
     package, made = ROOT / "jaxpool", []
     paths = {
         path
@@ -186,9 +188,11 @@ def random_ones(count: int, seed: int, modules: Sequence[str]) -> list[tuple[str
         )
         if path.relative_to(package).as_posix() not in SPARED
     }
-    for path, mutant in drawn([*paths], count, seed):
+    every = drawn([*paths], count, seed)
+    for number in numbers or range(1, len(every) + 1):
+        path, mutant = every[number - 1]
         file = path.relative_to(package).as_posix()
-        name = f"{file}:{mutant.line}: {mutant.old} -> {mutant.new}"
+        name = f"{number}: {file}:{mutant.line}: {mutant.old} -> {mutant.new}"
         made.append((name, file, mutant.applied(path.read_text())))
     return made
 
@@ -196,14 +200,14 @@ def random_ones(count: int, seed: int, modules: Sequence[str]) -> list[tuple[str
 def main(words: Sequence[str]) -> int:
     """Try faults; returns how many were missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("numbers", nargs="*", type=int, help="of the faults of faults.py")
+    parser.add_argument("numbers", nargs="*", type=int, help="of the faults to try, from 1")
     parser.add_argument("--random", type=int, metavar="COUNT", help="so many random faults instead")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--modules", nargs="+", default=MODULES, help="folders and files of them")
     parser.add_argument("--deep", action="store_true", help="the deep tests as well")
     options = parser.parse_args(words)
     if options.random:
-        faults = random_ones(options.random, options.seed, options.modules)
+        faults = random_ones(options.random, options.seed, options.modules, options.numbers)
         print(f"--random {options.random} --seed {options.seed}", flush=True)
     else:
         faults = seeded(options.numbers)
