@@ -34,19 +34,21 @@ def test_threads_and_processes_give_the_same_bits() -> None:
     assert all(changed[name] != here[name] for name in NAMES)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("name", OPS)
 def test_values_and_indices_are_the_same_under_jit(name: str) -> None:
     op, x = EVERY_OP[name], numbers(3, 5) * np.float32(1.1)
     assert digests(op(x)) == digests(jax.jit(op)(x))
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", ["max_pool_with_argmax", "max_unpool"])
 def test_gradients_are_the_same_under_jit(name: str) -> None:
     both, x = with_gradient(EVERY_OP[name]), numbers(3, 5) * np.float32(1.1)
     assert digests(both(x)) == digests(jax.jit(both)(x))
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", ROUNDED)
 def test_gradients_of_averages_and_norms_are_the_same_to_the_last_places(name: str) -> None:
     both, x = with_gradient(EVERY_OP[name]), numbers(3, 5) * np.float32(1.1)

@@ -108,7 +108,7 @@ def check(loop: str, name: str, rng: np.random.Generator) -> None:
         check_derivatives(lambda x: LOOPS[loop](values(name), x) ** 2, x, rng=rng, eps=1e-4)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(9)
 @pytest.mark.parametrize("name", QUICK)
 def test_both_modes_to_order_two_inside_scan(name: str, rng: np.random.Generator) -> None:
     check("scan", name, rng)
@@ -123,7 +123,7 @@ def test_both_modes_to_order_two_inside_every_loop(
     check(loop, name, rng)
 
 
-@pytest.mark.grid(12)
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("name", OPS)
 def test_an_inner_derivative_in_a_weight_keeps_the_outer_one(
     name: str, rng: np.random.Generator
@@ -141,7 +141,7 @@ def test_an_inner_derivative_in_a_weight_keeps_the_outer_one(
     assert np.any(plain)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(9)
 @pytest.mark.parametrize("name", QUICK)
 def test_forward_mode_twice_through_a_while_loop(name: str, rng: np.random.Generator) -> None:
     """How often the loop runs is known only when it does, so there is no reverse mode."""

@@ -194,7 +194,7 @@ def _ties_decide(
     return not all(np.allclose(twin(e), want, rtol=RTOL, atol=_atol(want)) for e in errors)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_program_computes_what_its_plain_twin_does(seed: int) -> None:
     assert check(seed), "ties decide this program: draw another seed"
@@ -214,6 +214,7 @@ def test_fresh_programs_compute_what_their_plain_twins_do(
     assert sum(compared) >= 5
 
 
+@pytest.mark.deep
 def test_ties_that_rounding_decides_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     """Overlapping maxima hold one element several times; unpooling places one of them."""
     tied = [("max", "nothing"), ("gem", "nothing"), ("unpool", "nothing")]

@@ -149,6 +149,7 @@ def test_leading_axes_are_batch_axes(name: str, rng: np.random.Generator) -> Non
 # --- compiling and recomputing --------------------------------------------------------------------
 
 
+@pytest.mark.grid(10)
 @over_ops
 def test_jit_and_no_jit_at_all_equal_the_plain_call(name: str, rng: np.random.Generator) -> None:
     pool, x = pooling(name), data(rng)
@@ -176,6 +177,7 @@ def test_linearize_is_jvp(name: str, rng: np.random.Generator) -> None:
     assert np.any(tangent)
 
 
+@pytest.mark.grid(16)
 @over_ops
 def test_scan_over_the_op_is_a_loop(name: str, rng: np.random.Generator) -> None:
     """Values of the body, and the gradient through the whole scan."""

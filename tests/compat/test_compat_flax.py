@@ -65,7 +65,7 @@ def words(case: dict[str, Any]) -> dict[str, Any]:
     return call | ({"count_include_pad": attrs["include_pad"]} if case["op"] != "max_pool" else {})
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs(name: str) -> None:
     case, run = CASES[name], RECORDED[name]
@@ -148,7 +148,7 @@ RUNS: dict[str, Callable[[Any], Callable]] = {
 }
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("name", RUNS)
 def test_random_configurations(name: str, rng: np.random.Generator) -> None:
     """Values, shapes and dtypes; 8 configurations in one program for each side."""

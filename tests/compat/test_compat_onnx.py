@@ -275,11 +275,11 @@ def onnx_node_tests() -> list[Any]:
     return [case for case in found if not case.name.endswith("_expanded")]
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(8))
 def test_the_node_tests_of_onnx(part: int) -> None:
     cases = onnx_node_tests()
     assert len(cases) >= 50
-    cases = cases[part::4]
+    cases = cases[part::8]
     inputs = [[np.asarray(a) for a in case.data_sets[0][0]] for case in cases]
     shapes = [rows[2:] for rows in inputs]  # the third input is a shape, which is static
 
@@ -354,6 +354,7 @@ def recorded_call(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "max_pool", words | {"storage_order": attrs.get("storage_order", 0)}
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize(
     ("name", "system"), list(recorded_runs("onnxruntime", "onnxruntime_values_only"))
 )

@@ -23,6 +23,7 @@ def test_bfloat16_maxima_start_from_minus_infinity() -> None:
         assert low[0, 0, 0] == jnp.finfo(dtype).min
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize(("kernel", "left", "stride"), [(1, 1, 1), (1, 3, 2), (2, 2, 1), (3, 4, 1)])
 def test_windows_that_never_reach_the_array(kernel: int, left: int, stride: int) -> None:
     """A negative ``padding_r`` takes the only element of an axis away, padding_l is left."""
@@ -67,6 +68,7 @@ def test_averages_of_large_integers_add_in_row_major_order(whole: bool) -> None:
     assert_same(got[0, 0], added_in_order(x, (3, 4), 2, whole).astype(np.int32), kind)
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize(
     ("tag", "plain"),
     [("abc", "ncw"), ("acb", "nwc"), ("abcd", "nchw"), ("acdb", "nhwc"), ("abcde", "ncdhw"),

@@ -48,7 +48,7 @@ def run(
         return None
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_quantised_averages_are_those_of_onnxruntime_to_the_last_bit(

@@ -34,6 +34,7 @@ def run(x: np.ndarray, version: int, kernel: int, pad: int) -> list[np.ndarray]:
     return [found[0].astype(x.dtype), *found[1:]]
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", [name for name in TYPES if "int" in name])
 def test_elements_equal_to_the_lowest_integer(name: str) -> None:
     low = np.iinfo(name).min
@@ -46,6 +47,7 @@ def test_elements_equal_to_the_lowest_integer(name: str) -> None:
         assert_same(got[1], want[1].astype(np.int32), (name, kernel, pad))
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_windows_of_minus_infinity_alone(dtype: Any) -> None:
     x = np.array([-np.inf, -np.inf, 1, -np.inf, -np.inf], dtype).reshape(1, 1, -1)

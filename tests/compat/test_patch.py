@@ -18,7 +18,7 @@ from flax import nnx
 from flax.linen import avg_pool as imported_long_ago
 from flax.linen.pooling import pool as flax_pool
 from fresh import printed
-from helpers import permutation
+from helpers import QUICK, permutation
 from jax import lax
 
 import jaxpool
@@ -329,10 +329,23 @@ def haiku_network(x: Any) -> Any:
     return hk.Linear(3)(hk.Flatten()(hk.avg_pool(x, (2, 2, 1), (2, 2, 1), "SAME")))
 
 
-def models() -> dict[str, tuple[Callable[..., Any], Any]]:
-    """A function of parameters and images for each library, and its parameters."""
-    images = jnp.asarray(IMAGES / 100)
-    linen, haiku = Linen(), hk.without_apply_rng(hk.transform(haiku_network))
+def begun(init: Callable[..., Any]) -> Any:
+    """The parameters that a model begins with."""
+    return jax.jit(init, compiler_options=QUICK)(jax.random.key(1), jnp.asarray(IMAGES))
+
+
+def linen_model() -> tuple[Callable[..., Any], Any]:
+    """A function of parameters and images, and its parameters."""
+    model = Linen()
+    return model.apply, begun(model.init)
+
+
+def haiku_model() -> tuple[Callable[..., Any], Any]:
+    model = hk.without_apply_rng(hk.transform(haiku_network))
+    return model.apply, begun(model.init)
+
+
+def equinox_model() -> tuple[Callable[..., Any], Any]:
     keys = jax.random.split(jax.random.key(1))
     layers = [eqx.nn.Conv2d(3, 4, 3, key=keys[0]), eqx.nn.MaxPool2d(3, 2, 1), jax.nn.relu]
     layers += [eqx.nn.Conv2d(4, 5, 1, key=keys[1]), eqx.nn.AvgPool2d(2, 2)]
@@ -340,17 +353,15 @@ def models() -> dict[str, tuple[Callable[..., Any], Any]]:
         [x if isinstance(x, eqx.Module) else eqx.nn.Lambda(x) for x in layers]
     )
     arrays, rest = eqx.partition(chain, eqx.is_array)
-    run = lambda p, x: jax.vmap(eqx.combine(p, rest))(x.transpose(0, 3, 1, 2))  # noqa: E731
-    return {
-        "flax": (linen.apply, linen.init(keys[0], images)),
-        "haiku": (haiku.apply, haiku.init(keys[0], images)),
-        "equinox": (run, arrays),
-    }
+    return lambda p, x: jax.vmap(eqx.combine(p, rest))(x.transpose(0, 3, 1, 2)), arrays
+
+
+MODELS = {"flax": linen_model, "haiku": haiku_model, "equinox": equinox_model}
 
 
 @pytest.mark.parametrize("library", REPLACED)
 def test_a_model_has_the_same_outputs_and_gradients(library: str) -> None:
-    apply, parameters = models()[library]
+    apply, parameters = MODELS[library]()
     images = jnp.asarray(IMAGES / 100)
 
     def step(parameters: Any, x: Any) -> Any:
@@ -369,7 +380,7 @@ def test_a_model_has_the_same_outputs_and_gradients(library: str) -> None:
 
 
 def test_a_model_really_runs_in_jaxpool() -> None:
-    apply, parameters = models()["flax"]
+    apply, parameters = linen_model()
     images = jnp.asarray(IMAGES / 100)
     text = lambda: str(jax.make_jaxpr(lambda p: apply(p, images))(parameters))  # noqa: E731
     before = text()

@@ -11,7 +11,7 @@ import numpy as np
 import peers
 import pytest
 from fresh import printed
-from helpers import permutation
+from helpers import QUICK, permutation
 
 import jaxpool
 from jaxpool._patch import route
@@ -70,6 +70,7 @@ CALLS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
 }
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_results_stay_and_are_jaxpools(name: str, keras: Any) -> None:
     call = CALLS[name](keras)
@@ -111,7 +112,8 @@ def test_a_model_has_the_same_outputs_and_gradients(keras: Any) -> None:
             y, _ = model.stateless_call(weights, [], jnp.asarray(IMAGES))
             return (y**2).sum(), y
 
-        (_, y), slopes = jax.value_and_grad(loss, has_aux=True)(weights)
+        run = jax.jit(jax.value_and_grad(loss, has_aux=True), compiler_options=QUICK)
+        (_, y), slopes = run(weights)
         return [y, *slopes]
 
     model = build()

@@ -99,6 +99,7 @@ WINDOWS = {
 RULES = ("last_nan", "from_lowest", "from_first_element")
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_values_indices_and_gradients_by_rule(
@@ -203,6 +204,7 @@ def test_start_values_by_dtype() -> None:
 ADAPTIVE = {"uneven": (3, 5), "upsampled": (10, 2), "blocks": (1, 1), "even": (7, 1)}
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("rule", ["last_nan", "from_first_element"])
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_adaptive_maxima_by_rule(name: str, rule: Any, rng: np.random.Generator) -> None:

@@ -72,7 +72,7 @@ def test_empty_axes_of_fractional_pooling(lead: tuple[int, ...], count: int) -> 
 SIZES: tuple[Any, ...] = (2, (2,), [2], (), (2, 2), (2, 2, 2))
 
 
-@pytest.mark.grid(9)
+@pytest.mark.grid(18)
 @COUNTS
 @pytest.mark.parametrize("value", SIZES, ids=str)
 def test_sequences(value: Any, count: int) -> None:

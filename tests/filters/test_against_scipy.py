@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from filter_calls import FILTERS, Call, random_call
+from filter_calls import EXTREMES, FILTERS, Call, random_call
 from helpers import QUICK, assert_same
 from scipy import ndimage
 
@@ -97,30 +97,37 @@ def test_a_structure_of_one_element_rounds_twice(name: str, rng: np.random.Gener
     assert_same(got, getattr(ndimage, name)(x, structure=structure), name)
 
 
+@pytest.mark.grid(10)
 @pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant"])
-def test_extrema_of_long_windows(mode: str, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("size", [(31, 12), (1, 64), (80, 200)], ids=str)
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extrema_of_long_windows(
+    name: str, size: tuple[int, int], mode: str, rng: np.random.Generator
+) -> None:
     x = rng.standard_normal((33, 70)).astype(np.float32)
-    for size in ((31, 12), (1, 64), (80, 200)):
-        for name in ("maximum_filter", "minimum_filter"):
-            words = {"size": size, "mode": mode, "cval": 0.5}
-            got = getattr(jaxpool.filters, name)(x, **words)
-            assert_same(got, getattr(ndimage, name)(x, **words), (name, words))
+    words = {"size": size, "mode": mode, "cval": 0.5}
+    got = getattr(jaxpool.filters, name)(x, **words)
+    assert_same(got, getattr(ndimage, name)(x, **words), (name, words))
 
 
-def test_medians_of_many_elements(rng: np.random.Generator) -> None:
+HOLES = np.random.default_rng(0).random((15, 17)) < 0.7
+
+
+@pytest.mark.grid(3)
+@pytest.mark.parametrize(
+    "words",
+    [{"size": (1, 201)}, {"size": (31, 9)}, {"footprint": HOLES}],
+    ids=["along one axis", "in a plane", "in a footprint"],
+)
+@pytest.mark.parametrize("mode", ["reflect", "constant"])
+def test_medians_of_many_elements(
+    mode: str, words: dict[str, Any], rng: np.random.Generator
+) -> None:
     """By a wavelet matrix along one axis, in blocks in a plane or a footprint."""
     x = rng.standard_normal((37, 400)).astype(np.float32)
     x[3] = np.round(x[3])
-    holes = rng.random((15, 17)) < 0.7
-    cases: tuple[dict[str, Any], ...] = (
-        {"size": (1, 201)},
-        {"size": (31, 9)},
-        {"footprint": holes},
-    )
-    for words in cases:
-        for mode in ("reflect", "constant"):
-            got = jaxpool.filters.median_filter(x, mode=mode, **words)
-            assert_same(got, ndimage.median_filter(x, mode=mode, **words), (words, mode))
+    got = jaxpool.filters.median_filter(x, mode=mode, **words)
+    assert_same(got, ndimage.median_filter(x, mode=mode, **words), (words, mode))
 
 
 def test_ranks_leave_out_the_holes_of_a_footprint_along_one_axis() -> None:
@@ -131,20 +138,23 @@ def test_ranks_leave_out_the_holes_of_a_footprint_along_one_axis() -> None:
         assert_same(jaxpool.filters.rank_filter(x, 1, footprint=footprint), want, footprint)
 
 
-def test_footprints_of_many_shapes(rng: np.random.Generator) -> None:
-    y, x = np.mgrid[-7:8, -7:8]
-    footprints = {
-        "disc": y * y + x * x <= 49,
-        "frame": np.maximum(abs(y), abs(x)) == 7,
-        "cross": (abs(y) <= 1) | (abs(x) <= 1),
-        "diamond": abs(y) + abs(x) <= 7,
-        "noise": rng.random((15, 15)) < 0.5,
-        "dots": (y % 2 == 0) & (x % 2 == 0),
-    }
+Y, X = np.mgrid[-7:8, -7:8]
+FOOTPRINTS = {
+    "disc": Y * Y + X * X <= 49,
+    "frame": np.maximum(abs(Y), abs(X)) == 7,
+    "cross": (abs(Y) <= 1) | (abs(X) <= 1),
+    "diamond": abs(Y) + abs(X) <= 7,
+    "noise": np.random.default_rng(0).random((15, 15)) < 0.5,
+    "dots": (Y % 2 == 0) & (X % 2 == 0),
+}
+
+
+@pytest.mark.grid(3)
+@pytest.mark.parametrize("name", FOOTPRINTS)
+def test_footprints_of_many_shapes(name: str, rng: np.random.Generator) -> None:
     image = rng.standard_normal((40, 50)).astype(np.float32)
-    for name, footprint in footprints.items():
-        got = jaxpool.filters.maximum_filter(image, footprint=footprint)
-        assert_same(got, ndimage.maximum_filter(image, footprint=footprint), name)
+    got = jaxpool.filters.maximum_filter(image, footprint=FOOTPRINTS[name])
+    assert_same(got, ndimage.maximum_filter(image, footprint=FOOTPRINTS[name]), name)
 
 
 def test_until_nothing_changes(rng: np.random.Generator) -> None:

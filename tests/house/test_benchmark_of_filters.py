@@ -27,6 +27,7 @@ def test_every_filter_is_measured() -> None:
     assert set(jaxpool.filters.__all__) <= measured
 
 
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("name", CASES)
 def test_a_row_has_every_figure(name: str) -> None:
     row = filters.measure(CASES[name], rounds=1)

@@ -48,6 +48,7 @@ def as_installed() -> Any:
     jaxpool.unpatch()
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_network_pools_in_its_library_and_patched_in_jaxpool(name: str) -> None:
     network = BY_NAME[name]

@@ -347,6 +347,7 @@ def test_named_cases_have_names_and_sources() -> None:
     assert {len(case.window) for case in NAMED_CASES} == {1, 2, 3}
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("case", NAMED_CASES, ids=lambda case: case.name)
 def test_named_cases_run(case: testing.NamedCase) -> None:
     """Their settings are those of the public function; batch and channels stay."""

@@ -354,6 +354,7 @@ def wide(dtype: np.dtype) -> contextlib.AbstractContextManager[Any]:
     return jax.enable_x64(dtype.itemsize == 8)
 
 
+@pytest.mark.grid(12)
 @over_implementations
 @pytest.mark.parametrize("largest", [True, False], ids=["max", "min"])
 def test_extremes_of_every_geometry(implementation: str, largest: bool) -> None:
@@ -367,7 +368,7 @@ def test_sums_of_every_geometry(implementation: str) -> None:
     assert check_sums(implementation, np.dtype("float32"), list(SETTINGS))
 
 
-@pytest.mark.grid(16)
+@pytest.mark.grid(28)
 @over_implementations
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(implementation: str, dtype: str) -> None:
@@ -379,15 +380,19 @@ def test_every_dtype(implementation: str, dtype: str) -> None:
             assert check_sums(implementation, resolved, FEW, QUICK)
 
 
+@pytest.mark.grid(9)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-def test_windows_tiled_as_in_large_arrays(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["max", "min", "sum"])
+def test_windows_tiled_as_in_large_arrays(
+    kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tuning, "LEAST_SIZE_OF_SUM_PASS", 0)
     monkeypatch.setattr(tuning, "SHORTEST_SUM_PASS", 1)
-    for largest in (True, False):
-        assert check_extremes(
-            "tiled", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK
-        )
-    assert check_sums("tiled", np.dtype(dtype), list(SETTINGS), QUICK)
+    if kind == "sum":
+        assert check_sums("tiled", np.dtype(dtype), list(SETTINGS), QUICK)
+    else:
+        largest, masked = kind == "max", (False, True)
+        assert check_extremes("tiled", largest, np.dtype(dtype), list(SETTINGS), masked, QUICK)
 
 
 @pytest.mark.deep

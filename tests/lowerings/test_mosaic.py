@@ -84,7 +84,7 @@ def results(f: Callable[..., Any], x: jax.Array, g: jax.Array) -> Any:
     return jax.jit(both, compiler_options=QUICK)(x, g)
 
 
-@pytest.mark.grid(9)
+@pytest.mark.grid(16)
 @over_cases
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradients(interpreted: None, case: str, dtype: str, rng: np.random.Generator) -> None:
@@ -150,6 +150,7 @@ def test_derivatives_of_any_order_and_batching(interpreted: None, rng: np.random
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_inside_shard_map(interpreted: None, check_vma: bool, rng: np.random.Generator) -> None:
     mesh = jax.make_mesh((1,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))

@@ -33,6 +33,7 @@ def ranges(rng: np.random.Generator, n: int, count: int) -> tuple[np.ndarray, np
     return ends[0].astype(np.int32), (ends[1] + 1).astype(np.int32)
 
 
+@pytest.mark.grid(11)
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 64, 131])
 @pytest.mark.parametrize("name", ROWS)
 def test_the_first_element_of_that_rank(name: str, n: int, rng: np.random.Generator) -> None:
@@ -53,21 +54,28 @@ def test_no_scan_is_left_for_jax_to_take_apart() -> None:
     assert "scan[" not in jaxpr and "while[" in jaxpr
 
 
+@pytest.mark.grid(10)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("length", [120, 119, 9])
 @pytest.mark.parametrize(("window", "stride"), [(2, 5), (3, 2), (7, 1)])
 def test_blocks_of_windows_find_what_all_at_once_find(
-    window: int, stride: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    window: int,
+    stride: int,
+    length: int,
+    masked: bool,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tuning, "LONGEST_ORDERED", 8)
-    x, absent = rng.integers(-9, 9, (2, 1, 120)).astype(np.float32), rng.random((2, 1, 120)) < 0.2
-    for length, pads in ((120, (0, 0)), (119, (window - 1, 1)), (9, (40, 60))):
-        (axis,) = jaxpool.geometry((length,), (window,), stride, (pads,)).axes
-        k = rng.integers(0, window, (2, 1, axis.out)).astype(np.int32)
-        for gone in (None, absent[..., :length]):
-            arrays = x[..., :length], gone
-            want = KTH(*arrays, *ranges_of(axis), k)
-            got = jax.jit(lambda x, gone, k, axis=axis: kth_of_axis(x, gone, axis, k))(*arrays, k)
-            known = np.broadcast_to(counts(axis, gone) > k, want.shape)  # others: any position
-            np.testing.assert_array_equal(np.where(known, got, 0), np.where(known, want, 0))
+    pads = {120: (0, 0), 119: (window - 1, 1), 9: (40, 60)}[length]
+    (axis,) = jaxpool.geometry((length,), (window,), stride, (pads,)).axes
+    x = rng.integers(-9, 9, (2, 1, length)).astype(np.float32)
+    gone = rng.random(x.shape) < 0.2 if masked else None
+    k = rng.integers(0, window, (2, 1, axis.out)).astype(np.int32)
+    want = KTH(x, gone, *ranges_of(axis), k)
+    got = jax.jit(lambda x, gone, k: kth_of_axis(x, gone, axis, k))(x, gone, k)
+    known = np.broadcast_to(counts(axis, gone) > k, want.shape)  # others: any position
+    np.testing.assert_array_equal(np.where(known, got, 0), np.where(known, want, 0))
 
 
 def counts(axis: Any, absent: np.ndarray | None) -> np.ndarray:

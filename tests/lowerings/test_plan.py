@@ -253,6 +253,7 @@ def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any
     assert 0 < instructions(jax.jit(gradient).lower(array).as_text()) < backward
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(
@@ -270,6 +271,7 @@ def test_gradients_of_overlapping_windows_are_short_programs(
     assert len(text.splitlines()) <= 600
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("kernel", [(5, 1), (12, 1), (1, 12)], ids=str)
 def test_the_gradient_of_windows_of_one_element_along_an_axis(kernel: tuple[int, int]) -> None:
     """After the first axis nothing may be left of an offset, but axes are."""
@@ -294,6 +296,7 @@ def test_the_count_of_instructions_sees_one_for_each_element() -> None:
     assert instructions(jax.jit(unrolled).lower(array).as_text()) > 127
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("op", OPS)
 def test_auto_and_the_reference_agree(op: str, window: str) -> None:
@@ -303,6 +306,7 @@ def test_auto_and_the_reference_agree(op: str, window: str) -> None:
     assert_same(auto, reference, (op, window), ulps=ulps)
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("kernel, stride", [(2, 2), (3, 2), (3, 1), (5, 1)])
 def test_values_and_indices_come_from_one_loop(kernel: int, stride: int, data_format: str) -> None:

@@ -5,13 +5,14 @@ any other, so they run here; only their speed is that of the platform.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import QUICK, assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,7 +110,7 @@ def check(
     plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
     g = np.random.default_rng(seed).integers(-8, 9, geometry.full_shape(x.shape))
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK)
     def everything(x: jax.Array, g: jax.Array) -> Any:
         pairs = [_plan.argreduce(p, x, valid) for p in plans]
         sent = [p.scatter(g, pairs[0][1], dtype=dtype) for p in plans[1:] if p.scatter]
@@ -125,6 +126,7 @@ def check(
         assert_same(np.asarray(dx), want, platform)
 
 
+@pytest.mark.grid(8)
 @over_cases
 def test_every_case(case: str, rng: np.random.Generator) -> None:
     geometry, shape = built(case)
@@ -155,7 +157,7 @@ def test_sums(case: str, rng: np.random.Generator) -> None:
     g = jnp.asarray(rng.integers(-8, 9, geometry.full_shape(shape)), jnp.float32)
     plan = plan_for(geometry, SUM, np.dtype(np.float32))
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK)
     def everywhere(x: jax.Array, g: jax.Array) -> Any:
         plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
         sent = [p.sum_transpose(g, materialize_cotangent=False) for p in plans if p.sum_transpose]
@@ -166,6 +168,7 @@ def test_sums(case: str, rng: np.random.Generator) -> None:
             assert_same(np.asarray(got), np.asarray(want), platform)
 
 
+@pytest.mark.deep
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(st.data())
 def test_random_windows(data: st.DataObject) -> None:

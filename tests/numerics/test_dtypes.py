@@ -273,6 +273,7 @@ def test_averages_of_extremes_are_exact(dtype: str, seed: int) -> None:
     np.testing.assert_array_equal(got, expected, err_msg=str(settings))
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "int32"])
 @pytest.mark.parametrize("divisor", [2, 3, 6, 10, 14, 22, 46, 49, 82, 94, 98, 106, 127, 128, -98])
 def test_every_sum_divides_exactly(dtype: str, divisor: int) -> None:

@@ -168,6 +168,7 @@ def recomputed(taps: np.ndarray, shape: tuple[int, ...], axes: list[int], *windo
     return position
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("name", CASES)
 def test_every_space_is_recomputed_from_taps(name: str, rng: np.random.Generator) -> None:
     layout, shape, kernel, strides, padding, dilations, rounding = CASES[name]

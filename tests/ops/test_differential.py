@@ -10,7 +10,7 @@ from helpers import QUICK
 
 from jaxpool.testing import oracle_argmax
 
-pytestmark = pytest.mark.grid(24)
+pytestmark = pytest.mark.grid(48)
 
 HALF = 53
 BATCHES = range(HALF) if sys.version_info < (3, 12) else range(HALF, 2 * HALF)

@@ -535,6 +535,7 @@ TRANSFORMATIONS: dict[str, Callable[[Callable[[Any], Any], np.ndarray], Any]] = 
 PLACES = [("max_pool", place) for place in TRANSFORMATIONS] + [(op, "jit") for op in OPS][1:]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize(("op", "place"), PLACES)
 def test_an_error_inside_a_transformation_reads_the_same(op: str, place: str) -> None:
     transformed = TRANSFORMATIONS[place]
@@ -591,6 +592,7 @@ LOOK_ALIKES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("case", LOOK_ALIKES)
 @over_ops
 def test_a_setting_equal_to_a_right_one_is_still_refused(op: str, case: str) -> None:
@@ -933,6 +935,7 @@ ENORMOUS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("case", ENORMOUS)
 @over_ops
 def test_an_enormous_number_is_an_error_or_right(op: str, case: str) -> None:

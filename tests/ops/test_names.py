@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 from every_op import EVERY_OP, SPACE
 
-pytestmark = pytest.mark.grid(8)
+pytestmark = pytest.mark.grid(24)
 
 X = jnp.linspace(0.5, 2.0, 2 * 7 * 6 * 3).reshape(2, *SPACE, 3)
 

@@ -59,6 +59,7 @@ def blurred(
     return y
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_blur_is_its_definition(

@@ -184,7 +184,7 @@ def assert_as_expected(got: Any, want: list[np.ndarray], case: Any) -> None:
 # --- values --------------------------------------------------------------------------------------
 
 
-@pytest.mark.grid(6)
+@pytest.mark.grid(10)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_numpy_over_every_window(name: str, window: str, rng: np.random.Generator) -> None:
@@ -196,6 +196,7 @@ def test_it_is_numpy_over_every_window(name: str, window: str, rng: np.random.Ge
     assert_as_expected(masked, expected(oracle, x, WINDOWS[window], where), (name, "masked"))
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("name", CASES)
 def test_every_implementation_gives_the_same(name: str, rng: np.random.Generator) -> None:
     reduction, oracle = CASES[name]
@@ -323,6 +324,7 @@ def test_a_value_beside_its_index_has_the_derivative_of_that_element() -> None:
     assert_same(jax.jacfwd(lambda x: f(x)[0])(x), want, "forward")
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_lower_for_every_platform(name: str) -> None:
     f = lambda x: _weighted(called(x, CASES[name][0], WINDOWS["padded"])).sum()  # noqa: E731
@@ -345,6 +347,7 @@ def test_the_program_grows_with_the_logarithm_of_the_window() -> None:
 # --- transformations -----------------------------------------------------------------------------
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("name", CASES)
 def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Generator) -> None:
     reduction, x = CASES[name][0], data(name, rng, (3, *SHAPE))

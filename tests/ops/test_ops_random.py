@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, permutation
+from helpers import QUICK, assert_same, check_derivatives, permutation
 from peers import require
 
 import jaxpool
@@ -215,6 +215,7 @@ def test_fractional_derivatives_to_order_two(case: str, rng: np.random.Generator
     assert_same(diagonal.ravel(), np.float32(2 * times), case)
 
 
+@pytest.mark.deep
 def test_a_batch_of_arrays_of_samples_or_of_both(rng: np.random.Generator) -> None:
     x = permutation((3, 2, 9, 8, 1), np.float32, rng)
     samples = rng.random((3, 2)).astype(np.float32)
@@ -367,19 +368,23 @@ RECORDED = [[2, 7, 8], [10, 7, 11], [9, 11, 12]]
 
 @pytest.mark.parametrize("window", ["overlapping, padded", "36 taps"])
 def test_the_derivative_is_that_of_the_chosen_cell(window: str, rng: np.random.Generator) -> None:
-    x = activations(rng, (1, 6, 5, 1))
-    f = jax.jit(lambda x: jaxpool.stochastic_pool(KEY, x, **WINDOWS[window]))
-    y, pull = jax.vjp(f, x)
-    jacobian = jax.jit(jax.jacrev(f))(x)
-    tangent = jax.jvp(f, (x,), (x,))[1]
+    x = jnp.asarray(activations(rng, (1, 6, 5, 1)))
+    f = lambda x: jaxpool.stochastic_pool(KEY, x, **WINDOWS[window])  # noqa: E731
+    square = lambda x: (f(x) ** 2).sum()  # noqa: E731
+
+    def derivatives(x: jax.Array) -> list[jax.Array]:
+        (y, pull), one = jax.vjp(f, x), jnp.ones_like(x)
+        twice = jax.jvp(jax.grad(square), (x,), (one,))[1]
+        return [y, pull(jnp.ones_like(y))[0], jax.jacrev(f)(x), jax.jvp(f, (x,), (x,))[1], twice]
+
+    run = jax.jit(derivatives, compiler_options=QUICK)
+    y, pulled, jacobian, tangent, twice = run(x)
     np.testing.assert_array_equal(tangent, y)
     np.testing.assert_array_equal(np.unique(jacobian), [0, 1])
     np.testing.assert_array_equal(jnp.tensordot(jacobian, x, x.ndim), y)
     np.testing.assert_array_equal(np.sum(jacobian, (-4, -3, -2, -1)), y > 0)
     assert not np.any(np.sum(jacobian, (0, 1, 2, 3))[x <= 0])
-    square = lambda x: (f(x) ** 2).sum()  # noqa: E731
-    _, twice = jax.jit(lambda x: jax.jvp(jax.grad(square), (x,), (jnp.ones_like(x),)))(x)
-    assert_same(twice, 2 * pull(jnp.ones_like(y))[0], window)
+    assert_same(twice, 2 * pulled, window)
 
 
 @pytest.mark.parametrize("window", ["overlapping, padded", "36 taps"])

@@ -1,5 +1,6 @@
 """Pools of boxes against recorded results of torchvision, and against loops over its definition."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, permutation
+from helpers import QUICK, assert_same, check_derivatives, permutation
 
 import jaxpool
 from jaxpool._autodiff import many_boxes
@@ -136,33 +137,37 @@ def odd_boxes(rng: np.random.Generator) -> np.ndarray:
 def test_any_box_is_its_definition(
     op: str, output_size: tuple[int, int], rng: np.random.Generator
 ) -> None:
-    boxes = odd_boxes(rng)
-    for words in settings_of(op, output_size):
+    boxes, found = odd_boxes(rng), settings_of(op, output_size)
+    pool = functools.partial(getattr(jaxpool, op), data_format="NCHW")
+    of_all = jax.jit(lambda x: [pool(x, boxes, **words) for words in found], compiler_options=QUICK)
+    for got, words in zip(of_all(X), found, strict=True):
         want = expected(op, X, boxes, words).astype(np.float32)
-        got = getattr(jaxpool, op)(X, boxes, **words, data_format="NCHW")
         assert_same(got, want, (op, words), ulps=16)
         assert np.any(want)
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_layouts_and_spellings_agree(op: str) -> None:
-    boxes, pool = BOXES, getattr(jaxpool, op)
-    words: dict[str, Any] = {"output_size": (2, 4)}
-    first = pool(X, boxes, **words, data_format="NCHW")
+    def pool(x: Any, boxes: np.ndarray, **words: Any) -> Any:
+        f = lambda x: getattr(jaxpool, op)(x, boxes, (2, 4), **words)  # noqa: E731
+        return jax.jit(f, compiler_options=QUICK)(x)
+
+    boxes = BOXES
+    first = pool(X, boxes, data_format="NCHW")
     last = jnp.moveaxis(jnp.asarray(X), 1, -1)
-    assert_same(jnp.moveaxis(pool(last, boxes, **words), -1, 1), first, "channels last", ulps=4)
+    assert_same(jnp.moveaxis(pool(last, boxes), -1, 1), first, "channels last", ulps=4)
     index = boxes[:, 0].astype(np.int32)
-    named = pool(last, boxes[:, 1:], batch_index=index, **words, data_format="NHWC")
+    named = pool(last, boxes[:, 1:], batch_index=index, data_format="NHWC")
     assert_same(jnp.moveaxis(named, -1, 1), first, "numbers of images by themselves", ulps=4)
-    turned = pool(last.transpose(2, 0, 3, 1), boxes, **words, data_format="WNCH")
+    turned = pool(last.transpose(2, 0, 3, 1), boxes, data_format="WNCH")
     assert_same(turned.transpose(1, 2, 3, 0), first, "any letters", ulps=4)
     batches = jnp.stack([last, last[::-1]])
-    both = pool(batches, boxes[:, 1:], batch_index=np.where(index == 0, 3, 2), **words)
+    both = pool(batches, boxes[:, 1:], batch_index=np.where(index == 0, 3, 2))
     assert_same(jnp.moveaxis(both, -1, 1), first, "two batch axes", ulps=4)
-    one = pool(last[1], boxes[index == 1, 1:], **words)
+    one = pool(last[1], boxes[index == 1, 1:])
     assert_same(jnp.moveaxis(one, -1, 1), first[index == 1], "no batch axis", ulps=4)
     if not op.startswith("ps"):
-        plane = pool(X[1, 3], boxes[index == 1, 1:], **words, data_format="HW")
+        plane = pool(X[1, 3], boxes[index == 1, 1:], data_format="HW")
         assert_same(plane, first[index == 1, 3], "no channels", ulps=4)
 
 
@@ -173,11 +178,12 @@ def test_boxes_may_be_traced_and_mapped(op: str) -> None:
     want = run(x, BOXES)
     assert_same(jax.jit(run)(x, BOXES), want, "jit", ulps=4)
     shifted = BOXES + np.array([0, 1, 0, 1, 0], np.float32)
-    mapped = jax.vmap(run, (None, 0))(x, jnp.stack([BOXES, shifted]))
+    quick = functools.partial(jax.jit, compiler_options=QUICK)
+    mapped = quick(jax.vmap(run, (None, 0)))(x, jnp.stack([BOXES, shifted]))
     assert_same(mapped, jnp.stack([want, run(x, shifted)]), "vmap over boxes", ulps=4)
-    mapped = jax.vmap(run, (0, None))(jnp.stack([x, -x]), jnp.asarray(BOXES))
+    mapped = quick(jax.vmap(run, (0, None)))(jnp.stack([x, -x]), jnp.asarray(BOXES))
     assert_same(mapped, jnp.stack([want, run(-x, BOXES)]), "vmap over images", ulps=4)
-    slope = jax.grad(lambda boxes: run(x, boxes).sum())(jnp.asarray(BOXES))
+    slope = quick(jax.grad(lambda boxes: run(x, boxes).sum()))(jnp.asarray(BOXES))
     assert_same(slope, np.zeros_like(BOXES), "boxes have no derivative")
 
 

@@ -135,6 +135,7 @@ def test_combine_keeps_dtype_and_shape(case: str) -> None:
     assert combined.dtype == dtype and combined.shape == a.shape
 
 
+@pytest.mark.grid(3)
 @over_cases
 def test_combine_is_commutative_and_associative(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -159,6 +160,7 @@ def test_combine_ignores_the_identity(case: str) -> None:
         assert same(reduction.combine(e, a), a, reduction)
 
 
+@pytest.mark.grid(3)
 @over_cases
 def test_idempotence_is_claimed_exactly_where_it_holds(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -167,6 +169,7 @@ def test_idempotence_is_claimed_exactly_where_it_holds(case: str) -> None:
         assert same(reduction.combine(a, a), a, reduction) == reduction.idempotent
 
 
+@pytest.mark.grid(3)
 @over_cases
 def test_the_identity_is_concrete_inside_a_trace(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -240,6 +243,7 @@ def test_beats_is_a_strict_weak_order(case: str) -> None:
     assert not (tied[0] & tied[1] & ~tied[2]).any()
 
 
+@pytest.mark.grid(3)
 @over_selections
 def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
@@ -261,6 +265,7 @@ def test_nothing_is_beaten_by_the_identity(case: str) -> None:
         assert not reduction.comparator(e, a).any()
 
 
+@pytest.mark.grid(3)
 @over_selections
 def test_nan_beats_every_number_and_the_first_nan_stays(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
@@ -274,6 +279,7 @@ def test_nan_beats_every_number_and_the_first_nan_stays(case: str) -> None:
     assert not comparator[one].any()
 
 
+@pytest.mark.grid(3)
 @over_selections
 def test_the_order_is_that_of_numbers(case: str) -> None:
     """``extremum`` names the end of the order that is preferred; both zeros are one number."""
@@ -288,6 +294,7 @@ def test_the_order_is_that_of_numbers(case: str) -> None:
     assert (comparator == expected)[numbers].all()
 
 
+@pytest.mark.grid(3)
 @over_selections
 def test_the_winner_of_three_is_the_first_of_the_best_however_they_are_cut(case: str) -> None:
     reduction, dtype = SELECTIONS[case]

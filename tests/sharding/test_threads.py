@@ -132,6 +132,7 @@ def _reduction_over(large: Large, kind: str) -> jaxpool.Reduction:
     return jaxpool.Reduction("squares", jnp.add, 0, prepare=lambda x: (large, x * x)[1])
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("kind", ["combine", "comparator", "prepare"])
 def test_a_reduction_and_what_it_closes_over_are_let_go(kind: str) -> None:
     """Programs, plans and trials of a reduction are kept by nothing but itself, and by JAX."""
