@@ -25,6 +25,7 @@ WINDOWS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
         {"window_shape": (12, 13), "strides": (3, 2), "padding": (4, 2)},
     ),
     "one long axis of two": ("HW", (3, 140), {"window_shape": (1, 131), "strides": (1, 4)}),
+    "two long rows": ("HW", (3, 140), {"window_shape": (2, 131), "strides": (1, 4)}),
     "a strided row": ("HW", (5, 140), {"window_shape": (1, 131), "strides": (2, 4)}),
     "dilated": ("NWC", (2, 300, 2), {"window_shape": 130, "strides": 3, "dilations": 2}),
 }

@@ -196,6 +196,18 @@ def test_indices_that_keep_to_their_blocks(case: str, rng: np.random.Generator) 
     check_writes(case, BLOCKS[case], draw_in_blocks(BLOCKS[case], rng), rng)
 
 
+@pytest.mark.grid(1)
+@pytest.mark.parametrize(
+    ("size", "windows", "length"), [(5, 2, 2), (7, 3, 2), (11, 3, 4), (3, 2, None), (8, 5, None)]
+)
+def test_blocks_are_as_long_as_windows_of_a_pool_would_be(
+    size: int, windows: int, length: int | None
+) -> None:
+    """Of others every index leaves its block, and all are scattered."""
+    blocks = flat_index.target((size, 3), (-2,), (windows, 3), (-2,)).blocks
+    assert (blocks and blocks.kernel) == (length and (length,))
+
+
 @pytest.mark.deep
 @over_blocks
 def test_one_index_that_leaves_its_block(case: str, rng: np.random.Generator) -> None:

@@ -47,6 +47,10 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
         (1, 6, 60, 1),
         {"kernel": (4, 35), "strides": (2, 9), "padding": ((1, 0), (5, 3)), "dilations": (1, 1)},
     ),
+    "very many rows": (
+        (1, 60, 6, 1),
+        {"kernel": (35, 4), "strides": (9, 2), "padding": ((5, 3), (1, 0)), "dilations": (1, 1)},
+    ),
     "one long": (
         (1, 210, 2),
         {"kernel": (70,), "strides": (20,), "padding": ((5, 9),), "dilations": (2,)},
@@ -107,6 +111,7 @@ def taps_of(x: np.ndarray, fill: float, where: Any, case: str) -> np.ndarray:
         ("2-D", True),
         ("3-D", False),
         ("many", True),
+        ("very many rows", False),
         ("one long", False),
         ("ceil", False),
     ],

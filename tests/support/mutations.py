@@ -71,7 +71,11 @@ THEMES = {
     ],
     "_autodiff/boxes.py": ["tests/ops/test_ops_regions.py"],
     "_autodiff/flat_index.py": ["tests/ops/test_ops_unpool.py", "tests/autodiff"],
-    "_autodiff/planes.py": ["tests/ops/test_ops_global.py", "tests/ops/test_ops_adaptive.py"],
+    "_autodiff/planes.py": [
+        "tests/ops/test_ops_global.py",
+        "tests/ops/test_ops_adaptive.py",
+        "tests/ops/test_ops_statistics.py",
+    ],
     "_autodiff/ragged.py": ["tests/ops/test_ops_adaptive.py"],
     "ops/": ["tests/ops/test_golden.py", "tests/ops", "tests/house/test_api.py"],
     "ops/unpool.py": ["tests/ops/test_ops_unpool.py", "tests/ops/test_errors.py"],
