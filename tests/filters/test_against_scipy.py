@@ -70,7 +70,7 @@ def test_means_across_rows_store_no_array_of_sums_in_twice_the_digits() -> None:
     mean = jax.jit(lambda x: jaxpool.filters.uniform_filter1d(x, 31, axis=0))
     held = mean.lower(x).compile().memory_analysis()
     assert held is not None
-    assert held.temp_size_in_bytes < 2.5 * x.size * x.dtype.itemsize
+    assert held.temp_size_in_bytes < 2 * x.size * x.dtype.itemsize
 
 
 @pytest.mark.parametrize("size", [2, 3, 7, 31, 101])
