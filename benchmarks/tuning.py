@@ -24,6 +24,7 @@ from measuring import interleaved, keep_memory, milliseconds, parser, versions, 
 
 import jaxpool
 from jaxpool._lowerings import plan, tuning
+from jaxpool.filters import _sums
 
 NOTABLE = 1.2
 """A committed value that costs more than this times the best one is marked."""
@@ -91,6 +92,12 @@ def median(window: tuple[int, ...], stride: Any, shape: tuple[int, ...] = (2, 56
 
 
 PLANE = (512, 512)
+
+
+def averaged(size: Any, shape: tuple[int, ...] = (1024, 1024)) -> Case:
+    """The means of a plane."""
+    call = lambda x: jaxpool.filters.uniform_filter(x, size)  # noqa: E731
+    return Case(f"uniform_filter {size} {shape}", shape, call)
 
 
 def dilated(length: int) -> Case:
@@ -302,6 +309,26 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (1, 2, 4, 8),
         [median((k,), 1, shape=(2**16, 1)) for k in (5001, 8001)],
     ),
+    "MOST_ADDED_AT_ONCE": (
+        (4, 5, 6, 7, 8, 9),
+        [averaged(size) for size in (7, 14, 15, 31, 49, (1, 31), (1, 101))],
+    ),
+    "COST_OF_LEVEL": (
+        (0, 1, 2, 4),
+        [averaged((1, k)) for k in (15, 31, 49, 101, 301)],
+    ),
+    "ROWS_OF_BLOCK": (
+        (2, 3, 4, 6, 8),
+        [averaged((k, 1)) for k in (15, 31, 101)],
+    ),
+    "SHORTEST_IN_BLOCKS": (
+        (8, 11, 16, 32, 1000),
+        [averaged((k, 1)) for k in (8, 9, 11, 15, 31)],
+    ),
+    "LEAST_ROW_OF_BLOCKS": (
+        (1, 8, 16, 32, 64),
+        [averaged((31, 1), (32768, row)) for row in (3, 8, 16, 32, 64)],
+    ),
     "MOST_TAPS_UNROLLED": (
         (9, 16, 32, 64),
         [dilated(k) for k in (3, 5, 7)],
@@ -393,6 +420,8 @@ def _forget() -> None:
             reduction.kept.clear()
     plan.plan_for.shared.cache_clear()
     plan.choice_of.shared.cache_clear()
+    _sums.copies_of.cache_clear()
+    _sums.cost_of.cache_clear()
     jax.clear_caches()
 
 

@@ -26,21 +26,9 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
+from .._lowerings import tuning
 from .._lowerings.axis_slicing import pad, slice_axis, tree_reduce
 from .._xla.materialize import materialize
-
-LONGEST_AT_ONCE = 7
-"""Taps that are added one after the other. With 6, means of 7x7 take three times the memory and no
-less time, and those of 31 along columns, which are 7 sums of blocks, a third more memory and 2 to
-5% more time; of 8 taps, two levels take a fifth less time than one."""
-
-LEVEL_COST = 2
-"""What another level costs, in additions."""
-
-BLOCK, SHORTEST_IN_BLOCKS, LEAST_ROW = 4, 11, 16
-"""Rows of a block; taps, and elements of a row, from which windows are sums of blocks. In planes
-they take a fourth to two thirds of the time of windows of windows; they lose where a row is the 3
-channels of an image."""
 
 Pair = tuple[Array, Array | None]
 """A sum, and what its rounding lost; None is nothing, or too little to matter."""
@@ -59,7 +47,7 @@ def of_sums(
 ) -> Array:
     """Return an elementwise ``function`` of the sum of every window, added in ``dtype``."""
     row = math.prod(x.shape[position % x.ndim + 1 :])
-    if taps >= SHORTEST_IN_BLOCKS and row >= LEAST_ROW:
+    if taps >= tuning.SHORTEST_IN_BLOCKS and row >= tuning.LEAST_ROW_OF_BLOCKS:
         return _of_blocks(function, x, dtype, taps, position)
     return function(_plain_window(x.astype(dtype), taps, position))
 
@@ -70,25 +58,26 @@ def of_sums(
 def _of_blocks(
     function: Callable[[Array], Array], x: Array, dtype: np.dtype, taps: int, position: int
 ) -> Array:
+    block = tuning.ROWS_OF_BLOCK
     length = x.shape[position] - taps + 1
-    count = cdiv(length, BLOCK)
-    if count * BLOCK > length:
-        x = pad(x, position, 0, count * BLOCK - length, np.zeros((), x.dtype))
-    row = lambda first, count: slice_axis(x, position, first, count, BLOCK).astype(dtype)  # noqa: E731
-    inner = (taps - BLOCK + 1) // BLOCK
-    (blocks,) = materialize(tree_reduce(lax.add, [row(n, count + inner) for n in range(BLOCK)]))
+    count = cdiv(length, block)
+    if count * block > length:
+        x = pad(x, position, 0, count * block - length, np.zeros((), x.dtype))
+    row = lambda first, count: slice_axis(x, position, first, count, block).astype(dtype)  # noqa: E731
+    inner = (taps - block + 1) // block
+    (blocks,) = materialize(tree_reduce(lax.add, [row(n, count + inner) for n in range(block)]))
     (whole,) = materialize(_plain_window(blocks, inner, position))
 
     def phase(first: int) -> Array:
-        before = -first % BLOCK
-        after = range(first + before + inner * BLOCK, first + taps)
+        before = -first % block
+        after = range(first + before + inner * block, first + taps)
         rows = [row(n, count) for n in (*range(first, first + before), *after)]
         middle = slice_axis(whole, position, min(first, 1), count, 1)
         return function(tree_reduce(lax.add, [middle, *rows]))
 
     axis = position % x.ndim
-    y = jnp.stack([phase(first) for first in range(BLOCK)], axis + 1)
-    y = y.reshape(*y.shape[:axis], count * BLOCK, *y.shape[axis + 2 :])
+    y = jnp.stack([phase(first) for first in range(block)], axis + 1)
+    y = y.reshape(*y.shape[:axis], count * block, *y.shape[axis + 2 :])
     return slice_axis(y, position, 0, length, 1)
 
 
@@ -102,9 +91,9 @@ def _plain_window(x: Array, taps: int, position: int) -> Array:
 def _window(x: Pair, taps: int, position: int, total: Total) -> Pair:
     """The sum of ``taps`` neighbours from every place on."""
     length = x[0].shape[position] - taps + 1
-    if taps <= LONGEST_AT_ONCE:
+    if taps <= tuning.MOST_ADDED_AT_ONCE:
         return total([_shifted(x, position, n, length) for n in range(taps)])
-    copies = _copies(taps)
+    copies = copies_of(taps)
     inner = taps // copies
     made = _stored(_window(x, inner, position, total))
     parts = [_shifted(made, position, n * inner, length) for n in range(copies)]
@@ -112,18 +101,20 @@ def _window(x: Pair, taps: int, position: int, total: Total) -> Pair:
 
 
 @functools.lru_cache(maxsize=4096)
-def _copies(taps: int) -> int:
+def copies_of(taps: int) -> int:
     """How many inner windows make up one of ``taps``, at the least cost."""
-    return min(range(2, LONGEST_AT_ONCE + 3), key=lambda copies: _cost_of(taps, copies))
+    return min(range(2, tuning.MOST_ADDED_AT_ONCE + 3), key=lambda copies: cost_with(taps, copies))
 
 
 @functools.lru_cache(maxsize=4096)
-def _cost(taps: int) -> int:
-    return taps if taps <= LONGEST_AT_ONCE else _cost_of(taps, _copies(taps))
+def cost_of(taps: int) -> int:
+    """Additions that a window takes, those that a level costs among them."""
+    return taps if taps <= tuning.MOST_ADDED_AT_ONCE else cost_with(taps, copies_of(taps))
 
 
-def _cost_of(taps: int, copies: int) -> int:
-    return copies + taps % copies + LEVEL_COST + _cost(taps // copies)
+def cost_with(taps: int, copies: int) -> int:
+    """:func:`cost_of` a window that is made of so many inner ones."""
+    return copies + taps % copies + tuning.COST_OF_LEVEL + cost_of(taps // copies)
 
 
 def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
