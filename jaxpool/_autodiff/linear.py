@@ -5,7 +5,8 @@ as that of a linear solve of a square system. So a map is the solution operator
 
     (t, y) -> (0, forward(t)),    with the transpose    (t, y) -> (transpose(y), 0).
 
-Both halves lie in one array, and XLA removes the packing.
+Both halves lie in one array, and XLA removes the packing. A map of several arrays at once has as
+many of them: XLA would not remove a stack.
 
 A known result. Where ``forward(x)`` is known, for example as the maximum that ``x`` is read at, it
 is written as
@@ -28,7 +29,8 @@ from jax import Array, lax
 
 from .._xla.sharding_types import varying
 
-Map = Callable[[Array], Array]
+Map = Callable[[Any], Any]
+"""From an array to an array, or from a tuple to a tuple of as many."""
 
 
 def is_differentiable(x: Any) -> bool:
@@ -39,28 +41,31 @@ def is_differentiable(x: Any) -> bool:
 def linear_map(
     forward: Map,
     transpose: Map,
-    t: Array,
+    t: Any,
     out_shape: tuple[int, ...],
-    value: Array | None = None,
-) -> Array:
+    value: Any = None,
+) -> Any:
     """Return ``forward(t)``, whose transpose JAX takes from ``transpose`` and not from ``forward``.
 
     Args:
       forward: linear map from arrays like ``t`` to arrays of ``out_shape``, of the same dtype.
       transpose: its transpose.
-      t: the argument.
+      t: the argument: an array, or a tuple of arrays of one shape and dtype.
       out_shape: shape of the result; as many axes as ``t``.
       value: ``forward(t)`` if it is known, also in another dtype, which the result then has.
         Derivatives of ``value`` itself are ignored.
     """
-    if varying(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
-        return forward(t) if value is None else forward(t).astype(value.dtype)
+    shape = jax.tree.leaves(t)[0].shape
+    if _varies(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
+        y = forward(t)
+        return y if value is None else jax.tree.map(lambda a, b: a.astype(b.dtype), y, value)
     if value is None:
         return _solved(forward, transpose, t, out_shape, known=False)
-    if 0 in (*t.shape, *out_shape):
-        return lax.stop_gradient(value)
+    value = lax.stop_gradient(value)
+    if 0 in (*shape, *out_shape):
+        return value
     zero = _solved(forward, transpose, t, out_shape, known=True)
-    return lax.stop_gradient(value) + zero.astype(value.dtype)
+    return jax.tree.map(lambda a, b: a + b.astype(a.dtype), value, zero)
 
 
 def tangent_only(x: Array) -> Array:
@@ -72,27 +77,29 @@ def _itself(t: Array) -> Array:
     return t
 
 
-def _solved(
-    forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...], known: bool
-) -> Array:
+def _solved(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], known: bool) -> Any:
     """Return ``forward(t)``, or 0 in its place where ``t`` is the argument of a known result."""
-    box = tuple(map(_room, t.shape, out_shape))
+    shape = jax.tree.leaves(t)[0].shape
+    box = tuple(map(_room, shape, out_shape))
 
-    def put(a: Array, half: int, others: int = 0) -> Array:
-        config = [(0, whole - part, 0) for whole, part in zip(box, a.shape, strict=True)]
-        return lax.pad(a[None], np.asarray(others, a.dtype), [(half, 1 - half, 0), *config])
+    def put(arrays: Any, half: int, others: int = 0) -> Any:
+        def packed(a: Array) -> Array:
+            config = [(0, whole - part, 0) for whole, part in zip(box, a.shape, strict=True)]
+            return lax.pad(a[None], np.asarray(others, a.dtype), [(half, 1 - half, 0), *config])
 
-    def take(both: Array, half: int, shape: tuple[int, ...]) -> Array:
-        starts = (half, *(0 for _ in shape))
-        return lax.slice(both, starts, (half + 1, *shape)).reshape(shape)
+        return jax.tree.map(packed, arrays)
 
-    def mapped(both: Array) -> Array:
-        y = forward(take(both, 0, t.shape))
-        if not known:
-            return y
+    def take(both: Any, half: int, shape: tuple[int, ...]) -> Any:
+        starts, ends = (half, *(0 for _ in shape)), (half + 1, *shape)
+        return jax.tree.map(lambda a: lax.slice(a, starts, ends).reshape(shape), both)
+
+    def mapped(both: Any) -> Any:
+        y = forward(take(both, 0, shape))
+        return jax.tree.map(unmarked, take(both, 1, out_shape), y) if known else y
+
+    def unmarked(mark: Array, y: Array) -> Array:
         # Of every element: one number of a sharded array would have to be sent to all devices.
-        marked = take(both, 1, out_shape) == 1
-        return jnp.where(marked, np.zeros((), y.dtype), y)
+        return jnp.where(mark == 1, np.zeros((), y.dtype), y)
 
     solved = lax.custom_linear_solve(
         lambda both: both,
@@ -100,18 +107,23 @@ def _solved(
         lambda _, both: put(mapped(both), 1),
         lambda _, both: put(transpose(take(both, 1, out_shape)), 0),
     )
-    return take(jnp.asarray(solved), 1, out_shape)
+    return take(jax.tree.map(jnp.asarray, solved), 1, out_shape)
 
 
-def _varies_as_a_whole(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...]) -> bool:
+def _varies(t: Any) -> bool:
+    return any(varying(a) for a in jax.tree.leaves(t))
+
+
+def _varies_as_a_whole(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]) -> bool:
     """Whether all that the maps close over varies over the mesh as ``t`` does.
 
     Constants do not. Inside ``jax.shard_map`` JAX (0.10.2 and 0.12) gives them the wrong types in a
     linear solve; without one it finds a transpose by itself.
     """
-    y = jax.ShapeDtypeStruct(out_shape, t.dtype)
+    y = jax.tree.map(lambda a: jax.ShapeDtypeStruct(out_shape, a.dtype), t)
     consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
-    return all(varying(const) == varying(t) for const in consts)
+    over = varying(jax.tree.leaves(t)[0])
+    return all(varying(const) == over for const in consts)
 
 
 def _room(a: int, b: int) -> int:

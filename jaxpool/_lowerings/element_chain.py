@@ -2,10 +2,8 @@
 
     value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
 
-The pooled axes are made major, as XLA:TPU keeps them in a network, and each is split into groups
-and phases, see :mod:`.phases`: then the elements at one offset of every window are one phase,
-shifted. That is a padding, negative where it cuts, and XLA:TPU makes it part of the kernel that
-reads the array. So an axis has to be a whole number of groups long.
+The elements at one offset are read in place, see :mod:`.element_grid`, where an axis is a whole
+number of groups long; another would be stored once more.
 
 One kernel has both results only if they are stored alike. So offsets have the dtype of the values
 until a barrier, and are bytes behind it. The chain runs in 32 bits, since a TPU v5e compares no
@@ -17,7 +15,6 @@ is its first element. Elements may also be masked; then the chain carries which 
 """
 
 import itertools
-from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,11 +22,10 @@ from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from ..reductions import Reduction, identity_array
-from . import tuning
+from . import element_grid, tuning
 from .argreduce import ValueOffset, offset_dtype, set_sentinels
 from .axis_slicing import pooled_first
 from .request import Request
-from .window_grid import step_axes
 
 _NONE = 255
 
@@ -74,10 +70,11 @@ def _chain(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
     wide = _wide(x.dtype)
     none = np.asarray(_NONE).astype(x.dtype).astype(wide)
     values = offsets = None
-    x, valid = _grid(x, geometry), None if valid is None else _grid(valid, geometry)
+    x, absent = element_grid.split(x, geometry, identity), np.zeros((), bool)
+    valid = None if valid is None else element_grid.split(valid, geometry, absent)
     for number, place in enumerate(itertools.product(*map(range, geometry.kernel))):
-        element = _at(x, place, geometry, identity).astype(wide)
-        here = None if valid is None else _at(valid, place, geometry, np.zeros((), bool))
+        element = element_grid.at(x, place, geometry, identity).astype(wide)
+        here = None if valid is None else element_grid.at(valid, place, geometry, absent)
         if values is None or offsets is None:
             values, offsets = element, jnp.zeros_like(element)
             offsets = offsets if here is None else jnp.where(here, offsets, none)
@@ -96,25 +93,6 @@ def _wide(dtype: np.dtype) -> np.dtype:
     if dtype.itemsize >= 4:
         return dtype
     return np.dtype(np.float32 if jnp.issubdtype(dtype, jnp.floating) else np.int32)
-
-
-def _grid(x: Array, geometry: Geometry) -> Array:
-    """``x`` with an axis of ``stride`` phases behind each pooled axis, which keeps the groups."""
-    shape = list(jnp.expand_dims(x, step_axes(geometry, x.ndim)).shape)
-    for at, axis in zip(step_axes(geometry, x.ndim), geometry.axes, strict=True):
-        shape[at - 1 : at + 1] = axis.size // axis.stride, axis.stride
-    return x.reshape(shape)
-
-
-def _at(grid: Array, place: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
-    """The element of every window at one offset per axis, ``value`` where that is padding."""
-    steps = step_axes(geometry, grid.ndim - len(geometry.axes))
-    config = [(0, 0, 0)] * grid.ndim
-    for at, axis, t in zip(steps, geometry.axes, place, strict=True):
-        group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
-        config[at - 1] = (-group, axis.out + group - axis.size // axis.stride, 0)
-        config[at] = (-phase, phase + 1 - axis.stride, 0)
-    return jnp.squeeze(lax.pad(grid, value, config), steps)
 
 
 def _inside(pair: ValueOffset, geometry: Geometry) -> ValueOffset:

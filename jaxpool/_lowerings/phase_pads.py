@@ -61,17 +61,17 @@ def _summed(
     g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype, pooled: int
 ) -> ValueOffset:
     """Sum of the terms of all phases, each on the grid of groups and phases."""
-    g, offsets = _stored(g, pooled), _stored(offsets, pooled)
+    g, offsets = stored(g, pooled), stored(offsets, pooled)
     pairs = [
-        phase_sums.given(g, offsets, step, term, _placed(step.geometry, phase, term))
+        phase_sums.given(g, offsets, step, term, placed(step.geometry, phase, term))
         for phase, terms in step.terms.items()
         for term in terms
     ]
     values, left = phase_sums.combined(pairs, wide, rounded)
-    return _elements(values, step.geometry, g.ndim), _elements(left, step.geometry, g.ndim)
+    return elements(values, step.geometry, g.ndim), elements(left, step.geometry, g.ndim)
 
 
-def _stored(x: Array, pooled: int) -> Array:
+def stored(x: Array, pooled: int) -> Array:
     """``x``, in memory in the order of its axes, but where an export leaves their lengths open.
 
     JAX (0.10.2) then asks for the sign of their product, which may not be known.
@@ -82,10 +82,10 @@ def _stored(x: Array, pooled: int) -> Array:
     return lax.optimization_barrier(merged_axes).reshape(x.shape)
 
 
-def _placed(geometry: Geometry, phase: Phase, term: Term) -> phase_sums.Read:
+def placed(geometry: Geometry, phase: Phase, term: Term) -> phase_sums.Read:
     """Return the function that puts the window ``shift`` further into one phase of each group."""
 
-    def placed(x: Array, value: np.ndarray) -> Array:
+    def shifted(x: Array, value: np.ndarray) -> Array:
         steps = step_axes(geometry, x.ndim)
         config = [(0, 0, 0)] * (x.ndim + len(steps))
         for at, axis, r, distance in zip(steps, geometry.axes, phase, term.shift, strict=True):
@@ -93,10 +93,10 @@ def _placed(geometry: Geometry, phase: Phase, term: Term) -> phase_sums.Read:
             config[at] = (r, axis.stride - 1 - r, 0)
         return lax.pad(jnp.expand_dims(x, steps), value, config)
 
-    return placed
+    return shifted
 
 
-def _elements(grid: Array, geometry: Geometry, rank: int) -> Array:
+def elements(grid: Array, geometry: Geometry, rank: int) -> Array:
     """The elements of a grid of groups and phases."""
     shape, config = list(grid.shape), [(0, 0, 0)] * rank
     for at in reversed(step_axes(geometry, rank)):
@@ -108,5 +108,5 @@ def _elements(grid: Array, geometry: Geometry, rank: int) -> Array:
 
 def _broadcast(g: Array, offsets: Array, geometry: Geometry) -> Array:
     pooled = len(geometry.axes)
-    grid = on_grid(_stored(g, pooled), _stored(offsets, pooled), geometry)
-    return merged(_stored(grid, 2 * pooled), geometry, g.ndim)
+    grid = on_grid(stored(g, pooled), stored(offsets, pooled), geometry)
+    return merged(stored(grid, 2 * pooled), geometry, g.ndim)

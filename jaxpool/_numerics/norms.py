@@ -32,7 +32,7 @@ def norm(
     axes: tuple[int, ...],
     total: Callable[[Array], Array],
     largest: Callable[[Array], Array],
-    joined: Callable[[Terms], Terms],
+    joined: Callable[[Callable[[Array], Terms], Array], Terms],
 ) -> Array:
     """Return ``(sum |x|^p)^(1/p)`` of every window; elements that do not count are zeros.
 
@@ -42,7 +42,7 @@ def norm(
       axes: the pooled axes, a plane of which may have a scale.
       total: sums windows.
       largest: takes the largest element of windows.
-      joined: joins terms over windows.
+      joined: joins the terms of elements over windows, from what makes them and of what.
     """
     if p == 2:
         return _root(total(x * x), 2)
@@ -53,7 +53,7 @@ def norm(
         y = largest(magnitude)
         return jnp.where(y < 0, np.zeros((), x.dtype), y)
     if p > MOST_PLAIN:
-        level, factor = joined(_powers(magnitude, p))
+        level, factor = joined(functools.partial(_powers, p=p), magnitude)
         return _root_of(level, factor, p)
     exponent = _exponent(lax.abs(lax.stop_gradient(x)), axes)
     return _root(total(_power_of(magnitude * two_to(-exponent), p)), p) * two_to(exponent)

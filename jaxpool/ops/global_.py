@@ -209,7 +209,7 @@ def _lp(x: Array, where: Any, *, data_format: str, keepdims: bool, p: float) -> 
         planes.positions,
         total=lambda a: _planes.total(a, planes),
         largest=lambda a: _planes.largest(a, None, planes),
-        joined=functools.partial(scaled_sums.join_axes, axes=planes.positions),
+        joined=lambda make, a: scaled_sums.join_axes(make(a), planes.positions),
     )
     return squeezed(y.astype(x.dtype), planes, keepdims)
 

@@ -1,6 +1,6 @@
 """Lp and generalised-mean pooling."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from .._autodiff import rules
 from .._errors import public
 from .._geometry.window import Padding, Rounding
-from .._numerics import scaled_sums
+from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array, masked, window_sum
 from .._numerics.norms import norm
@@ -146,9 +146,9 @@ def _lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     wide = masked(x, valid).astype(accumulator(x.dtype))
     geometry, implementation = config.geometry(x.shape), config.implementation
 
-    def joined(terms: scaled_sums.Terms) -> scaled_sums.Terms:
-        scaled_sums.check_implementation(implementation, geometry)
-        return scaled_sums.join_windows(terms, geometry, implementation)
+    def joined(make: Callable[..., scaled_sums.Terms], a: Array) -> scaled_sums.Terms:
+        window_terms.check_implementation(implementation, geometry)
+        return window_terms.join_windows(make, (a,), (0,), geometry, implementation)
 
     y = norm(
         wide,
@@ -174,14 +174,19 @@ def _canonical_eps(eps: Any) -> dict[str, float]:
 def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> Array:
     check_float(x)
     geometry, implementation = config.geometry(x.shape), config.implementation
-    scaled_sums.check_implementation(implementation, geometry)
+    window_terms.check_implementation(implementation, geometry)
     valid = check_where(where, x.shape)
     count = count_array(geometry, valid, x.ndim, implementation)
-    wide = x.astype(accumulator(x.dtype))
-    p = parameter("p", p, wide, geometry.positions)
-    z = p * lax.log(_raised(wide, valid, eps))
-    terms = scaled_sums.exponentials(z, valid, 1, weighted=False)
-    level, factor = scaled_sums.join_windows(terms, geometry, implementation)
+    dtype = accumulator(x.dtype)
+    p = parameter("p", p, x.astype(dtype), geometry.positions)
+
+    def powers(x: Array, valid: Array | None, p: Array) -> scaled_sums.Terms:
+        z = p * lax.log(_raised(x.astype(dtype), valid, eps))
+        return scaled_sums.exponentials(z, valid, 1, weighted=False)
+
+    nothing = None if valid is None else (0, False, 1)
+    arrays = x, valid, p
+    level, factor = window_terms.join_windows(powers, arrays, nothing, geometry, implementation)
     return _mean(level, factor, count, p).astype(x.dtype)
 
 

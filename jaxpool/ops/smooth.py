@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from .._geometry.window import Padding, Rounding
-from .._numerics import scaled_sums
+from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array
 from .._numerics.scaled_sums import Terms
@@ -131,10 +131,15 @@ def soft_pool(
 def _joined(x: Array, where: Any, config: Configuration, temperature: Any, weighted: bool) -> Terms:
     """The sums of exponentials over every window."""
     geometry = config.geometry(x.shape)
-    scaled_sums.check_implementation(config.implementation, geometry)
-    valid = check_where(where, x.shape)
-    terms = scaled_sums.exponentials(x, valid, temperature, weighted)
-    return scaled_sums.join_windows(terms, geometry, config.implementation)
+    window_terms.check_implementation(config.implementation, geometry)
+
+    def exponentials(x: Array, valid: Array | None, temperature: Array) -> Terms:
+        wide = x.astype(accumulator(x.dtype))
+        return scaled_sums.exponentials(wide, valid, temperature, weighted)
+
+    arrays = x, check_where(where, x.shape), temperature
+    nothing = -np.inf, None if where is None else False, 1
+    return window_terms.join_windows(exponentials, arrays, nothing, geometry, config.implementation)
 
 
 def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration) -> Array:
@@ -142,7 +147,7 @@ def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration)
     wide = x.astype(accumulator(x.dtype))
     positions = config.geometry(x.shape).positions
     temperature = parameter("temperature", temperature, wide, positions)
-    level, factor = _joined(wide, where, config, temperature, weighted=False)
+    level, factor = _joined(x, where, config, temperature, weighted=False)
     empty, one = factor == 0, np.ones((), wide.dtype)
     log_sum = scaled_sums.log_of(jnp.where(empty, one, level), jnp.where(empty, one, factor))
     y = jnp.where(empty, np.asarray(-np.inf, wide.dtype), temperature * log_sum)
@@ -152,7 +157,8 @@ def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration)
 def _soft(x: Array, where: Any, *, config: Configuration) -> Array:
     check_float(x)
     wide = x.astype(accumulator(x.dtype))
-    _, weights, weighted = _joined(wide, where, config, 1, weighted=True)
+    one = parameter("temperature", 1, wide, config.geometry(x.shape).positions)
+    _, weights, weighted = _joined(x, where, config, one, weighted=True)
     valid = check_where(where, x.shape)
     count = count_array(config.geometry(x.shape), valid, x.ndim, config.implementation)
     empty, one = weights == 0, np.ones((), wide.dtype)

@@ -62,7 +62,10 @@ PADDED_ARGMAX = values(jaxpool.max_pool_with_argmax, (3, 3), 1, "SAME", index_sp
 APART = step(max_pool, (2, 3), 6, dilations=2)
 TILED_3D = step(max_pool, (2, 2, 2), 2)
 TILED_AVERAGE = step(avg_pool, (2, 2), 2)
-LARGE, SMALL = (32, 112, 112, 128), (32, 28, 28, 192)
+SOFT = step(jaxpool.soft_pool, (3, 3), 1, "SAME")
+SOFT_VALUES = values(jaxpool.soft_pool, (3, 3), 2, "SAME")
+GENERALIZED_MEAN = step(jaxpool.gem_pool, (2, 2), 2)
+LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
 BOUNDS = {
     "ResNet's stem on GPU": Bound("H100", STEM, LARGE, "float32", 2, 1.2),
     "tiled on GPU": Bound("H100", TILED, LARGE, "bfloat16", 2, 1.25),
@@ -81,6 +84,10 @@ BOUNDS = {
     "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 5, 1.15),
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),
     "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 6, 1.02),
+    "soft on GPU": Bound("H100", SOFT, HALF, "bfloat16", 4, 14.1),
+    "soft on TPU": Bound("v5e", SOFT, HALF, "bfloat16", 5, 15.1),
+    "values of soft on TPU": Bound("v6e", SOFT_VALUES, HALF, "bfloat16", 2, 1.1),
+    "generalized mean on TPU": Bound("v5e", GENERALIZED_MEAN, HALF, "bfloat16", 5, 5.1),
     "31x31 on TPU": Bound("v5e", LONG, SMALL, "float32", 10, 1.36),
 }
 

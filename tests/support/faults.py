@@ -30,7 +30,7 @@ TESTS = {
     "_lowerings/ragged.py": ["tests/ops/test_ops_adaptive.py"],
     "_lowerings/ragged_offsets.py": ["tests/ops/test_ops_adaptive.py"],
     "_lowerings/ragged_gather.py": ["tests/ops/test_ops_adaptive.py"],
-    "_numerics/scaled_sums.py": ["tests/ops/test_ops_smooth.py"],
+    "_numerics/window_terms.py": ["tests/ops/test_ops_smooth.py"],
     "_numerics/divisors.py": COUNTS,
 }
 """Where the faults of a file should be found, the fastest first."""
@@ -136,9 +136,9 @@ FAULTS = [
         "own_offset",
     ),
     Fault("_lowerings/ragged_gather.py", "(offset != sentinel(offset)) & ", ""),
-    Fault("_numerics/scaled_sums.py", "_ratio(levels, -level)", "_ratio(levels, level)"),
+    Fault("_numerics/window_terms.py", "ratio(levels, -terms[0])", "ratio(levels, terms[0])"),
     Fault(
-        "_numerics/scaled_sums.py",
+        "_numerics/window_terms.py",
         "stretch(part, axis, position, value)",
         "stretch(part, axis, position)",
     ),

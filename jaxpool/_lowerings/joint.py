@@ -1,0 +1,112 @@
+"""All axes at once: what windows read and what elements receive, for XLA:GPU and XLA:TPU.
+
+Both make one kernel of shifted arrays and of what is computed from them, as long as the shifts are
+those of operands of the kernel. So a function of elements is computed of each shifted array, anew
+for each window that holds an element, and neither its values nor what lies between two axes is
+stored. Every shift is a padding, see :mod:`.element_grid` and :mod:`.phase_pads`.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._geometry.resolve import Geometry
+from . import element_grid, phase_pads, phase_sums
+from .axis_slicing import pooled_first
+from .window_grid import step_axes
+
+Arrays = tuple[Array, ...]
+
+
+def over_windows(
+    total: Callable[[list[Any], list[Array | None]], Arrays],
+    arrays: Any,
+    values: Any,
+    geometry: Geometry,
+) -> Arrays:
+    """Return what is computed of the elements of every window.
+
+    Args:
+      total: from the elements at each offset, row-major, and from where they are elements and no
+        padding, None for everywhere, to the results. All have the pooled axes first.
+      arrays: a pytree of arrays, as long as the pooled axes or of length 1 there.
+      values: what padding is, a pytree of scalars.
+      geometry: the windows.
+    """
+    leaves, tree = jax.tree.flatten(arrays)
+    order, major = pooled_first(geometry, leaves[0].ndim)
+    moved = [jnp.transpose(a, order) for a in leaves]
+    padding = [np.asarray(v, a.dtype) for v, a in zip(jax.tree.leaves(values), moved, strict=True)]
+    grids = [
+        element_grid.split(a, major, value) if _is_pooled(a, major) else None
+        for a, value in zip(moved, padding, strict=True)
+    ]
+    parts, inside = [], []
+    for place in itertools.product(*map(range, geometry.kernel)):
+        elements = [
+            a if grid is None else element_grid.at(grid, place, major, value)
+            for a, grid, value in zip(moved, grids, padding, strict=True)
+        ]
+        shape = jnp.broadcast_shapes(*(a.shape for a in elements))
+        parts.append(jax.tree.unflatten(tree, elements))
+        inside.append(element_grid.inside(place, major, shape))
+    back = tuple(np.argsort(order))
+    return tuple(jnp.transpose(result, back) for result in total(parts, inside))
+
+
+def _is_pooled(a: Array, geometry: Geometry) -> bool:
+    """Whether an array is as long as the pooled axes, not one entry for all of them."""
+    return all(a.shape[position] == axis.size for axis, position in geometry.placed)
+
+
+def over_elements(
+    total: Callable[..., Arrays],
+    windows: Arrays,
+    identities: Sequence[float],
+    elements: Any,
+    geometry: Geometry,
+    on_tpu: bool,
+) -> Arrays:
+    """Return for each element what is computed of it and of the windows that hold it.
+
+    Args:
+      total: from arrays of the windows at each offset, and from the elements, to results. All have
+        the pooled axes first. Where no window holds an element at that offset, there are
+        identities.
+      windows: arrays of the windows.
+      identities: of each of these, a number.
+      elements: a pytree of arrays, as long as the pooled axes or of length 1 there.
+      geometry: the windows.
+      on_tpu: whether several results need to be told to lie in memory as one does.
+    """
+    order, major = pooled_first(geometry, windows[0].ndim)
+    pooled, strided = len(major.axes), any(axis.stride > 1 for axis in major.axes)
+    moved = [jnp.transpose(a, order) for a in windows]
+    moved = [phase_pads.stored(a, pooled) for a in moved] if on_tpu else moved
+    (step,) = phase_sums.steps_of(major, geometry.taps)
+    reads = [
+        phase_pads.placed(step.geometry, phase, term)
+        for phase, terms in step.terms.items()
+        for term in terms
+    ]
+    pairs = [(a, np.asarray(value, a.dtype)) for a, value in zip(moved, identities, strict=True)]
+    split = jax.tree.map(lambda a: _on_grid(jnp.transpose(a, order), major), elements)
+    grids = total([tuple(read(a, value) for a, value in pairs) for read in reads], split)
+    if on_tpu and strided:
+        grids = tuple(phase_pads.stored(grid, 2 * pooled) for grid in grids)
+    back = tuple(np.argsort(order))
+    return tuple(
+        jnp.transpose(phase_pads.elements(grid, major, len(order)), back) for grid in grids
+    )
+
+
+def _on_grid(a: Array, geometry: Geometry) -> Array:
+    """An array of elements split into groups and phases; one entry for all of them stays one."""
+    if _is_pooled(a, geometry):
+        return element_grid.split(a, geometry, np.zeros((), a.dtype))
+    return jnp.expand_dims(a, step_axes(geometry, a.ndim))

@@ -1,0 +1,79 @@
+"""Scaled sums of windows as GPU and TPU compute them, run on CPU: what the CPU's program gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import jaxpool
+
+pytestmark = pytest.mark.grid(5)
+
+UNCHECKED = [export.DisabledSafetyCheck.platform()]
+WINDOWS: dict[str, dict[str, Any]] = {
+    "stride 1": {"window_shape": (3, 2), "strides": 1, "padding": "SAME"},
+    "overlapping": {"window_shape": (3, 3), "strides": 2, "padding": ((1, 1), (0, 2))},
+    "tiled": {"window_shape": (2, 3), "strides": (2, 3)},
+    "gaps": {"window_shape": (2, 1), "strides": (3, 2), "padding": ((2, 0), (0, 1))},
+    "dilated": {"window_shape": (2, 3), "strides": (2, 1), "dilations": (3, 2), "padding": 2},
+    "empty windows": {"window_shape": (2, 2), "strides": 2, "padding": ((4, 0), (0, 5))},
+    "more than at once": {"window_shape": (5, 4), "strides": (1, 2), "padding": "SAME"},
+}
+TEMPERATURE = np.array([0.5, 3.0], np.float32)
+OPS: dict[str, Callable[..., Any]] = {
+    "soft": jaxpool.soft_pool,
+    "log-sum-exp": lambda x, **words: jaxpool.logsumexp_pool(x, temperature=TEMPERATURE, **words),
+    "generalized mean": lambda x, **words: jaxpool.gem_pool(x, p=TEMPERATURE + 1, **words),
+    "norm": lambda x, **words: jaxpool.lp_pool(x, p=7, **words),
+}
+
+
+def numbers(dtype: Any) -> jax.Array:
+    """Different numbers of both signs, of which some exponentials overflow, some vanish."""
+    shape = (2, 9, 11, 2)
+    x = np.random.default_rng(3).permutation(np.prod(shape)).reshape(shape) / 4.0 - 30
+    x[0, 2, 3], x[1, 4, 4], x[1, 0:3, 0:3] = np.nan, np.inf, -np.inf
+    return jnp.asarray(x, dtype)
+
+
+def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Values, and the gradient of a nonlinear function of them."""
+
+    def run(x: jax.Array) -> Any:
+        y, back = jax.vjp(op, x)
+        return y, back(jnp.sin(y))[0]
+
+    return run
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("name", OPS)
+def test_every_platform_gives_the_same(name: str, windows: str, masked: bool) -> None:
+    words = dict(WINDOWS[windows])
+    if masked:
+        words["where"] = np.random.default_rng(5).random((9, 11, 1)) < 0.6
+    f = jax.jit(with_gradient(lambda x: OPS[name](x, **words)))
+    x = numbers(jnp.float32)
+    platform = "cuda" if masked else "tpu"
+    got = export.export(f, platforms=[platform], disabled_checks=UNCHECKED)(x).call(x)
+    for a, b in zip(got, f(x), strict=True):
+        size = np.abs(np.nan_to_num(b, posinf=0, neginf=0)).max()
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * size)
+
+
+def test_narrow_floats_are_rounded_once() -> None:
+    x, words = numbers(jnp.bfloat16)[:1, 5:], WINDOWS["overlapping"]
+    f = jax.jit(lambda x: jaxpool.soft_pool(x, **words))
+    (got,) = jax.tree.leaves(
+        export.export(f, platforms=["tpu"], disabled_checks=UNCHECKED)(x).call(x)
+    )
+    want = f(x)
+    assert got.dtype == jnp.bfloat16
+    np.testing.assert_allclose(
+        np.asarray(got, np.float32), np.asarray(want, np.float32), rtol=2**-8
+    )
