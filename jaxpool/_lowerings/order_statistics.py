@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
@@ -27,7 +28,9 @@ from .._xla.by_platform import by_platform
 from . import tuning
 
 
-def kth(x: Array, absent: Array | None, starts: Array, stops: Array, k: Array) -> Array:
+def kth(
+    x: Array, absent: Array | None, starts: Array, stops: Array, k: Array, dtype: Any = np.int32
+) -> Array:
     """Return the position of the element at place ``k`` of each window along the last axis.
 
     Args:
@@ -35,11 +38,12 @@ def kth(x: Array, absent: Array | None, starts: Array, stops: Array, k: Array) -
       absent: mask of elements that come after all others, or None.
       starts, stops: the windows, int32 ``[m]``; those without an element give any position.
       k: int32 that broadcasts to ``[.., m]``, less than the elements of the window.
+      dtype: of the numbers that are held for each element and window, which go up to ``n``.
     """
-    ranks, bits = _ranks(x, absent), _bits(x.shape[-1])
-    positions = lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
+    ranks, bits = _ranks(x, absent, dtype), _bits(x.shape[-1])
+    positions = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
     shape = (*x.shape[:-1], starts.shape[-1])
-    windows = tuple(jnp.broadcast_to(a, shape) for a in (starts, stops, k))
+    windows = tuple(jnp.broadcast_to(a.astype(dtype), shape) for a in (starts, stops, k))
 
     def level(state: tuple[Any, ...]) -> tuple[Any, ...]:
         bit, elements, windows = state
@@ -48,7 +52,7 @@ def kth(x: Array, absent: Array | None, starts: Array, stops: Array, k: Array) -
     # JAX 0.12 takes the body of a scan, which a fori_loop is, apart while it differentiates. If the
     # garbage collector runs as it comes to a sort with an output that nothing reads, it raises a
     # bare AssertionError. A while_loop stays whole.
-    start = jnp.int32(bits - 1), (ranks, positions), windows
+    start = np.asarray(bits - 1, dtype), (ranks, positions), windows
     _, (_, positions), (first, _, _) = lax.while_loop(lambda state: state[0] >= 0, level, start)
     return jnp.take_along_axis(positions, first, -1, mode="clip")
 
@@ -58,14 +62,14 @@ def _bits(size: Any) -> int:
     return max(size - 1, 1).bit_length() if isinstance(size, int) else 31
 
 
-def _ranks(x: Array, absent: Array | None) -> Array:
+def _ranks(x: Array, absent: Array | None, dtype: Any) -> Array:
     """The rank of every element among all of its row; equal elements share one."""
     keys = (x,) if absent is None else (absent, x)
-    places = lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
+    places = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
     *ordered, places = lax.sort((*keys, places), num_keys=len(keys))
     differs = [key[..., 1:] != key[..., :-1] for key in ordered]
-    new = jnp.stack(differs).any(0).astype(jnp.int32)
-    ranks = jnp.pad(jnp.cumsum(new, -1, dtype=jnp.int32), [(0, 0)] * (x.ndim - 1) + [(1, 0)])
+    new = jnp.stack(differs).any(0).astype(dtype)
+    ranks = jnp.pad(jnp.cumsum(new, -1, dtype=dtype), [(0, 0)] * (x.ndim - 1) + [(1, 0)])
     return lax.sort((places, ranks), num_keys=1)[1]
 
 
@@ -73,7 +77,7 @@ def _part(
     elements: tuple[Array, ...], windows: tuple[Array, ...], ones: Array
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Part the elements by one bit, and narrow each window to the side that holds its element."""
-    before = jnp.cumsum(1 - ones, -1, dtype=jnp.int32)
+    before = jnp.cumsum(1 - ones, -1, dtype=ones.dtype)
     before = jnp.pad(before, [(0, 0)] * (ones.ndim - 1) + [(1, 0)])
     zeros = before[..., -1:]
     starts, stops, k = windows
@@ -93,7 +97,7 @@ def _parted(
     """The elements with a 0 and then those with a 1; by a sort where writing apart is slow."""
 
     def by_writing(*elements: Array) -> tuple[Array, ...]:
-        places = lax.broadcasted_iota(jnp.int32, ones.shape, ones.ndim - 1)
+        places = lax.broadcasted_iota(ones.dtype, ones.shape, ones.ndim - 1)
         places = jnp.where(ones == 1, zeros + places - before, before)
         put = lambda a, places: a.at[places].set(a, unique_indices=True)  # noqa: E731
         for _ in range(ones.ndim - 1):
@@ -113,22 +117,29 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, k: Array) -> Array:
     On CPU of one block of them after the other: its arrays stay in cache and are few, and its ranks
     have fewer bits. GPU and TPU would be idle in a block.
     """
-    whole = lambda x, absent, k: kth(x, absent, *ranges(axis), k)  # noqa: E731
+    dtype = _index_dtype(axis.size)
+    whole = lambda x, absent, k: kth(x, absent, *ranges(axis), k).astype(dtype)  # noqa: E731
     if not isinstance(axis.size, int):
         return whole(x, absent, k)
+    short = lambda x, absent, k: kth(x, absent, *ranges(axis), k, dtype)  # noqa: E731
     most = max(
         1, max(tuning.LONGEST_ORDERED, tuning.LEAST_BLOCK_OF_ORDERED * axis.kernel) // axis.stride
     )
     count = cdiv(axis.out, cdiv(axis.out, most))
-    if count == axis.out or _span(axis, count) >= axis.size:
-        return whole(x, absent, k)
     blocks = lambda x, absent, k: _in_blocks(x, absent, axis, k, count)  # noqa: E731
-    return by_platform({"cpu": blocks, "gpu": whole, "tpu": whole}, x, absent, k)
+    one_block = count == axis.out or _span(axis, count) >= axis.size
+    on_cpu = short if one_block else blocks
+    return by_platform({"cpu": on_cpu, "gpu": whole, "tpu": whole}, x, absent, k)
+
+
+def _index_dtype(size: Any) -> Any:
+    """The dtype of positions up to ``size``; a short one, since many arrays hold them."""
+    return np.int16 if isinstance(size, int) and size < 2**15 else np.int32
 
 
 def _in_blocks(x: Array, absent: Array | None, axis: Axis, k: Array, count: int) -> Array:
     """:func:`kth_of_axis` in blocks of ``count`` windows; the last one repeats the last window."""
-    blocks, span = cdiv(axis.out, count), _span(axis, count)
+    blocks, span, dtype = cdiv(axis.out, count), _span(axis, count), _index_dtype(axis.size)
     more = blocks * count - axis.out
     k = jnp.pad(k, [(0, 0)] * (k.ndim - 1) + [(0, more)], mode="edge")
     cut = lambda a, start, size: lax.dynamic_slice_in_dim(a, start, size, -1)  # noqa: E731
@@ -139,7 +150,9 @@ def _in_blocks(x: Array, absent: Array | None, axis: Axis, k: Array, count: int)
         windows = jnp.minimum(first + lax.iota(jnp.int32, count), axis.out - 1)
         starts, stops = (ends - low for ends in _ends(windows, axis))
         gone = None if absent is None else cut(absent, low, span)
-        return low + kth(cut(x, low, span), gone, starts, stops, cut(k, first, count))
+        ends, places = (starts, stops), cut(k, first, count)
+        found = kth(cut(x, low, span), gone, *ends, places, _index_dtype(span))
+        return low.astype(dtype) + found.astype(dtype)
 
     found = jnp.moveaxis(lax.map(of_block, lax.iota(jnp.int32, blocks)), 0, -2)
     return found.reshape(*found.shape[:-2], blocks * count)[..., : axis.out]
@@ -165,8 +178,8 @@ def _ends(windows: Array, axis: Axis) -> tuple[Array, Array]:
 def with_nan(x: Array, starts: Array, stops: Array, found: Array) -> Array:
     """Return ``found``, and the first NaN of each window that has one; of floats."""
     nan = jnp.isnan(x)
-    position = lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
-    following = lax.cummin(jnp.where(nan, position, x.shape[-1]), x.ndim - 1, reverse=True)
-    shape = (*x.shape[:-1], starts.shape[-1])
-    first = jnp.take_along_axis(following, jnp.broadcast_to(starts, shape), -1, mode="clip")
-    return jnp.where(first < stops, first, found)
+    position = lax.broadcasted_iota(found.dtype, x.shape, x.ndim - 1)
+    none = jnp.asarray(x.shape[-1], found.dtype)
+    following = lax.cummin(jnp.where(nan, position, none), x.ndim - 1, reverse=True)
+    first = jnp.take(following, starts, -1, mode="clip")
+    return jnp.where(first < stops.astype(found.dtype), first, found)

@@ -115,7 +115,7 @@ def _along(x: Array, valid: Array | None, axis: Axis, position: int, places: Arr
         found = with_nan(x if valid is None else jnp.where(valid, x, 0), starts, stops, found)
     values = jnp.take_along_axis(x, found, -1, mode="clip")
     first = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
-    offsets = (found - first).astype(np.int32 if axis.kernel > 255 else np.uint8)
+    offsets = (found.astype(jnp.int32) - first).astype(np.int32 if axis.kernel > 255 else np.uint8)
     offsets = jnp.where(_is_empty(valid, starts, stops), sentinel(offsets.dtype), offsets)
     return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
 
