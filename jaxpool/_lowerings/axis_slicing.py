@@ -1,7 +1,7 @@
 """Slices of an array along one axis at a time, and trees that combine them."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -25,20 +25,24 @@ def pad(x: T, position: int, low: int, high: int, values: Any) -> T:
 
     An array and a scalar, or a pytree of arrays and one of scalars.
     """
-
-    def padded(a: Array, value: np.ndarray) -> Array:
-        config = [(0, 0, 0)] * a.ndim
-        config[position] = (low, high, 0)
-        return lax.pad(a, value, config)
-
-    return jax.tree.map(padded, x, values)
+    return _padded(x, {position: (low, high, 0)}, values)
 
 
 def pad_all(x: T, geometry: Geometry, values: Any) -> T:
     """Return ``x`` with entries of ``values`` added so that every window lies inside."""
-    for axis, position in geometry.placed:
-        x = pad(x, position, *lax_padding(axis), values)
-    return x
+    return _padded(x, {at: (*lax_padding(axis), 0) for axis, at in geometry.placed}, values)
+
+
+def _padded(x: T, edges: Mapping[int, tuple[int, int, int]], values: Any) -> T:
+    """Return ``x`` padded along some axes in one step: XLA:CPU makes a loop of each pad."""
+
+    def padded(a: Array, value: np.ndarray) -> Array:
+        config = [(0, 0, 0)] * a.ndim
+        for position, edge in edges.items():
+            config[position] = edge
+        return lax.pad(a, value, config)
+
+    return jax.tree.map(padded, x, values)
 
 
 def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Array:
