@@ -8,9 +8,8 @@ of their compilers, see ``benchmarks/accelerators.py``. Each of the others was c
 
 which runs the cases of a constant with other values in its place, the programs taking turns. It
 prints what each value costs, the geometric mean over the cases of the time relative to the fastest
-value, and says where the committed value is more than 20 % above the best one. The figures of the
-last run are in ``benchmarks/results/tuning.json``. Limits of dtypes and of mathematics are no
-tuning and stand where they are used.
+value, and says where the committed value is more than 20 % above the best one. Limits of dtypes and
+of mathematics are no tuning and stand where they are used.
 """
 
 # --- values and argmax by slices ------------------------------------------------------------------
