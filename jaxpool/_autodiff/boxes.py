@@ -50,9 +50,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
 
     def reduce(x: Array, *boxes: Array) -> Array:
         one = lambda x, box: _maximum(x, box.rows, box.columns)  # noqa: E731
-        y = each(one, x, Boxes(*boxes))
-        # A reshape puts a batch axis first. JAX (0.12) mixes up those of a function and its rule.
-        return y.reshape(-1).reshape(y.shape)
+        return each(one, x, Boxes(*boxes))
 
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)

@@ -25,6 +25,7 @@ from jax import Array, lax
 from .._lowerings import plan as plan_
 from .._lowerings.argreduce import ValueOffset
 from .._lowerings.plan import Plan
+from .._xla.batch_axis import batch_axis_first
 from .._xla.lost_rules import RULES_ARE_LOST
 from ..reductions import filled
 from .gather import gather
@@ -66,7 +67,7 @@ def selection(
 
     @jax.custom_jvp
     def values(x: Any, *arrays: Any) -> Array:
-        y = reduce(x, *arrays)
+        y = batch_axis_first(reduce(x, *arrays))
         if not rule_may_be_lost:
             return y
         return gather(x, argreduce(lax.stop_gradient(x), *arrays)[1], y)
@@ -126,7 +127,7 @@ def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Arr
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def _sum(x: Array, plan: Plan, materialize_cotangent: bool) -> Array:
     """The sum, whose derivative JAX finds by itself should it lose the rule, but a slower one."""
-    return plan_.reduce(plan, x)
+    return batch_axis_first(plan_.reduce(plan, x))
 
 
 @_sum.defjvp
