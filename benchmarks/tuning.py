@@ -341,6 +341,10 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (1, 16, 64, 256),
         [average((3, 3), 1, padding=1, count_include_pad=False)],
     ),
+    "MOST_CONSTANT_COUNTS": (
+        (1, 2**12, 2**14),
+        [average((3, 3), 1, padding=1, count_include_pad=False)],
+    ),
 }  # fmt: skip
 
 

@@ -98,6 +98,11 @@ LONGEST_STACKED = 32
 LONGEST_CONSTANT_RUN = 64
 """Windows with equal counts up to which their counts are a constant of the program."""
 
+MOST_CONSTANT_COUNTS = 4096
+"""Windows up to which the counts of all axes together are a constant of the program.
+
+Padded 3x3 averages with their gradient compile in 0.8 to 0.98 of the time, and run as fast."""
+
 # --- ragged windows, indices, terms, ranks --------------------------------------------------------
 
 LONGEST_RAGGED = 32

@@ -1,7 +1,8 @@
 """Numbers of a geometry as arrays: elements of each window, and the first offset of each."""
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -22,14 +23,18 @@ def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Arr
     pieces: list[Array] = []
     for short, group in itertools.groupby(runs, _is_short):
         if short:
-            each = [value for windows, value in group for _ in range(windows)]
-            pieces.append(jnp.asarray(broadcast_along(np.array(each, np.int32), position, rank)))
+            pieces.append(jnp.asarray(_written_out(group, position, rank)))
             continue
         for windows, value in group:
             shape = [1] * rank
             shape[position] = windows
             pieces.append(jnp.full(shape, value, jnp.int32))
     return concatenate(pieces, position)
+
+
+def _written_out(runs: Iterable[tuple[int, int]], position: int, rank: int) -> np.ndarray:
+    each = [value for windows, value in runs for _ in range(windows)]
+    return broadcast_along(np.array(each, np.int32), position, rank)
 
 
 def _is_short(run: tuple[int, int]) -> bool:
@@ -39,17 +44,31 @@ def _is_short(run: tuple[int, int]) -> bool:
 def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
     """Return how many elements each window has, with or without padding; an int if all are equal.
 
-    The outer product of one vector of counts per axis, a factor that is constant an int.
+    The outer product of one vector of counts per axis, a factor that is constant an int. A small
+    product is a NumPy array, a constant of the program: each loop that divides would compute it
+    anew, and compile the longer.
     """
     product: Any = 1
     rank = -min(geometry.positions)
+    vectors = []
     for axis, position in geometry.placed:
         runs = axis.count_runs(include_pad)
         if len({count for _, count in runs}) == 1:
             product = product * runs[0][1]
         else:
-            product = product * per_window(runs, position, rank)
+            vectors.append((runs, position))
+    made = _written_out if _is_small([runs for runs, _ in vectors]) else per_window
+    for runs, position in vectors:
+        product = product * made(runs, position, rank)
     return product
+
+
+def _is_small(runs_of_axes: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    """Whether the outer product of vectors with these runs is a small array."""
+    lengths = [[windows for windows, _ in runs] for runs in runs_of_axes]
+    if not all(isinstance(windows, int) for each in lengths for windows in each):
+        return False
+    return math.prod(map(sum, lengths)) <= tuning.MOST_CONSTANT_COUNTS
 
 
 def first_offsets(geometry: Geometry, rank: int) -> Array:

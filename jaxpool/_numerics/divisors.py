@@ -48,7 +48,10 @@ def window_sum(
 def counts(
     geometry: Geometry, valid: Array | None, include_pad: bool, implementation: str = "auto"
 ) -> Any:
-    """Return how many elements of each window count: an int, or int32 that broadcasts."""
+    """Return how many elements of each window count: an int, or int32 that broadcasts.
+
+    A small array that is known before tracing is one of NumPy.
+    """
     if valid is None:
         return elements_per_window(geometry, include_pad)
     real = window_sum(valid.astype(jnp.int32), geometry, implementation)
@@ -73,9 +76,9 @@ def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:
     """
     if isinstance(divisor, int):
         return total / divisor if divisor else jnp.zeros_like(total)
-    divisor = jnp.broadcast_to(divisor, total.shape)
     if not may_be_zero:
-        return total / divisor.astype(total.dtype)
+        return total / jnp.broadcast_to(divisor.astype(total.dtype), total.shape)
+    divisor = jnp.broadcast_to(divisor, total.shape)
     empty = divisor == 0
     quotient = total / jnp.where(empty, 1, divisor).astype(total.dtype)
     return jnp.where(empty, np.zeros((), total.dtype), quotient)
