@@ -18,7 +18,7 @@ from jax.test_util import check_grads
 import jaxpool
 from jaxpool import testing
 
-pytestmark = pytest.mark.grid(8)
+pytestmark = pytest.mark.grid(12)
 
 Op = Callable[..., jax.Array]
 

@@ -123,7 +123,7 @@ def test_both_modes_to_order_two_inside_every_loop(
     check(loop, name, rng)
 
 
-@pytest.mark.grid(24)
+@pytest.mark.grid(72)
 @pytest.mark.parametrize("name", OPS)
 def test_an_inner_derivative_in_a_weight_keeps_the_outer_one(
     name: str, rng: np.random.Generator

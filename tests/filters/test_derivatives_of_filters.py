@@ -97,7 +97,7 @@ def _norm(window: jax.Array) -> jax.Array:
     return jnp.sqrt((window**2).sum())
 
 
-@pytest.mark.grid(16)
+@pytest.mark.grid(40)
 @pytest.mark.parametrize("mode", ["reflect", "mirror", "wrap", "nearest", "constant"])
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives_are_those_of_all_taps(case: str, mode: str, rng: np.random.Generator) -> None:

@@ -51,6 +51,7 @@ def test_the_report_has_times_and_ratios_of_both_tasks(capsys: pytest.CaptureFix
             assert mine > 0 and ratio == pytest.approx(other / mine, rel=0.02, abs=0.01)
 
 
+@pytest.mark.deep
 def test_a_dilated_maximum_has_no_gradient_in_lax(capsys: pytest.CaptureFixture[str]):
     found = report(capsys, "--dilations", "2")["and backward"]
     assert found.startswith("lax.reduce_window cannot: VJP not implemented")

@@ -25,7 +25,7 @@ import pytest
 from flax import linen as nn
 from flax import nnx
 from fresh import printed
-from helpers import assert_same, permutation
+from helpers import QUICK, assert_same, permutation
 
 import jaxpool
 from jaxpool._demo.model import load_digits
@@ -358,9 +358,9 @@ def test_a_network_learns_and_has_the_gradient_of_the_librarys_own_pooling(
         return -jnp.take_along_axis(log_p, digits.labels[:, np.newaxis], axis=1).mean()
 
     ours, theirs, params = NETWORKS[library](images, score)
-    step = jax.jit(jax.value_and_grad(ours))
+    step = jax.jit(jax.value_and_grad(ours), compiler_options=QUICK)
     start, grads = step(params)
-    want = jax.jit(jax.grad(theirs))(params)
+    want = jax.jit(jax.grad(theirs), compiler_options=QUICK)(params)
     jax.tree.map(lambda a, b: assert_same(a, b, library, ulps=16), grads, want)
     for _ in range(30):
         _, grads = step(params)

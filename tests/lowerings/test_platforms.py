@@ -126,7 +126,7 @@ def check(
         assert_same(np.asarray(dx), want, platform)
 
 
-@pytest.mark.grid(8)
+@pytest.mark.grid(16)
 @over_cases
 def test_every_case(case: str, rng: np.random.Generator) -> None:
     geometry, shape = built(case)

@@ -159,6 +159,7 @@ def test_gradients_go_to_the_first_maximum(
     check_gradient(x, sizes, where, layout, rng)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("spatial", "sizes"),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brute_force import over_windows
-from helpers import assert_same, check_derivatives
+from helpers import QUICK, assert_same, check_derivatives
 from peers import require
 
 import jaxpool
@@ -234,11 +234,12 @@ def test_edge_cases_of_generalised_means() -> None:
     y = pool(x, 2)
     np.testing.assert_array_equal(y[:3], [np.nan, np.inf, np.inf])
     np.testing.assert_allclose(y[4], 1e-6, rtol=1e-5)
-    np.testing.assert_array_equal(jax.grad(lambda x: pool(x, 2)[1])(x[3:]), [0, 0, 0])
+    quick = functools.partial(jax.jit, compiler_options=QUICK)
+    np.testing.assert_array_equal(quick(jax.grad(lambda x: pool(x, 2)[1]))(x[3:]), [0, 0, 0])
     where = jnp.array([False, True, False, True, False, False])
     masked = lambda x, p: jaxpool.gem_pool(x, 2, 2, p=p, where=where, data_format="W")  # noqa: E731
     np.testing.assert_allclose(masked(x, 3.0), [1, 2, 0], rtol=1e-6)
-    gradients = jax.grad(lambda x, p: masked(x, p).sum(), (0, 1))(x, 3.0)
+    gradients = quick(jax.grad(lambda x, p: masked(x, p).sum(), (0, 1)))(x, 3.0)
     np.testing.assert_allclose(gradients[0], [0, 1, 0, 1, 0, 0], rtol=1e-6)
     np.testing.assert_allclose(gradients[1], 0, atol=1e-6)
 
@@ -251,7 +252,7 @@ def test_narrow_floats_are_computed_wide() -> None:
     y = jaxpool.lp_pool(x, (1024,), 1)
     assert y.dtype == x.dtype and y.ravel() == 16
     pool = lambda x: jaxpool.gem_pool(x, (1024,), 1).sum()  # noqa: E731
-    mean, gradient = jax.value_and_grad(pool)(x)
+    mean, gradient = jax.jit(jax.value_and_grad(pool), compiler_options=QUICK)(x)
     assert mean.dtype == gradient.dtype == x.dtype and mean == 0.5
 
 
@@ -275,9 +276,10 @@ def test_vmap_over_arrays_and_exponents(rng: np.random.Generator) -> None:
     p = jnp.array([1.0, 2.0, 5.0])
     pool = lambda x, p: jaxpool.gem_pool(x, (2, 3), 1, 1, p=p)  # noqa: E731
     gradient = jax.grad(lambda x, p: pool(x, p).sum(), (0, 1))
-    each = [gradient(x[n], p[n]) for n in range(3)]
+    one = jax.jit(gradient, compiler_options=QUICK)
+    each = [one(x[n], p[n]) for n in range(3)]
     with jax.numpy_rank_promotion("raise"):
-        got = jax.vmap(gradient)(x, p)
+        got = jax.jit(jax.vmap(gradient), compiler_options=QUICK)(x, p)
     for a, b in zip(got, zip(*each, strict=True), strict=True):
         np.testing.assert_allclose(a, jnp.stack(b), rtol=1e-4, atol=1e-5)
 

@@ -532,7 +532,8 @@ def test_errors_of_stochastic_pool(case: str) -> None:
 
 def test_numbers_for_many_axes_are_those_of_random_uniform_and_compile_as_a_matrix() -> None:
     x = jnp.ones((2, 12, 4, 3)).at[:, 1::2].set(2)
-    run = jax.jit(lambda x: jaxpool.stochastic_pool(KEY, x, (2, 1), (2, 1)))
+    pool = lambda x: jaxpool.stochastic_pool(KEY, x, (2, 1), (2, 1))  # noqa: E731
+    run = jax.jit(pool, compiler_options=QUICK)
     drawn = re.findall(r"stablehlo.iota dim = \d : tensor<([0-9x]+)xui", run.lower(x).as_text())
     assert drawn and all(shape.count("x") < 2 for shape in drawn), drawn
     second = 3 * jax.random.uniform(KEY, (2, 6, 4, 3)) >= 1

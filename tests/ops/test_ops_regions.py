@@ -203,7 +203,7 @@ def test_a_maximum_has_the_derivative_of_its_first_element() -> None:
     boxes = np.array([[0, 0, 2, 1], [2, 0, 2, 1], [1, 1, 1, 1], [9, 9, 9, 9]], np.float32)
     for dtype in (jnp.float32, jnp.bfloat16):
         pool = lambda x: jaxpool.roi_pool(x, boxes, 1, data_format="HW").sum()  # noqa: E731
-        got = jax.grad(pool)(x.astype(dtype))
+        got = jax.jit(jax.grad(pool), compiler_options=QUICK)(x.astype(dtype))
         want = jnp.array([[0, 1, 1], [0, 1, 0], [0, 0, 0]], dtype)
         assert_same(got, want, dtype)
 
@@ -215,7 +215,9 @@ def test_what_is_not_finite_stays_where_it_is_read(op: str, value: float) -> Non
     x[0, :, 1, 1] = value
     boxes = np.array([[0, 0, 0, 1, 1], [0, 2, 2, 4, 5], [1, 0, 0, 3, 3]], np.float32) + 0.25
     boxes[:, 0] = [0, 0, 1]
-    pool = lambda x: getattr(jaxpool, op)(x, boxes, (1, 1), data_format="NCHW")  # noqa: E731
+    op_of = lambda x: getattr(jaxpool, op)(x, boxes, (1, 1), data_format="NCHW")  # noqa: E731
+    quick = functools.partial(jax.jit, compiler_options=QUICK)
+    pool = quick(op_of)
     got, clean = pool(x), pool(X)
     assert_same(got[1:], clean[1:], "elsewhere")
     if op == "roi_pool" and value == -np.inf:
@@ -226,15 +228,16 @@ def test_what_is_not_finite_stays_where_it_is_read(op: str, value: float) -> Non
     both[0, :, 0, 1] = -value
     if op == "roi_align":
         assert np.isnan(pool(both)[0]).all()
-    gradient = jax.grad(lambda x: jnp.where(jnp.isfinite(pool(x)), pool(x), 0).sum())(x)
-    assert np.isfinite(gradient).all()
+    finite = lambda y: jnp.where(jnp.isfinite(y), y, 0).sum()  # noqa: E731
+    assert np.isfinite(quick(jax.grad(lambda x: finite(op_of(x))))(x)).all()
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_narrow_floats_are_rounded_once(op: str) -> None:
     x = jnp.asarray(X, jnp.bfloat16)
-    pool = lambda x: getattr(jaxpool, op)(x, BOXES, (2, 2), data_format="NCHW")  # noqa: E731
-    assert_same(pool(x), pool(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
+    pool = functools.partial(getattr(jaxpool, op), boxes=BOXES, output_size=(2, 2))
+    quick = jax.jit(functools.partial(pool, data_format="NCHW"), compiler_options=QUICK)
+    assert_same(quick(x), quick(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
 
 
 @pytest.mark.parametrize("op", OPS)

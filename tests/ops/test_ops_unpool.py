@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, permutation
+from helpers import QUICK, assert_same, check_derivatives, permutation
 from peers import require
 
 import jaxpool
@@ -362,13 +362,13 @@ def test_known_windows_change_no_result(
     back = np.zeros(y.size, np.float32)
     back[writer[writer > 0] - 1] = g[writer > 0]
     call = known_call(case, space)
-    f = jax.jit(call)
-    pull = jax.jit(lambda y, i: jax.vjp(lambda y: f(y, i), y)[1](jnp.asarray(g))[0])
+    quick = functools.partial(jax.jit, compiler_options=QUICK)
+    pull = lambda y, i: jax.vjp(lambda y: call(y, i), y)[1](jnp.asarray(g))[0]  # noqa: E731
     want = np.where(writer > 0, y.ravel()[writer - 1], np.float32(0))
-    assert_same(f(y, indices), want, case)
-    assert_same(pull(y, indices), back.reshape(y.shape), case)
+    assert_same(quick(call)(y, indices), want, case)
+    assert_same(quick(pull)(y, indices), back.reshape(y.shape), case)
     both = np.stack([indices, np.full_like(indices, -1)])
-    assert_same(jax.vmap(pull, (None, 0))(y, both)[0], back.reshape(y.shape), case)
+    assert_same(quick(jax.vmap(pull, (None, 0)))(y, both)[0], back.reshape(y.shape), case)
     with pytest.raises(ValueError, match="which is outside the result"):
         call(y, np.full_like(indices, writer.size))
 
@@ -513,12 +513,14 @@ def test_a_batch_of_values_of_indices_or_of_both(space: str, rng: np.random.Gene
     settings = window if space == "window" else {}
     f = lambda y, i: jaxpool.max_unpool(y, i, (6, 5), index_space=space, **settings)  # noqa: E731
     pull = lambda y, i: jax.vjp(lambda y: f(y, i), y)[1](f(y, i) ** 2)[0]  # noqa: E731
-    for g, axes in ((pull, (0, 0)), (jax.jit(pull), (None, 0))):
+    quick = functools.partial(jax.jit, compiler_options=QUICK)
+    one = quick(pull)
+    for axes in ((0, 0), (None, 0)):
         pairs = list(zip((y, indices), axes, strict=True))
         arguments = [a[0] if axis is None else a for a, axis in pairs]
         calls = [[a[0 if axis is None else n] for a, axis in pairs] for n in range(3)]
-        one_by_one = np.stack([g(*call) for call in calls])
-        assert_same(jax.vmap(g, axes)(*arguments), one_by_one, axes)
+        one_by_one = np.stack([one(*call) for call in calls])
+        assert_same(quick(jax.vmap(pull, axes))(*arguments), one_by_one, axes)
 
 
 @over_spaces

@@ -14,7 +14,7 @@ from peers import require
 import jaxpool
 
 pandas = require("pandas")
-pytestmark = pytest.mark.grid(12)
+pytestmark = pytest.mark.grid(21)
 
 
 @pytest.fixture(scope="module")

@@ -138,6 +138,7 @@ def test_windows_over_symbolic_space(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 def test_long_medians_over_symbolic_sizes(padding: str) -> None:
     """Their ranks have as many digits as the axis needs, which is not known."""
