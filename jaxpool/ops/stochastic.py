@@ -10,7 +10,7 @@ tangent is that of ``x[l]``. In inference
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -28,6 +28,7 @@ from .._lowerings.argreduce import offset_dtype, sentinel
 from .._lowerings.loop import walk
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import masked, window_sum
+from .._xla.by_platform import by_platform
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 from ._parameters import check_key
@@ -115,13 +116,19 @@ def _stochastic(
 
 
 def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """:func:`jax.random.uniform`, the same numbers, drawn as a matrix.
+    """:func:`jax.random.uniform`, the same numbers, drawn on CPU as a vector, else as a matrix.
 
-    For jaxlib 0.10 to 0.12. XLA:CPU compiles the numbers of an array of four axes for seconds, in
-    proportion to the products that make an index of several.
+    For jaxlib 0.10 to 0.12. XLA:CPU compiles the numbers of an array of four axes five times as
+    long as those of a vector, and of a matrix 1.5 times: it computes an index of several products.
+    Of a matrix, devices that hold some of the channels each draw the numbers of theirs alone.
     """
-    rows = math.prod(shape[:-1])
-    return jax.random.uniform(key, (rows, *shape[-1:]), dtype).reshape(shape)
+
+    def draw(*drawn: int) -> Callable[[Array], Array]:
+        return lambda key: jax.random.uniform(key, drawn, dtype).reshape(shape)
+
+    matrix = draw(math.prod(shape[:-1]), *shape[-1:])
+    functions = {"cpu": draw(math.prod(shape)), "gpu": matrix, "tpu": matrix}
+    return by_platform(functions, key)
 
 
 def _expectation(weights: Array, geometry: Geometry) -> Array:
