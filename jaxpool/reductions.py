@@ -151,9 +151,13 @@ def _highest(dtype: DType) -> Any:
     return np.inf if _has_infinity(dtype) else jnp.finfo(dtype).max
 
 
+def _not_nan_and_not(a: Array, other: Array) -> Array:
+    return lax.bitwise_and(lax.eq(a, a), lax.bitwise_not(other))
+
+
 def _greater(b: Array, a: Array) -> Array:
     """``b`` over an earlier ``a``: NaN over every number, and the first NaN over later ones."""
-    return (a == a) & ~(b <= a) if _is_float(b.dtype) else b > a
+    return _not_nan_and_not(a, lax.le(b, a)) if _is_float(b.dtype) else lax.gt(b, a)
 
 
 def _greater_or_nan(b: Array, a: Array) -> Array:
@@ -161,7 +165,7 @@ def _greater_or_nan(b: Array, a: Array) -> Array:
 
 
 def _less(b: Array, a: Array) -> Array:
-    return (a == a) & ~(b >= a) if _is_float(b.dtype) else b < a
+    return _not_nan_and_not(a, lax.ge(b, a)) if _is_float(b.dtype) else lax.lt(b, a)
 
 
 MAX = Reduction("max", lax.max, _lowest, idempotent=True, comparator=_greater, extremum="max")

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._xla.select import select
 from .._xla.sharding_types import varying
 
 Map = Callable[[Any], Any]
@@ -99,7 +100,7 @@ def _solved(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], kn
 
     def unmarked(mark: Array, y: Array) -> Array:
         # Of every element: one number of a sharded array would have to be sent to all devices.
-        return jnp.where(mark == 1, np.zeros((), y.dtype), y)
+        return select(lax.eq(mark, np.ones((), mark.dtype)), np.zeros((), y.dtype), y)
 
     solved = lax.custom_linear_solve(
         lambda both: both,

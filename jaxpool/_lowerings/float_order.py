@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._xla.select import select
 from ..reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
 from .argreduce import ValueOffset, sentinel
 from .axis_slicing import tree_reduce
@@ -53,9 +54,9 @@ def reduce_slices(reduction: Reduction, slices: Sequence[Any]) -> Any:
     if len(slices) == 1 or not is_float_extreme(reduction, slices[0]):
         return tree_reduce(reduction.combine, slices)
     prefers = lax.gt if reduction.extremum == "max" else lax.lt
-    extreme = tree_reduce(lambda a, b: jnp.where(prefers(a, b), a, b), slices)
-    any_nan = tree_reduce(lax.bitwise_or, [x != x for x in slices])
-    return jnp.where(any_nan, np.asarray(np.nan, extreme.dtype), extreme)
+    extreme = tree_reduce(lambda a, b: lax.select(prefers(a, b), a, b), slices)
+    any_nan = tree_reduce(lax.bitwise_or, [lax.ne(x, x) for x in slices])
+    return select(any_nan, np.asarray(np.nan, extreme.dtype), extreme)
 
 
 def reduce_in_integers(

@@ -22,6 +22,7 @@ from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from .._xla.materialize import materialize
+from .._xla.select import select
 from . import offset_grid, tuning
 from .argreduce import sentinel
 from .axis_slicing import elements_at, pad, pad_all, slice_axis, tree_reduce
@@ -31,10 +32,10 @@ from .phases import Phases, crop, interleave, phases_of
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window."""
     x = pad_all(x, geometry, np.zeros((), x.dtype))
-    total = jnp.zeros(offsets.shape, x.dtype)
+    total, zero = jnp.zeros(offsets.shape, x.dtype), np.zeros((), x.dtype)
     for number, at in enumerate(itertools.product(*map(range, geometry.kernel))):
-        hit = offsets == np.asarray(number, offsets.dtype)
-        total = total + jnp.where(hit, elements_at(x, at, geometry), jnp.zeros((), x.dtype))
+        hit = lax.eq(offsets, np.asarray(number, offsets.dtype))
+        total = lax.add(total, select(hit, elements_at(x, at, geometry), zero))
     return total
 
 
@@ -62,8 +63,8 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
             start, count = max(found.shifts) - shift, found.last - found.first
             values, named = (slice_axis(a, position, start, count, 1) for a in (values, named))
             number = number * axis.kernel + offset
-        hit = named == np.asarray(number, named.dtype)
-        return jnp.where(hit, values, np.zeros((), values.dtype))
+        hit = lax.eq(named, np.asarray(number, named.dtype))
+        return select(hit, values, np.zeros((), values.dtype))
 
     return _joined(received, geometry, phases)
 

@@ -29,12 +29,12 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
+from .._xla.select import select
 from . import tuning
 from .argreduce import ValueOffset, sentinel
 from .axis_slicing import levels
@@ -179,7 +179,7 @@ def scatter(
 def combined(given: Sequence[ValueOffset], wide: np.dtype, rounded: np.dtype) -> ValueOffset:
     """The sum of what terms give, and what is left of the offset that one of them took."""
     total = functools.reduce(lax.add, (value.astype(wide) for value, _ in given))
-    return total.astype(rounded), functools.reduce(jnp.minimum, (rest for _, rest in given))
+    return total.astype(rounded), functools.reduce(lax.min, (rest for _, rest in given))
 
 
 def given(g: Array, offsets: Array, step: Step, term: Term, read: Read) -> ValueOffset:
@@ -187,11 +187,12 @@ def given(g: Array, offsets: Array, step: Step, term: Term, read: Read) -> Value
     number = lambda value: np.asarray(value, offsets.dtype)  # noqa: E731
     zero = np.zeros((), g.dtype)
     there = read(offsets, sentinel(offsets.dtype))
-    taken = there == number(term.low)
+    taken = lax.eq(there, number(term.low))
     if term.high > term.low + 1:
-        taken = (there >= number(term.low)) & (there < number(term.high))
-    value = jnp.where(taken, read(g, zero), zero)
-    return value, jnp.where(taken, there - number(term.passed), none(offsets.dtype))
+        below = lax.lt(there, number(term.high))
+        taken = lax.bitwise_and(lax.ge(there, number(term.low)), below)
+    value = select(taken, read(g, zero), zero)
+    return value, select(taken, lax.sub(there, number(term.passed)), none(offsets.dtype))
 
 
 def none(dtype: np.dtype) -> np.ndarray:
