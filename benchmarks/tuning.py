@@ -174,6 +174,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (6, 7, 8, 9),
         [average(w, 1) for w in ((7, 1), (7, 7), (8, 1), (8, 8), (9, 9))],
     ),
+    "MOST_COPIED": (
+        (0, 2**24),
+        [average((3, 3), 1, padding=1, shape=shape)
+         for shape in ((2, 7, 7, 768), (2, 15, 15, 288), (2, 28, 28, 256), LARGE)],
+    ),
     "LONGEST_SLICED_APART": (
         (6, 16, 32, 64),
         [argmax((k, k), k) for k in (7, 14, 28)] + [argmax((k,), k, shape=(64, 4096, 16))

@@ -25,7 +25,7 @@ from .._geometry.axis import Axis, Segment
 from .._geometry.resolve import Geometry
 from .._xla.materialize import materialize
 from ..reductions import Reduction, identity_array, identity_like
-from . import tuning
+from . import padded_slices, tuning
 from .argreduce import (
     ValueOffset,
     add_offset,
@@ -108,6 +108,8 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
     if is_narrow_extreme(reduction, x):
         return reduce_in_integers(lambda k, order: reduce(k, geometry, order), x, reduction)
+    if padded_slices.saves_loops(x, geometry, reduction):
+        return padded_slices.window_sum(x, geometry)
     groups = _groups(geometry)
     # Those that leave least come first.
     for axes in sorted(groups, key=lambda axes: -math.prod(axis.stride for axis, _ in axes)):

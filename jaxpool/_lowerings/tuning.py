@@ -25,6 +25,11 @@ are up to twice as fast too, but programs grow with the slices."""
 LONGEST_SLICED_SUM = 7
 """As LONGEST_SLICED, of sums where the contiguous axis is not pooled."""
 
+MOST_COPIED = 2**17
+"""Elements of an array up to which sums at stride 1 are slices of a padded copy: they compile in
+half the time or less and take 0.9 to 1.2 times as long. Of larger arrays they take 1.5 to 1.9 times
+as long."""
+
 LONGEST_SLICED_APART = 32
 """As LONGEST_SLICED, of the argmax of windows that do not overlap, in channels last."""
 
