@@ -25,21 +25,21 @@ def pad(x: T, position: int, low: int, high: int, values: Any) -> T:
 
     An array and a scalar, or a pytree of arrays and one of scalars.
     """
-    return _padded(x, {position: (low, high, 0)}, values)
+    return _padded(x, {position: (low, high)}, values)
 
 
 def pad_all(x: T, geometry: Geometry, values: Any) -> T:
     """Return ``x`` with entries of ``values`` added so that every window lies inside."""
-    return _padded(x, {at: (*lax_padding(axis), 0) for axis, at in geometry.placed}, values)
+    return _padded(x, {at: lax_padding(axis) for axis, at in geometry.placed}, values)
 
 
-def _padded(x: T, edges: Mapping[int, tuple[int, int, int]], values: Any) -> T:
+def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
     """Return ``x`` padded along some axes in one step: XLA:CPU makes a loop of each pad."""
 
     def padded(a: Array, value: np.ndarray) -> Array:
         config = [(0, 0, 0)] * a.ndim
         for position, edge in edges.items():
-            config[position] = edge
+            config[position] = (*edge, 0)
         return lax.pad(a, value, config)
 
     return jax.tree.map(padded, x, values)
