@@ -161,7 +161,8 @@ def _greater(b: Array, a: Array) -> Array:
 
 
 def _greater_or_nan(b: Array, a: Array) -> Array:
-    return (b != b) | (b > a) if _is_float(b.dtype) else b > a
+    """``b`` over an earlier ``a``: NaN over every element, NaN too."""
+    return lax.bitwise_or(lax.ne(b, b), lax.gt(b, a)) if _is_float(b.dtype) else lax.gt(b, a)
 
 
 def _less(b: Array, a: Array) -> Array:
