@@ -16,6 +16,7 @@ Windows of an axis that are much shorter than it are taken a block of neighbours
 Source: Claude, Navarro and Ordonez 2015, "The wavelet matrix", Information Systems 47, section 3.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -118,18 +119,20 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, k: Array) -> Array:
     have fewer bits. GPU and TPU would be idle in a block.
     """
     dtype = _index_dtype(axis.size)
-    whole = lambda x, absent, k: kth(x, absent, *ranges(axis), k).astype(dtype)  # noqa: E731
+
+    def in_whole(x: Array, absent: Array | None, k: Array, held: Any = np.int32) -> Array:
+        return kth(x, absent, *ranges(axis), k, held).astype(dtype)
+
     if not isinstance(axis.size, int):
-        return whole(x, absent, k)
-    short = lambda x, absent, k: kth(x, absent, *ranges(axis), k, dtype)  # noqa: E731
+        return in_whole(x, absent, k)
     most = max(
         1, max(tuning.LONGEST_ORDERED, tuning.LEAST_BLOCK_OF_ORDERED * axis.kernel) // axis.stride
     )
     count = cdiv(axis.out, cdiv(axis.out, most))
-    blocks = lambda x, absent, k: _in_blocks(x, absent, axis, k, count)  # noqa: E731
+    in_blocks = lambda x, absent, k: _in_blocks(x, absent, axis, k, count)  # noqa: E731
     one_block = count == axis.out or _span(axis, count) >= axis.size
-    on_cpu = short if one_block else blocks
-    return by_platform({"cpu": on_cpu, "gpu": whole, "tpu": whole}, x, absent, k)
+    on_cpu = functools.partial(in_whole, held=dtype) if one_block else in_blocks
+    return by_platform({"cpu": on_cpu, "gpu": in_whole, "tpu": in_whole}, x, absent, k)
 
 
 def _index_dtype(size: Any) -> Any:
