@@ -50,25 +50,23 @@ def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
     """
     product: Any = 1
     rank = -min(geometry.positions)
-    vectors = []
+    vectors, lengths = [], []
     for axis, position in geometry.placed:
         runs = axis.count_runs(include_pad)
         if len({count for _, count in runs}) == 1:
             product = product * runs[0][1]
         else:
             vectors.append((runs, position))
-    made = _written_out if _is_small([runs for runs, _ in vectors]) else per_window
+            lengths.append(axis.out)
+    made = _written_out if _is_small(lengths) else per_window
     for runs, position in vectors:
         product = product * made(runs, position, rank)
     return product
 
 
-def _is_small(runs_of_axes: Sequence[Sequence[tuple[int, int]]]) -> bool:
-    """Whether the outer product of vectors with these runs is a small array."""
-    lengths = [[windows for windows, _ in runs] for runs in runs_of_axes]
-    if not all(isinstance(windows, int) for each in lengths for windows in each):
-        return False
-    return math.prod(map(sum, lengths)) <= tuning.MOST_CONSTANT_COUNTS
+def _is_small(shape: Sequence[Any]) -> bool:
+    known = all(isinstance(length, int) for length in shape)
+    return known and math.prod(shape) <= tuning.MOST_CONSTANT_COUNTS
 
 
 def first_offsets(geometry: Geometry, rank: int) -> Array:
