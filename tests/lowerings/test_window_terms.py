@@ -11,7 +11,7 @@ from jax import export
 
 import jaxpool
 
-pytestmark = pytest.mark.grid(11)
+pytestmark = pytest.mark.grid(13)
 
 UNCHECKED = [export.DisabledSafetyCheck.platform()]
 WINDOWS: dict[str, dict[str, Any]] = {

@@ -53,8 +53,8 @@ def expected(
     x: np.ndarray, there: np.ndarray, rank: int, words: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The result, and the gradient of its sum weighted by 1, 2, 3 and so on."""
-    taps, present = (np.asarray(jaxpool.windows(a, **words, fill=0)) for a in (x, there))
     places = np.asarray(jaxpool.windows(np.arange(x.size).reshape(x.shape), **words, fill=-1))
+    taps, present = x.ravel()[places], there.ravel()[places] & (places >= 0)
     lowest, highest = (-np.inf, np.inf) if x.dtype.kind == "f" else (-(2**31), 2**31 - 1)
     y, gradient = (
         np.full(taps.shape[:-1], highest if rank >= 0 else lowest, x.dtype),

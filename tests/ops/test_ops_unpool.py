@@ -139,10 +139,12 @@ def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Gene
     g = permutation(c.result, np.float32, rng)
     want = np.zeros(y.size, np.float32)
     want[writer[writer > 0] - 1] = g[writer > 0]
-    call = flat_call(c)
-    (got,) = jax.vjp(lambda y: call(y, indices), y)[1](jnp.asarray(g))
+    f = functools.partial(flat_call(c), indices=indices)
+    both = lambda y, g: (*jax.vjp(f, y)[1](g), jax.jvp(f, (y,), (y,))[1])  # noqa: E731
+    got, tangent = jax.jit(both, compiler_options=QUICK)(y, g)
     assert_same(got, want.reshape(c.given), case)
-    assert_same(jax.jvp(lambda y: call(y, indices), (y,), (y,))[1], call(y, indices), case)
+    written = write(y, c.result, cells_of_indices(indices, c.result, c.axes))
+    assert_same(tangent, written, case)
 
 
 # Blocks of windows side by side: their indices are seen not to leave them, on CPU.
@@ -181,14 +183,15 @@ def check_writes(case: str, c: Flat, indices: np.ndarray, rng: np.random.Generat
     back = np.zeros(y.size, np.float32)
     back[writer[writer > 0] - 1] = g[writer > 0]
     value, back = np.where(writer > 0, y.ravel()[writer - 1], 0), back.reshape(c.given)
-    call = jax.jit(flat_call(c))
+    call, quick = flat_call(c), functools.partial(jax.jit, compiler_options=QUICK)
     pull = lambda y, i: jax.vjp(lambda y: call(y, i), y)[1](jnp.asarray(g))[0]  # noqa: E731
-    assert_same(call(y, indices), value, case)
-    assert_same(pull(y, indices), back, case)
-    assert_same(jax.jvp(lambda y: call(y, indices), (y,), (y,))[1], value, case)
+    push = lambda y, i: jax.jvp(lambda y: call(y, i), (y,), (y,))[1]  # noqa: E731
+    assert_same(jax.jit(call)(y, indices), value, case)
+    assert_same(quick(pull)(y, indices), back, case)
+    assert_same(quick(push)(y, indices), value, case)
     both = np.stack([indices, np.full_like(indices, -1), np.zeros_like(indices)])
     for way, want in ((call, value), (pull, back)):
-        assert_same(jax.vmap(way, (None, 0))(y, both)[0], want, case)
+        assert_same(quick(jax.vmap(way, (None, 0)))(y, both)[0], want, case)
 
 
 @over_blocks

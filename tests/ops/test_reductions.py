@@ -125,7 +125,7 @@ def test_all_reductions_are_tried() -> None:
     assert {dtype for _, dtype in CASES.values()} == {np.dtype(dtype) for dtype in DTYPES}
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_cases
 def test_combine_keeps_dtype_and_shape(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -135,7 +135,7 @@ def test_combine_keeps_dtype_and_shape(case: str) -> None:
     assert combined.dtype == dtype and combined.shape == a.shape
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_cases
 def test_combine_is_commutative_and_associative(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -146,7 +146,7 @@ def test_combine_is_commutative_and_associative(case: str) -> None:
         assert same(combine(combine(a, b), c), combine(a, combine(b, c)), reduction)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_cases
 def test_combine_ignores_the_identity(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -160,7 +160,7 @@ def test_combine_ignores_the_identity(case: str) -> None:
         assert same(reduction.combine(e, a), a, reduction)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_cases
 def test_idempotence_is_claimed_exactly_where_it_holds(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -169,7 +169,7 @@ def test_idempotence_is_claimed_exactly_where_it_holds(case: str) -> None:
         assert same(reduction.combine(a, a), a, reduction) == reduction.idempotent
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_cases
 def test_the_identity_is_concrete_inside_a_trace(case: str) -> None:
     reduction, dtype = CASES[case]
@@ -223,7 +223,7 @@ def test_identities_by_hand(case: str) -> None:
 # --- selections -----------------------------------------------------------------------------------
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_selections
 def test_beats_is_a_strict_weak_order(case: str) -> None:
     """Irreflexive, asymmetric, transitive; and so is being tied."""
@@ -243,7 +243,7 @@ def test_beats_is_a_strict_weak_order(case: str) -> None:
     assert not (tied[0] & tied[1] & ~tied[2]).any()
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_selections
 def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
@@ -254,7 +254,7 @@ def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
         assert same(reduction.combine(a, b), winner, reduction)
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_selections
 def test_nothing_is_beaten_by_the_identity(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
@@ -265,7 +265,7 @@ def test_nothing_is_beaten_by_the_identity(case: str) -> None:
         assert not reduction.comparator(e, a).any()
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_selections
 def test_nan_beats_every_number_and_the_first_nan_stays(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
@@ -279,7 +279,7 @@ def test_nan_beats_every_number_and_the_first_nan_stays(case: str) -> None:
     assert not comparator[one].any()
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_selections
 def test_the_order_is_that_of_numbers(case: str) -> None:
     """``extremum`` names the end of the order that is preferred; both zeros are one number."""
@@ -294,7 +294,7 @@ def test_the_order_is_that_of_numbers(case: str) -> None:
     assert (comparator == expected)[numbers].all()
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(7)
 @over_selections
 def test_the_winner_of_three_is_the_first_of_the_best_however_they_are_cut(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
