@@ -4,14 +4,8 @@ With zeros around the array every window has all of its elements, so one loop ad
 each offset. :mod:`.slices` has a loop for each segment of the windows: no copy is stored, but
 XLA:CPU compiles up to nine loops in place of two.
 
-The transpose of such a sum is one as well. Along an axis, of ``out`` windows over ``size``
-elements,
-
-    dx[i] = sum over t of g[i + pad_low - t * dilation],    0 <= i < size
-
-where ``g`` is 0 past its ends. With ``t' = kernel - 1 - t`` these are ``size`` windows over ``out``
-elements, whose padding before the first is ``span - 1 - pad_low``: negative where windows lie in
-the padding alone.
+The transpose of such a sum is one as well, of the cotangent: the windows over window starts that
+:func:`.phases.mirrored` gives.
 """
 
 import itertools
@@ -20,12 +14,12 @@ from typing import Any
 import numpy as np
 from jax import Array, lax
 
-from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._xla.materialize import materialize
 from ..reductions import SUM, Reduction
 from . import tuning
 from .axis_slicing import elements_at, pad_all, tree_reduce
+from .phases import mirrored
 from .request import Request
 
 
@@ -62,9 +56,4 @@ def window_sum(x: Array, geometry: Geometry) -> Array:
 def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
     """Return for each element the sum of the values of all windows that hold it."""
     del materialize_cotangent  # the copy reads each value once
-    return window_sum(g, Geometry(tuple(map(_mirrored, geometry.axes)), geometry.positions))
-
-
-def _mirrored(axis: Axis) -> Axis:
-    low = axis.span - 1 - axis.pad_low
-    return Axis(axis.out, axis.kernel, 1, axis.dilation, low, 0, 0, axis.size)
+    return window_sum(g, Geometry(tuple(map(mirrored, geometry.axes)), geometry.positions))
