@@ -718,11 +718,7 @@ def unknown_space(word: str) -> Case:
     )
 
 
-LONG_WINDOW = {
-    "x": np.zeros((1, 16, 17, 1), np.float32),
-    "window_shape": (16, 16),
-    "implementation": "reduce_window",  # traced in a fraction of the time
-}
+LONG_WINDOW = {"x": np.zeros((1, 16, 17, 1), np.float32), "window_shape": (16, 16)}
 EMPTY_WINDOW = {"padding": ((3, 0), (0, 0))}
 
 INDEX_CASES: dict[str, Case] = {
