@@ -17,10 +17,15 @@ The packing marks the argument ``x`` by ones in the half of ``y``. Tangents are 
 there, since a constant has a tangent of zeros. ``zero`` is 0 where the mark is one, else
 ``forward``; XLA knows the mark, and neither computes ``forward(x)`` nor adds the zero. No rule of
 ``jax.custom_jvp`` is involved, so none can be lost (:mod:`jaxpool._xla.lost_rules`).
+
+A bilinear map is linear in ``t`` for arrays that it closes over, and has derivatives by these too.
+JAX finds those by the matrix of the system, so the matrix must hold the map: it is
+
+    (t, y) -> (t, y - forward(t)),    with the inverse    (t, y) -> (t, y + forward(t)).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +74,32 @@ def linear_map(
     return jax.tree.map(lambda a, b: a + b.astype(a.dtype), value, zero)
 
 
+def bilinear_map(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...]) -> Array:
+    """Return ``forward(t)`` as :func:`linear_map` does, differentiable in what the map closes over.
+
+    JAX finds the derivatives by these arrays from ``forward`` itself.
+    """
+    if _varies(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
+        return forward(t)
+    box = _Box(t.shape, out_shape)
+
+    def system(both: Array, sign: int) -> Array:
+        x, y = box.take(both, 0), box.take(both, 1)
+        return box.pair(x, y + sign * forward(x))
+
+    def transposed(both: Array) -> Array:
+        x, y = box.take(both, 0), box.take(both, 1)
+        return box.pair(x + transpose(y), y)
+
+    solved = lax.custom_linear_solve(
+        lambda both: system(both, -1),
+        box.put(t, 0),
+        lambda _, both: system(both, 1),
+        lambda _, both: transposed(both),
+    )
+    return box.take(jnp.asarray(solved), 1)
+
+
 def tangent_only(x: Array) -> Array:
     """Return zeros whose tangent is that of ``x``."""
     return linear_map(_itself, _itself, x, x.shape, jnp.zeros_like(x))
@@ -78,25 +109,42 @@ def _itself(t: Array) -> Array:
     return t
 
 
-def _solved(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], known: bool) -> Any:
-    """Return ``forward(t)``, or 0 in its place where ``t`` is the argument of a known result."""
-    shape = jax.tree.leaves(t)[0].shape
-    box = tuple(map(_room, shape, out_shape))
+class _Box(NamedTuple):
+    """Arrays that hold an argument in their first half and a result in their second."""
 
-    def put(arrays: Any, half: int, others: int = 0) -> Any:
-        def packed(a: Array) -> Array:
-            config = [(0, whole - part, 0) for whole, part in zip(box, a.shape, strict=True)]
-            return lax.pad(a[None], np.asarray(others, a.dtype), [(half, 1 - half, 0), *config])
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
 
-        return jax.tree.map(packed, arrays)
+    def put(self, arrays: Any, half: int, others: int = 0) -> Any:
+        """Arrays in one half, and ``others`` everywhere else."""
+        return jax.tree.map(
+            lambda a: self._padded(a, (half, 1 - half), np.asarray(others, a.dtype)), arrays
+        )
 
-    def take(both: Any, half: int, shape: tuple[int, ...]) -> Any:
+    def pair(self, x: Array, y: Array) -> Array:
+        """An array in either half."""
+        zero = np.zeros((), x.dtype)
+        return lax.concatenate([self._padded(a, (0, 0), zero) for a in (x, y)], 0)
+
+    def take(self, both: Any, half: int) -> Any:
+        """The arrays of one half."""
+        shape = (self.shape, self.out_shape)[half]
         starts, ends = (half, *(0 for _ in shape)), (half + 1, *shape)
         return jax.tree.map(lambda a: lax.slice(a, starts, ends).reshape(shape), both)
 
+    def _padded(self, a: Array, halves: tuple[int, int], value: np.ndarray) -> Array:
+        rooms = map(_room, self.shape, self.out_shape)
+        config = [(0, room - part, 0) for room, part in zip(rooms, a.shape, strict=True)]
+        return lax.pad(a[None], value, [(*halves, 0), *config])
+
+
+def _solved(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], known: bool) -> Any:
+    """Return ``forward(t)``, or 0 in its place where ``t`` is the argument of a known result."""
+    box = _Box(jax.tree.leaves(t)[0].shape, out_shape)
+
     def mapped(both: Any) -> Any:
-        y = forward(take(both, 0, shape))
-        return jax.tree.map(unmarked, take(both, 1, out_shape), y) if known else y
+        y = forward(box.take(both, 0))
+        return jax.tree.map(unmarked, box.take(both, 1), y) if known else y
 
     def unmarked(mark: Array, y: Array) -> Array:
         # Of every element: one number of a sharded array would have to be sent to all devices.
@@ -104,11 +152,11 @@ def _solved(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], kn
 
     solved = lax.custom_linear_solve(
         lambda both: both,
-        put(t, 0, others=int(known)),
-        lambda _, both: put(mapped(both), 1),
-        lambda _, both: put(transpose(take(both, 1, out_shape)), 0),
+        box.put(t, 0, others=int(known)),
+        lambda _, both: box.put(mapped(both), 1),
+        lambda _, both: box.put(transpose(box.take(both, 1)), 0),
     )
-    return take(jax.tree.map(jnp.asarray, solved), 1, out_shape)
+    return box.take(jax.tree.map(jnp.asarray, solved), 1)
 
 
 def _varies(t: Any) -> bool:

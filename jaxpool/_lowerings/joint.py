@@ -75,9 +75,9 @@ def over_elements(
     """Return for each element what is computed of it and of the windows that hold it.
 
     Args:
-      total: from arrays of the windows at each offset, and from the elements, to results. All have
-        the pooled axes first. Where no window holds an element at that offset, there are
-        identities.
+      total: from arrays of the windows at each offset, from the elements and from the terms that
+        say which offset it is, to results. All arrays have the pooled axes first. Where no window
+        holds an element at that offset, there are identities.
       windows: arrays of the windows.
       identities: of each of these, a number.
       elements: a pytree of arrays, as long as the pooled axes or of length 1 there.
@@ -89,14 +89,12 @@ def over_elements(
     moved = [jnp.transpose(a, order) for a in windows]
     moved = [phase_pads.stored(a, pooled) for a in moved] if on_tpu else moved
     (step,) = phase_sums.steps_of(major, geometry.taps)
-    reads = [
-        phase_pads.placed(step.geometry, phase, term)
-        for phase, terms in step.terms.items()
-        for term in terms
-    ]
+    placed = [(phase, term) for phase, terms in step.terms.items() for term in terms]
+    reads = [phase_pads.placed(step.geometry, phase, term) for phase, term in placed]
     pairs = [(a, np.asarray(value, a.dtype)) for a, value in zip(moved, identities, strict=True)]
     split = jax.tree.map(lambda a: _on_grid(jnp.transpose(a, order), major), elements)
-    grids = total([tuple(read(a, value) for a, value in pairs) for read in reads], split)
+    given = [tuple(read(a, value) for a, value in pairs) for read in reads]
+    grids = total(given, split, [term for _, term in placed])
     if on_tpu and strided:
         grids = tuple(phase_pads.stored(grid, 2 * pooled) for grid in grids)
     back = tuple(np.argsort(order))

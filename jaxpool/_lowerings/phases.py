@@ -23,7 +23,7 @@ from .._geometry.axis import Axis, cdiv
 from .axis_slicing import concatenate, pad, slice_axis
 
 Arrays = tuple[Array, ...]
-"""Arrays of one shape, that belong together."""
+"""Arrays that belong together, of shapes that broadcast to one another."""
 
 
 class Phases(NamedTuple):
@@ -122,9 +122,12 @@ def over_elements(
 
 
 def _constant(like: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
-    shape = list(like[0].shape)
-    shape[position] = length
-    return tuple(jnp.full(shape, v, a.dtype) for a, v in zip(like, values, strict=True))
+    def full(a: Array, value: float) -> Array:
+        shape = list(a.shape)
+        shape[position] = length
+        return jnp.full(shape, value, a.dtype)
+
+    return tuple(map(full, like, values))
 
 
 def interleave(

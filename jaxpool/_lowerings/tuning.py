@@ -200,6 +200,15 @@ MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 49, 16
 TERMS_RADIX = 6
 """Smaller windows that a long window is made of at each level of a scatter on TPU and GPU."""
 
+MOST_MOMENTS_AT_ONCE = 49
+"""Elements of a window up to which GPU and TPU compute its mean and its squared deviations from
+shifted reads of the array, in one kernel. On v5e, variances of 3x3, 5x5 and 7x7 windows move 4 to
+32 times less so; of 7x7 windows at stride 1, which XLA:TPU does not fuse, half."""
+
+MOST_WEIGHTED_ON_TPU = 36
+"""Elements of a window up to which a TPU adds all its weighted elements in one kernel. XLA:TPU
+stores 49 terms one by one, and so moves up to seven times what one axis after the other does."""
+
 MOST_TERMS_AT_ONCE = 16
 """Elements of a window up to which terms of scaled sums are made anew for each window that holds
 the element, on GPU and TPU. At 3x3 values move 5 to 27 times less so, and values with the gradient

@@ -1,51 +1,53 @@
-"""Variances of windows, of parts that are joined.
+"""Variances of windows and their derivatives of any order.
 
-A part of ``n`` elements is its count, its mean ``m`` and the sum ``s`` of the squared deviations
-from it. Two parts make
+    s[o] = sum over i of (x[i] - m[o]) ** 2,    m[o] = mean over i of x[i],
 
-    n = n_a + n_b,   d = m_b - m_a,   m = m_a + d n_b / n,   s = s_a + s_b + d^2 n_a n_b / n,
+``i`` running over the elements of window ``o``. The deviations of a window add to zero, so ``m``
+adds nothing to the derivative:
 
-where nothing is subtracted but means. These are kept of what is left of the elements less the mean
-of the whole array, which changes no deviation, so that they are small and have digits to spare: a
-mean that is large beside the deviation cancels nothing.
+    ds[o] = 2 * sum over i of (x[i] - m[o]) dx[i],
 
-A window is joined by doubling: cost and program grow with the log of the window. Derivatives of any
-order are those of these formulas.
+which is bilinear: linear in ``dx``, with derivatives by ``x``.
 
-Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", American
-Statistician 37, section 3.
+A mean that is large beside the deviation cancels nothing. Windows that are joined hold what is left
+of the elements less the mean of the whole array, which changes no deviation, so that numbers are
+small and have digits to spare. Windows that GPU and TPU compute at once need no such pass over the
+array: they correct the sum, and the derivative, by what the rounding of the mean has left.
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
+from .._autodiff.linear import bilinear_map
 from .._geometry.resolve import Geometry
-from .._lowerings import doubling
-from .._xla.materialize import materialize
-from ..reductions import Reduction, filled
-from .divisors import masked
-
-Moments = tuple[Array, Array, Array]
-"""Count, mean, and sum of squared deviations."""
+from .._xla.by_platform import by_platform
+from . import covariances
+from .divisors import count_array, divide, masked, window_sum
 
 
-def moments(x: Array, valid: Array | None, geometry: Geometry) -> Moments:
-    """Return the moments of the elements of every window; all zero where there is none.
-
-    The mean is that of the elements less one number for all of them.
+def squared_deviations(x: Array, valid: Array | None, geometry: Geometry) -> Array:
+    """Return the sum of the squared deviations of every window, NaN of what is not finite.
 
     Args:
       x: floats.
       valid: mask of the elements that count, or None.
       geometry: the windows.
     """
-    elements = jnp.ones_like(x), x - _middle(x, valid, geometry), jnp.zeros_like(x)
-    return doubling.reduce(filled(elements, valid, _MOMENTS), geometry, _MOMENTS)
+    middle, none = (functools.partial(f, geometry) for f in (_middle, _no_middle))
+    constant = lax.stop_gradient(x)
+    if covariances.is_at_once(geometry):
+        found = by_platform({"cpu": middle, "gpu": none, "tpu": none}, constant, valid)
+    else:
+        found = middle(constant, valid)
+    return _moments(x - found, valid, geometry)[-1]
 
 
-def _middle(x: Array, valid: Array | None, geometry: Geometry) -> Array:
-    """The mean of the finite elements along the axes of windows: a constant for derivatives."""
-    x = lax.stop_gradient(x)
+def _middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
+    """The mean of the finite elements along the axes of windows."""
     there = lax.is_finite(x) if valid is None else lax.is_finite(x) & valid
     count = there.astype(x.dtype).sum(geometry.positions, keepdims=True)
     total = masked(x, there).sum(geometry.positions, keepdims=True)
@@ -53,15 +55,37 @@ def _middle(x: Array, valid: Array | None, geometry: Geometry) -> Array:
     return jnp.where(lax.is_finite(mean), mean, jnp.zeros((), x.dtype))
 
 
-def _join(a: Moments, b: Moments) -> Moments:
-    """Return the moments of two parts together."""
-    count = a[0] + b[0]
-    share = b[0] / jnp.where(count == 0, jnp.ones((), count.dtype), count)
-    difference = b[1] - a[1]
-    mean = a[1] + difference * share
-    squares = a[2] + b[2] + difference * difference * (a[0] * share)
-    mean, squares = materialize(mean, squares)
-    return count, mean, squares
+def _no_middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
+    shape = list(x.shape)
+    for position in geometry.positions:
+        shape[position] = 1
+    return jnp.zeros(shape, x.dtype)
 
 
-_MOMENTS = Reduction("moments", _join, (0, 0, 0))
+# The plain function has the right derivative as well, but a slower one, should JAX lose the rule.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _moments(x: Array, valid: Array | None, geometry: Geometry) -> covariances.Moments:
+    return covariances.moments(x, valid, geometry)
+
+
+@_moments.defjvp
+def _moments_jvp(geometry: Geometry, primals, tangents):
+    (x, valid), (t, _) = primals, tangents
+    mean, rest, squares = _moments(x, valid, geometry)
+    # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
+    # of elements that share no window with the infinity.
+    clean = jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))
+    one = jnp.where(lax.is_finite(mean), np.ones((), x.dtype), np.asarray(np.nan, x.dtype))
+
+    def forward(t: Array) -> Array:
+        return one * covariances.covariance(clean, t, valid, geometry)
+
+    def transpose(g: Array) -> Array:
+        return masked(covariances.scatter(g, mean, rest, x, geometry), valid)
+
+    count = count_array(geometry, valid, x.ndim)
+    mean_t = divide(window_sum(masked(t, valid), geometry), count)
+    squares_t = 2 * bilinear_map(forward, transpose, t, mean.shape)
+    return (mean, rest, squares), (mean_t, jnp.zeros_like(rest), squares_t)

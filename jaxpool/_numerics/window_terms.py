@@ -148,7 +148,7 @@ def _scatter_at_once(
 ) -> Terms:
     """As :func:`_scatter`, of levels made anew from the arrays."""
 
-    def total(given: list[Terms], arrays: Arrays) -> Terms:
+    def total(given: list[Terms], arrays: Arrays, _: object) -> Terms:
         levels = make(*arrays)[0]
         ratios = [ratio(levels, top) for top, *_ in given]
         columns = zip(*(values for _, *values in given), strict=True)

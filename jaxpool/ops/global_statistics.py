@@ -200,7 +200,7 @@ def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: 
     total = functools.partial(_planes.total, planes=planes)
     count = total(there)
     deviation = masked(wide - divide(total(wide), count), valid)
-    y = root(variance_of((count, count, total(deviation * deviation)), correction))
+    y = root(variance_of(count, total(deviation * deviation), correction))
     return squeezed(y.astype(x.dtype), planes, keepdims)
 
 

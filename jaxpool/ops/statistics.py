@@ -12,7 +12,8 @@ from jax.typing import ArrayLike
 from .._errors import message, public, shown
 from .._geometry.arguments import integer
 from .._numerics.checks import check_float, check_where
-from .._numerics.moments import moments
+from .._numerics.divisors import count_array
+from .._numerics.moments import squared_deviations
 from .._numerics.quantiles import METHODS, places
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -50,7 +51,8 @@ def var_pool(
       large beside the deviation.
     Derivatives: forward and reverse, any order.
     Edge cases: padding, overhang and masked elements do not count. A window of ``correction``
-      elements or fewer gives NaN, and no gradient. NaN and infinities in a window give NaN.
+      elements or fewer gives NaN, and no gradient. NaN and infinities in a window give NaN, also in
+      the gradient, and to no element but those of the window.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool.
     References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
@@ -157,13 +159,14 @@ def quantile_pool(
 def _variance(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
     check_float(x)
     valid, wide = check_where(where, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
-    return variance_of(moments(wide, valid, config.geometry(x.shape)), correction).astype(x.dtype)
+    geometry = config.geometry(x.shape)
+    squares = squared_deviations(wide, valid, geometry)
+    return variance_of(count_array(geometry, valid, x.ndim), squares, correction).astype(x.dtype)
 
 
-def variance_of(found: tuple[Array, Array, Array], correction: int) -> Array:
-    """Return the variance from count, mean and squared deviations; NaN of too few elements."""
-    count, _, squares = found
-    freedom = count - np.asarray(correction, count.dtype)
+def variance_of(count: Array, squares: Array, correction: int) -> Array:
+    """Return the variance from count and squared deviations; NaN of too few elements."""
+    freedom = (count - np.asarray(correction, count.dtype)).astype(squares.dtype)
     enough = freedom > 0
     divisor = jnp.where(enough, freedom, jnp.ones((), freedom.dtype))
     return jnp.where(enough, squares / divisor, np.asarray(np.nan, squares.dtype))

@@ -1,4 +1,4 @@
-"""Scaled sums of windows as GPU and TPU compute them, run on CPU: what the CPU's program gives."""
+"""Sums and moments of windows as GPU and TPU compute them, run on CPU: as the CPU's own program."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +22,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "dilated": {"window_shape": (2, 3), "strides": (2, 1), "dilations": (3, 2), "padding": 2},
     "empty windows": {"window_shape": (2, 2), "strides": 2, "padding": ((4, 0), (0, 5))},
     "more than at once": {"window_shape": (5, 4), "strides": (1, 2), "padding": "SAME"},
+    "long": {"window_shape": (9, 7), "strides": (1, 2), "padding": "SAME"},
 }
 TEMPERATURE = np.array([0.5, 3.0], np.float32)
 OPS: dict[str, Callable[..., Any]] = {
@@ -29,6 +30,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "log-sum-exp": lambda x, **words: jaxpool.logsumexp_pool(x, temperature=TEMPERATURE, **words),
     "generalized mean": lambda x, **words: jaxpool.gem_pool(x, p=TEMPERATURE + 1, **words),
     "norm": lambda x, **words: jaxpool.lp_pool(x, p=7, **words),
+    "variance": jaxpool.var_pool,
+    "deviation": jaxpool.std_pool,
 }
 
 
@@ -45,7 +48,7 @@ def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def run(x: jax.Array) -> Any:
         y, back = jax.vjp(op, x)
-        return y, back(jnp.sin(y))[0]
+        return y, back(y / (1 + jnp.abs(y)))[0]
 
     return run
 

@@ -69,6 +69,64 @@ def test_a_large_mean_cancels_nothing(rng: np.random.Generator) -> None:
     assert_same(got, want.astype(np.float32), "a mean of 2e5 deviations", ulps=8)
 
 
+PLATFORMS = ("cpu", "cuda", "tpu")
+BESIDE: dict[str, Any] = {
+    "tiled": {"window_shape": (4, 3), "strides": (4, 3)},
+    "overlapping": {"window_shape": (3, 2), "strides": (2, 1), "padding": "SAME"},
+    "long": {"window_shape": (9, 8), "strides": (1, 3)},
+}
+
+
+def lowered(f: Callable[..., Any], x: jax.Array, platform: str) -> Callable[..., Any]:
+    """The program of a platform, to be run on CPU."""
+    unchecked = [jax.export.DisabledSafetyCheck.platform()]
+    return jax.export.export(jax.jit(f), platforms=[platform], disabled_checks=unchecked)(x).call
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("case", BESIDE)
+@pytest.mark.parametrize("op", [jaxpool.var_pool, jaxpool.std_pool])
+def test_infinities_and_nan_reach_what_shares_a_window_and_nothing_else(
+    op: Callable[..., Any], case: str, platform: str, rng: np.random.Generator
+) -> None:
+    x = jnp.asarray(rng.permutation(11 * 13).reshape(11, 13), jnp.float32)
+    words = {"data_format": "HW", **BESIDE[case]}
+    weights = rng.standard_normal(x.shape, np.float32)
+
+    def gradient(x: jax.Array) -> jax.Array:
+        return jax.grad(lambda x: op(x, **words).sum())(x)
+
+    def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return gradient(x), jax.grad(lambda x: (gradient(x) * weights).sum())(x)
+
+    run = lowered(lambda x: (op(x, **words), *both(x)), x, platform)
+    for place, bad in zip([(0, 0), (4, 6), (8, 2)], (np.inf, -np.inf, np.nan), strict=True):
+        mark = jnp.zeros_like(x).at[place].set(1)
+        windows, back = jax.vjp(lambda x: jaxpool.sum_pool(x, **words), mark)
+        beside = np.asarray(back((windows > 0).astype(jnp.float32))[0]) > 0
+        y, first, second = run(x.at[place].set(bad))
+        assert_same(np.isnan(y), np.asarray(windows > 0), "values")
+        assert_same(np.isnan(first), beside, "gradient")
+        assert np.isfinite(np.asarray(second)[~beside]).all()
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("window", [(3, 2), (5, 5), (9, 8)])
+def test_a_large_mean_cancels_nothing_in_a_gradient(
+    window: tuple[int, int], platform: str, rng: np.random.Generator
+) -> None:
+    noise = rng.permutation(99).reshape(9, 11).astype(np.float32) / 8
+    x = jnp.asarray(noise + 2.0**18)
+    with_gradient = lambda x: jax.value_and_grad(  # noqa: E731
+        lambda x: jaxpool.var_pool(x, window, 1, "SAME", data_format="HW").sum()
+    )(x)
+    got = lowered(with_gradient, x, platform)(x)
+    with jax.enable_x64(True):
+        want = with_gradient(jnp.asarray(noise, jnp.float64))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=2e-6 * np.abs(b).max())
+
+
 @pytest.mark.grid(12)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("method", METHODS)

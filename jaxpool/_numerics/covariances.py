@@ -1,0 +1,223 @@
+"""Covariances of windows and their transpose, of parts that are joined.
+
+A part of ``n`` elements is its count, the means ``m`` of the elements and ``u`` of their tangents,
+and the sum ``c`` of the products of both deviations. Two parts make
+
+    n = n_a + n_b,   m = m_a + (m_b - m_a) n_b / n,   u = u_a + (u_b - u_a) n_b / n,
+    c = c_a + c_b + (m_b - m_a) (u_b - u_a) n_a n_b / n,
+
+where nothing is subtracted but means. With tangents equal to the elements, ``c`` is the sum of the
+squared deviations.
+
+The transpose gives element ``i`` the sum of ``g[o] (x[i] - m[o])`` over the windows ``o`` that hold
+it. Windows are joined likewise. A part is the mean ``a`` of one of its windows, the sum ``G`` of
+their cotangents and ``M``, that of ``g (m - a)``. Two parts make
+
+    a = a_p,   G = G_p + G_q,   M = M_p + M_q + G_q (a_q - a_p),
+
+and the element receives ``G (x - a) - M``, where again nothing is subtracted but neighbours. Where
+there is no window, ``a`` is the mean of the nearest one.
+
+On CPU windows are joined axis by axis. On GPU and TPU those of a few elements are computed in one
+kernel from shifted reads of the array: means, then deviations from them.
+
+Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", American
+Statistician 37, section 3.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._geometry.axis import Axis
+from .._geometry.resolve import Geometry
+from .._lowerings import doubling, joint, tuning
+from .._lowerings.axis_slicing import digit_parts, lax_padding, pad, slice_axis, tree_reduce
+from .._lowerings.phases import mirrored, over_elements, stretch
+from .._xla.by_platform import by_platform
+from .._xla.materialize import materialize
+from ..reductions import Reduction
+from .divisors import masked
+
+Arrays = tuple[Array, ...]
+
+Moments = tuple[Array, Array, Array]
+"""Mean, what its rounding has left, and sum of squared deviations."""
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def moments(x: Array, valid: Array | None, geometry: Geometry) -> Moments:
+    """Return the moments of every window: 0 without elements, NaN where one is not finite."""
+    mean, rest, squares = _windows(geometry, (x,), valid)
+    return mean, rest, squares
+
+
+def covariance(x: Array, t: Array, valid: Array | None, geometry: Geometry) -> Array:
+    """Return the sum over every window of the products of the deviations of ``x`` and ``t``."""
+    return _windows(geometry, (x, t), valid)[-1]
+
+
+def is_at_once(geometry: Geometry) -> bool:
+    """Whether GPU and TPU compute a window in one kernel."""
+    return geometry.taps <= tuning.MOST_MOMENTS_AT_ONCE
+
+
+def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+    """The mean of every window in each array, and the sum of products of deviations."""
+    arrays = tuple(masked(a, valid) for a in arrays)
+    stored, anew = (functools.partial(f, geometry) for f in (_joined, _at_once))
+    if not is_at_once(geometry):
+        return stored(arrays, valid)
+    return by_platform({"cpu": stored, "gpu": anew, "tpu": anew}, arrays, valid)
+
+
+def _joined(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+    x = arrays[0]
+    parts = _count(x, valid, geometry), *arrays, jnp.zeros_like(x)
+    _, *means, products = doubling.reduce(parts, geometry, _COVARIANCE)
+    # An infinity that is joined last makes an infinity.
+    products = jnp.where(lax.is_finite(means[0]), products, np.asarray(np.nan, x.dtype))
+    return *means, jnp.zeros_like(products), products
+
+
+def _count(x: Array, valid: Array | None, geometry: Geometry) -> Array:
+    """One for each element that counts, in an array that broadcasts."""
+    if valid is not None:
+        return valid.astype(x.dtype)
+    shape = [1] * x.ndim
+    for axis, position in geometry.placed:
+        shape[position] = axis.size
+    return jnp.ones(shape, x.dtype)
+
+
+def _join(p: Arrays, q: Arrays) -> Arrays:
+    (n_p, *means_p, c_p), (n_q, *means_q, c_q) = p, q
+    count = n_p + n_q
+    share = n_q / _at_least_one(count)
+    gaps = [b - a for a, b in zip(means_p, means_q, strict=True)]
+    means = [a + gap * share for a, gap in zip(means_p, gaps, strict=True)]
+    products = c_p + c_q + gaps[0] * gaps[-1] * (n_p * share)
+    return count, *_stored(means[:-1]), *_stored([means[-1], products])
+
+
+def _stored(arrays: Sequence[Array]) -> Arrays:
+    """The arrays, stored: known ones apart from linear ones, or JAX would take them for linear."""
+    return materialize(*arrays) if arrays else ()
+
+
+def _at_least_one(count: Array) -> Array:
+    return jnp.maximum(count, jnp.ones((), count.dtype))
+
+
+_COVARIANCE = Reduction("covariance", _join, lambda dtypes: jax.tree.map(lambda _: 0, dtypes))
+
+
+def _at_once(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+    def total(elements: list[tuple[Arrays, Array | None]], inside: list[Array | None]) -> Arrays:
+        here = [_both(valid, within) for (_, valid), within in zip(elements, inside, strict=True)]
+        columns = list(zip(*(given for given, _ in elements), strict=True))
+        count = _at_least_one(_number(here, columns[0][0].dtype))
+        means = [tree_reduce(lax.add, column) / count for column in columns]
+        gaps = [
+            [masked(a - mean, inside) for a, inside in zip(column, here, strict=True)]
+            for column, mean in zip(columns, means, strict=True)
+        ]
+        # What the rounding of the means has left in the sums of deviations.
+        rest = tree_reduce(lax.add, gaps[0]) / count
+        products = tree_reduce(lax.add, [a * b for a, b in zip(gaps[0], gaps[-1], strict=True)])
+        return *means, rest, products - rest * tree_reduce(lax.add, gaps[-1])
+
+    given = arrays, valid
+    return joint.over_windows(total, given, jax.tree.map(lambda _: 0, given), geometry)
+
+
+def _both(a: Array | None, b: Array | None) -> Array | None:
+    return b if a is None else a if b is None else a & b
+
+
+def _number(here: list[Array | None], dtype: np.dtype) -> Array:
+    """How many of these are true; None always is."""
+    one = jnp.ones((), dtype)
+    return functools.reduce(lax.add, (one if h is None else h.astype(dtype) for h in here))
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) -> Array:
+    """Return for each element the sum of ``g (x - mean - rest)`` over the windows that hold it."""
+    if not is_at_once(geometry):
+        return _scatter_joined(geometry, g, mean, None, x)
+    on_cpu = lambda g, mean, _, x: _scatter_joined(geometry, g, mean, None, x)  # noqa: E731
+    anew, stored = (functools.partial(f, geometry) for f in (_scatter_at_once, _scatter_joined))
+    on_tpu = anew if geometry.taps <= tuning.MOST_TERMS_ON_TPU else stored
+    return by_platform({"cpu": on_cpu, "gpu": anew, "tpu": on_tpu}, g, mean, rest, x)
+
+
+def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: Array) -> Array:
+    def total(windows: list[Arrays], x: Array, _: object) -> Arrays:
+        x = _finite(x)
+        return (tree_reduce(lax.add, [g * (x - mean - rest) for g, mean, rest in windows]),)
+
+    return joint.over_elements(total, (g, mean, rest), (0, 0, 0), x, geometry, on_tpu=False)[0]
+
+
+def _scatter_joined(
+    geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array
+) -> Array:
+    finite = lax.is_finite(mean)
+    mean, g = _finite(mean), jnp.where(finite, g, np.asarray(np.nan, g.dtype))
+    parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
+    for axis, position in geometry.placed[::-1]:
+        parts = _scatter_along(parts, axis, position)
+    mean, total, products = parts
+    return total * (_finite(x) - mean) - products
+
+
+def _finite(x: Array) -> Array:
+    return jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))
+
+
+def _scatter_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
+    """Along an axis the windows of an element are a window, of which strides leave out some."""
+    if axis.stride > 1 and axis.kernel <= tuning.LONGEST_TERMS_SLICED:
+        return over_elements(lambda _: parts, (0, 0, 0), axis, position, _join_cotangents)
+    mean, *sums = parts
+    near = jnp.repeat(mean, axis.stride, position)
+    starts = (
+        slice_axis(near, position, 0, mirrored(axis).size, 1),
+        *(stretch(part, axis, position) for part in sums),
+    )
+    return _join_along(starts, mirrored(axis), position)
+
+
+def _join_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
+    low, high = lax_padding(axis)
+    mean, *sums = parts
+    padded = (pad(part, position, low, high, np.zeros((), part.dtype)) for part in sums)
+    parts = _nearest(mean, position, low, high), *padded
+    radix = tuning.JOIN_RADIX
+    return _join_cotangents(digit_parts(parts, axis, position, _join_cotangents, radix))
+
+
+def _nearest(x: Array, position: int, low: int, high: int) -> Array:
+    """``x`` padded by its first and its last entry."""
+    zero, widths = np.zeros((), x.dtype), [(0, 0)] * x.ndim
+    x = pad(x, position, min(low, 0), min(high, 0), zero)
+    low, high = max(low, 0), max(high, 0)
+    if not x.shape[position]:
+        return pad(x, position, low, high, zero)
+    widths[position] = (low, high)
+    return jnp.pad(x, widths, mode="edge")
+
+
+def _join_cotangents(parts: Sequence[Arrays]) -> Arrays:
+    first = parts[0][0]
+    total = tree_reduce(lax.add, [g for _, g, _ in parts])
+    terms = [m + g * (mean - first) for mean, g, m in parts[1:]]
+    return first, *materialize(total, tree_reduce(lax.add, [parts[0][2], *terms]))
