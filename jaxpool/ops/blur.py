@@ -11,15 +11,19 @@ With ``m`` 1 at elements and declared padding, 0 at masked elements and overhang
 The divisor is 1 where all taps count, and is then not computed.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
+from .._autodiff.linear import linear_map
 from .._errors import message, public, shown
 from .._geometry.arguments import is_sequence, length_of, per_axis
 from .._geometry.axis import Axis
@@ -27,8 +31,10 @@ from .._geometry.resolve import Geometry
 from .._geometry.window import Window
 from .._lowerings.axis_slicing import iota, pad, slice_axis, tree_reduce
 from .._lowerings.borders import extended
+from .._numerics import weighted_windows
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import divide, masked
+from .._xla.by_platform import by_platform
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -180,12 +186,42 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
     wide = masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
-    y = _weighted(wide, geometry, mode, padding=0)
+    y = _sums(wide, geometry, mode)
     if valid is not None:
         y = divide(y, _weighted(valid.astype(wide.dtype), geometry, mode, padding=1))
     elif any(axis.overhang for axis in geometry.axes):
         y = divide(y, _weighted(_ones(wide, geometry), geometry, mode, padding=1))
     return y.astype(x.dtype)
+
+
+def _sums(x: Array, geometry: Geometry, mode: str) -> Array:
+    """The weighted sums, in one kernel on GPU and TPU where windows hold all that they read."""
+    plain = lambda x: _weighted(x, geometry, mode, padding=0)  # noqa: E731
+    weights = [_binomial(axis.kernel, np.dtype(float)) for axis in geometry.axes]
+    tables = weighted_windows.tables_of(geometry, weights, mode)
+    out_shape = geometry.full_shape(x.shape)
+    if tables is None or 0 in (*x.shape, *out_shape):
+        return plain(x)
+
+    words = {"geometry": geometry, "tables": tables}
+
+    def forward(x: Array) -> Array:
+        anew = functools.partial(weighted_windows.sums, **words)
+        return by_platform({"cpu": plain, **_on_accelerators(anew)}, x)
+
+    def transpose(g: Array) -> Array:
+        back = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
+        anew = functools.partial(weighted_windows.scatter, **words)
+        return by_platform({"cpu": back, **_on_accelerators(anew)}, g)
+
+    return linear_map(forward, transpose, x, out_shape)
+
+
+def _on_accelerators(anew: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
+    return {
+        "gpu": functools.partial(anew, on_tpu=False),
+        "tpu": functools.partial(anew, on_tpu=True),
+    }
 
 
 def _weighted(x: Array, geometry: Geometry, mode: str, padding: int) -> Array:

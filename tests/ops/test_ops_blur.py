@@ -149,6 +149,33 @@ def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator)
             check_derivatives(pool, x, rng=rng)
 
 
+@pytest.mark.grid(10)
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("window", [(3, 2), (4, 5), (1, 7)])
+@pytest.mark.parametrize("strides", [1, (2, 3)])
+def test_every_platform_gives_the_same(
+    strides: Any, window: tuple[int, int], mode: str, platform: str, rng: np.random.Generator
+) -> None:
+    """What GPU and TPU compute, run on CPU; NaN and infinities stay in their windows."""
+    x = jnp.asarray(rng.standard_normal((2, 11, 13, 2)), jnp.float32)
+    x = x.at[0, 0, 1, 0].set(jnp.nan).at[1, 5, 12, 1].set(jnp.inf)
+    words: dict[str, Any] = {"mode": mode, "rounding": "ceil"}
+    padding = tuple(((n - 1) // 2, n // 2) for n in window)
+    pool = lambda x: jaxpool.blur_pool(x, window, strides, padding, **words)  # noqa: E731
+    g = jnp.asarray(rng.standard_normal(pool(x).shape), jnp.float32)
+
+    @jax.jit
+    def run(x: jax.Array, g: jax.Array) -> Any:
+        y, back = jax.vjp(pool, x)
+        return y, back(g)[0], jax.jvp(pool, (x,), (jnp.cos(x),))[1]
+
+    unchecked = [jax.export.DisabledSafetyCheck.platform()]
+    there = jax.export.export(run, platforms=[platform], disabled_checks=unchecked)(x, g)
+    for got, want in zip(there.call(x, g), run(x, g), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_no_program_has_a_scatter() -> None:
     for mode in MODES:
         blur = lambda x, mode=mode: jaxpool.blur_pool(x, (3, 3), 2, 1, mode=mode).sum()  # noqa: E731
