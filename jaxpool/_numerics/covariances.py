@@ -156,7 +156,12 @@ def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) ->
     on_cpu = lambda g, mean, _, x: _scatter_joined(geometry, g, mean, None, x)  # noqa: E731
     anew, stored = (functools.partial(f, geometry) for f in (_scatter_at_once, _scatter_joined))
     on_tpu = anew if geometry.taps <= tuning.MOST_TERMS_ON_TPU else stored
-    return by_platform({"cpu": on_cpu, "gpu": anew, "tpu": on_tpu}, g, mean, rest, x)
+
+    def on_gpu(g: Array, mean: Array, rest: Array, x: Array) -> Array:
+        # XLA:GPU would store what the means are made of instead of the means.
+        return anew(g, *lax.optimization_barrier((mean, rest)), x)
+
+    return by_platform({"cpu": on_cpu, "gpu": on_gpu, "tpu": on_tpu}, g, mean, rest, x)
 
 
 def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: Array) -> Array:
