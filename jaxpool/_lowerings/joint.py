@@ -59,6 +59,16 @@ def over_windows(
     return tuple(jnp.transpose(result, back) for result in total(parts, inside))
 
 
+def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
+    """The element of every window at each offset, row-major, as :func:`.stack.each_offset`."""
+    order, major = pooled_first(geometry, x.ndim)
+    grid, back = element_grid.split(jnp.transpose(x, order), major, value), tuple(np.argsort(order))
+    return [
+        jnp.transpose(element_grid.at(grid, place, major, value), back)
+        for place in itertools.product(*map(range, geometry.kernel))
+    ]
+
+
 def _is_pooled(a: Array, geometry: Geometry) -> bool:
     """Whether an array is as long as the pooled axes, not one entry for all of them."""
     return all(a.shape[position] == axis.size for axis, position in geometry.placed)

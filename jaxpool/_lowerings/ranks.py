@@ -10,7 +10,8 @@ Three ways, by the windows:
 Windows that share an element need not agree on the one of a rank, so offsets may be any.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,14 +20,14 @@ from jax import Array, lax
 
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
+from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import MIN, filled, identity_array
-from . import tuning
+from . import joint, stack, tuning
 from .argreduce import ValueOffset, offset_dtype, same, sentinel
 from .map_windows import map_windows
 from .order_statistics import kth_of_axis, ranges, with_nan
 from .sorting_network import sorted_lanes
-from .stack import each_offset
 
 
 def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[Array]:
@@ -42,8 +43,8 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
     x = filled(x, valid, MIN)
     identity = identity_array(MIN, np.dtype(x.dtype))
     if geometry.taps <= tuning.MOST_IN_NETWORK:
-        ordered = sorted_lanes(list(each_offset(x, geometry, identity)))
-        return [_chosen(ordered, place) for place in places]
+        sort = lambda read, x: _sorted(read(x, geometry, identity), places)  # noqa: E731
+        return _by_reading(sort, geometry, x)
     places = _of_windows(places, geometry)
     single = _single_axis(geometry)
     if single is not None:
@@ -73,6 +74,27 @@ def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
 # --- a network ------------------------------------------------------------------------------------
 
 
+def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> Any:
+    """``f`` of the way that a platform reads the elements at each offset, and of arrays.
+
+    XLA:TPU makes slices in steps a kernel of their own.
+    """
+    slices = functools.partial(f, stack.each_offset)
+
+    def shifts(x: Array, *others: Array) -> Any:
+        # What is computed of other shifts would be stored in their place.
+        return f(joint.each_offset, x, *lax.optimization_barrier(others))
+
+    strided = any(axis.stride > 1 for axis in geometry.axes)
+    functions = {"cpu": slices, "gpu": slices, "tpu": shifts if strided else slices}
+    return by_platform(functions, *arrays)
+
+
+def _sorted(elements: Iterable[Array], places: Sequence[Any]) -> list[Array]:
+    ordered = sorted_lanes(list(elements))
+    return [_chosen(ordered, place) for place in places]
+
+
 def _chosen(ordered: Sequence[Array], places: Any) -> Array:
     known = isinstance(places, np.ndarray)
     choices = [int(n) for n in np.unique(places)] if known else range(len(ordered))
@@ -85,14 +107,16 @@ def _chosen(ordered: Sequence[Array], places: Any) -> Array:
 def _first_equal(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
     """The offset of the first element of every window that is ``y``, or the sentinel."""
     dtype, zero = offset_dtype(geometry), np.zeros((), x.dtype)
-    offsets = jnp.full(y.shape, sentinel(dtype))
     there = jnp.ones(x.shape, bool) if valid is None else valid
-    slices = zip(
-        each_offset(x, geometry, zero), each_offset(there, geometry, np.asarray(False)), strict=True
-    )
-    for offset, (element, valid) in list(enumerate(slices))[::-1]:
-        offsets = jnp.where(valid & same(element, y), np.asarray(offset, dtype), offsets)
-    return offsets
+
+    def first(read: Callable[..., Any], x: Array, there: Array, y: Array) -> Array:
+        offsets = jnp.full(y.shape, sentinel(dtype))
+        slices = zip(read(x, geometry, zero), read(there, geometry, np.asarray(False)), strict=True)
+        for offset, (element, valid) in list(enumerate(slices))[::-1]:
+            offsets = jnp.where(valid & same(element, y), np.asarray(offset, dtype), offsets)
+        return offsets
+
+    return _by_reading(first, geometry, x, there, y)
 
 
 # --- one axis -------------------------------------------------------------------------------------

@@ -64,6 +64,8 @@ TILED_3D = step(max_pool, (2, 2, 2), 2)
 TILED_AVERAGE = step(avg_pool, (2, 2), 2)
 SOFT = step(jaxpool.soft_pool, (3, 3), 1, "SAME")
 SOFT_VALUES = values(jaxpool.soft_pool, (3, 3), 2, "SAME")
+MEDIAN = step(jaxpool.median_pool, (3, 3), 2)
+MEDIAN_VALUES = values(jaxpool.median_pool, (3, 3), 2, "SAME")
 BLUR = values(jaxpool.blur_pool, (3, 3), 2, 1)
 VARIANCE = step(jaxpool.var_pool, (3, 3), 2, "SAME")
 VARIANCE_VALUES = values(jaxpool.var_pool, (3, 3), 2, "SAME")
@@ -93,6 +95,8 @@ BOUNDS = {
     "soft on TPU": Bound("v5e", SOFT, HALF, "bfloat16", 5, 15.1),
     "values of soft on TPU": Bound("v6e", SOFT_VALUES, HALF, "bfloat16", 2, 1.1),
     "generalized mean on TPU": Bound("v5e", GENERALIZED_MEAN, HALF, "bfloat16", 5, 5.1),
+    "median on TPU": Bound("v5e", MEDIAN, LARGE, "float32", 6, 3.02),
+    "values of a median on TPU": Bound("v6e", MEDIAN_VALUES, LARGE, "float32", 1, 1.01),
     "blur on GPU": Bound("H100", BLUR, LARGE, "float32", 1, 1.01),
     "blur on TPU": Bound("v6e", BLUR, LARGE, "float32", 1, 1.01),
     "gradient of a blur on GPU": Bound("H100", BLUR_GRADIENT, HALF, "float32", 1, 1.01),

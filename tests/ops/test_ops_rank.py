@@ -134,6 +134,29 @@ def test_gradients_of_long_windows_hold_positions_in_two_bytes(padding: str, mos
     assert temporaries(gradient, x) <= most * 4 * x.size
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("op", ["median_pool", "rank_pool", "quantile_pool"])
+def test_a_tpu_gives_the_same(op: str, masked: bool, rng: np.random.Generator) -> None:
+    """What a TPU computes of strided windows, run on CPU."""
+    x = jnp.asarray(rng.integers(-9, 9, (2, 11, 13, 3)), jnp.float32)  # with ties
+    x = x.at[0, 3, 4, 0].set(jnp.nan).at[1, 5, 5, 1].set(jnp.inf)
+    words: dict[str, Any] = {"padding": ((1, 2), (0, 1)), "dilations": (1, 2)}
+    words |= {"rank": -2} if op == "rank_pool" else {"q": 0.3} if op == "quantile_pool" else {}
+    words["where"] = rng.random((11, 13, 1)) < 0.7 if masked else None
+    pool = lambda x: getattr(jaxpool, op)(x, window_shape=(3, 2), strides=(2, 3), **words)  # noqa: E731
+    g = jnp.asarray(rng.standard_normal(pool(x).shape), jnp.float32)
+
+    @jax.jit
+    def run(x: jax.Array, g: jax.Array) -> Any:
+        y, back = jax.vjp(pool, x)
+        return pool(x), y, back(g)[0]
+
+    unchecked = [jax.export.DisabledSafetyCheck.platform()]
+    there = jax.export.export(run, platforms=["tpu"], disabled_checks=unchecked)(x, g)
+    for got, want in zip(there.call(x, g), run(x, g), strict=True):
+        assert_same(got, want, op, ulps=2)
+
+
 def test_no_gradient_is_lost_where_xla_rounds_an_input_twice() -> None:
     """Without LLVM's optimiser the two roundings of a recomputed input differ."""
 
