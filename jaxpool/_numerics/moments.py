@@ -26,7 +26,7 @@ from .._autodiff.linear import bilinear_map
 from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
 from . import covariances
-from .divisors import count_array, divide, masked, window_sum
+from .divisors import masked
 
 
 def squared_deviations(x: Array, valid: Array | None, geometry: Geometry) -> Array:
@@ -85,7 +85,7 @@ def _moments_jvp(geometry: Geometry, primals, tangents):
     def transpose(g: Array) -> Array:
         return masked(covariances.scatter(g, mean, rest, x, geometry), valid)
 
-    count = count_array(geometry, valid, x.ndim)
-    mean_t = divide(window_sum(masked(t, valid), geometry), count)
     squares_t = 2 * bilinear_map(forward, transpose, t, mean.shape)
-    return (mean, rest, squares), (mean_t, jnp.zeros_like(rest), squares_t)
+    # Constants: the transpose alone reads them, and JAX has its derivatives from the map itself.
+    constants = jnp.zeros_like(mean), jnp.zeros_like(rest)
+    return (mean, rest, squares), (*constants, squares_t)

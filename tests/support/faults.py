@@ -32,6 +32,9 @@ TESTS = {
     "_lowerings/ragged_offsets.py": ["tests/ops/test_ops_adaptive.py"],
     "_lowerings/ragged_gather.py": ["tests/ops/test_ops_adaptive.py"],
     "_numerics/window_terms.py": ["tests/ops/test_ops_smooth.py"],
+    "_numerics/covariances.py": ["tests/ops/test_ops_statistics.py"],
+    "_numerics/moments.py": ["tests/ops/test_ops_statistics.py"],
+    "_numerics/weighted_windows.py": ["tests/ops/test_ops_blur.py"],
     "_numerics/divisors.py": COUNTS,
 }
 """Where the faults of a file should be found, the fastest first."""
@@ -139,6 +142,12 @@ FAULTS = [
     ),
     Fault("_lowerings/ragged_gather.py", "(offset != sentinel(offset)) & ", ""),
     Fault("_numerics/window_terms.py", "ratio(levels, -terms[0])", "ratio(levels, terms[0])"),
+    Fault("_numerics/covariances.py", "g * (mean - first)", "g * (first - mean)"),
+    Fault("_numerics/covariances.py", "g * (x - mean - rest)", "g * (x - mean)"),
+    Fault("_numerics/covariances.py", "products - rest * tree", "products + rest * tree"),
+    Fault("_numerics/moments.py", "2 * bilinear_map", "bilinear_map"),
+    Fault("_numerics/weighted_windows.py", "[place, window] += ", "[place, window] = "),
+    Fault("_numerics/weighted_windows.py", "groups(axis)) + shift", "groups(axis)) - shift"),
     Fault(
         "_numerics/window_terms.py",
         "stretch(part, axis, position, value)",
