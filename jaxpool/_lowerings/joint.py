@@ -28,6 +28,7 @@ def over_windows(
     arrays: Any,
     values: Any,
     geometry: Geometry,
+    dtype: np.dtype | None = None,
 ) -> Arrays:
     """Return what is computed of the elements of every window.
 
@@ -37,10 +38,11 @@ def over_windows(
       arrays: a pytree of arrays, as long as the pooled axes or of length 1 there.
       values: what padding is, a pytree of scalars.
       geometry: the windows.
+      dtype: of floats that hold those in the arrays exactly, which are then read as such.
     """
     leaves, tree = jax.tree.flatten(arrays)
     order, major = pooled_first(geometry, leaves[0].ndim)
-    moved = [jnp.transpose(a, order) for a in leaves]
+    moved = [_narrowed(jnp.transpose(a, order), dtype) for a in leaves]
     padding = [np.asarray(v, a.dtype) for v, a in zip(jax.tree.leaves(values), moved, strict=True)]
     grids = [
         element_grid.split(a, major, value) if _is_pooled(a, major) else None
@@ -52,6 +54,7 @@ def over_windows(
             a if grid is None else element_grid.at(grid, place, major, value)
             for a, grid, value in zip(moved, grids, padding, strict=True)
         ]
+        elements = [a.astype(leaf.dtype) for a, leaf in zip(elements, leaves, strict=True)]
         shape = jnp.broadcast_shapes(*(a.shape for a in elements))
         parts.append(jax.tree.unflatten(tree, elements))
         inside.append(element_grid.inside(place, major, shape))
@@ -69,6 +72,12 @@ def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
     ]
 
 
+def _narrowed(a: Array, dtype: np.dtype | None) -> Array:
+    """Floats as they were before they were widened: the kernel reads what is stored."""
+    is_wide = dtype is not None and jnp.issubdtype(a.dtype, jnp.floating)
+    return a.astype(dtype) if is_wide else a
+
+
 def _is_pooled(a: Array, geometry: Geometry) -> bool:
     """Whether an array is as long as the pooled axes, not one entry for all of them."""
     return all(a.shape[position] == axis.size for axis, position in geometry.placed)
@@ -81,6 +90,7 @@ def over_elements(
     elements: Any,
     geometry: Geometry,
     on_tpu: bool,
+    dtype: np.dtype | None = None,
 ) -> Arrays:
     """Return for each element what is computed of it and of the windows that hold it.
 
@@ -93,17 +103,21 @@ def over_elements(
       elements: a pytree of arrays, as long as the pooled axes or of length 1 there.
       geometry: the windows.
       on_tpu: whether several results need to be told to lie in memory as one does.
+      dtype: of floats that hold those of the windows exactly, which are then read as such.
     """
     order, major = pooled_first(geometry, windows[0].ndim)
     pooled, strided = len(major.axes), any(axis.stride > 1 for axis in major.axes)
-    moved = [jnp.transpose(a, order) for a in windows]
+    moved = [_narrowed(jnp.transpose(a, order), dtype) for a in windows]
     moved = [phase_pads.stored(a, pooled) for a in moved] if on_tpu else moved
     (step,) = phase_sums.steps_of(major, geometry.taps)
     placed = [(phase, term) for phase, terms in step.terms.items() for term in terms]
     reads = [phase_pads.placed(step.geometry, phase, term) for phase, term in placed]
     pairs = [(a, np.asarray(value, a.dtype)) for a, value in zip(moved, identities, strict=True)]
     split = jax.tree.map(lambda a: _on_grid(jnp.transpose(a, order), major), elements)
-    given = [tuple(read(a, value) for a, value in pairs) for read in reads]
+    given = [
+        tuple(read(*pair).astype(a.dtype) for pair, a in zip(pairs, windows, strict=True))
+        for read in reads
+    ]
     grids = total(given, split, [term for _, term in placed])
     if on_tpu and strided:
         grids = tuple(phase_pads.stored(grid, 2 * pooled) for grid in grids)

@@ -51,15 +51,22 @@ Moments = tuple[Array, Array, Array]
 # --- windows --------------------------------------------------------------------------------------
 
 
-def moments(x: Array, valid: Array | None, geometry: Geometry) -> Moments:
-    """Return the moments of every window: 0 without elements, NaN where one is not finite."""
-    mean, rest, squares = _windows(geometry, (x,), valid)
+def moments(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Moments:
+    """Return the moments of every window: 0 without elements, NaN where one is not finite.
+
+    Args:
+      x: the array; where windows are computed at once, its numbers are numbers of ``dtype``.
+      valid: the elements that count, or None for all.
+      geometry: the windows.
+      dtype: in which the array is then read.
+    """
+    mean, rest, squares = _windows(geometry, (x,), valid, dtype)
     return mean, rest, squares
 
 
 def covariance(x: Array, t: Array, valid: Array | None, geometry: Geometry) -> Array:
     """Return the sum over every window of the products of the deviations of ``x`` and ``t``."""
-    return _windows(geometry, (x, t), valid)[-1]
+    return _windows(geometry, (x, t), valid, x.dtype)[-1]
 
 
 def is_at_once(geometry: Geometry) -> bool:
@@ -67,12 +74,13 @@ def is_at_once(geometry: Geometry) -> bool:
     return geometry.taps <= tuning.MOST_MOMENTS_AT_ONCE
 
 
-def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.dtype) -> Arrays:
     """The mean of every window in each array, and the sum of products of deviations."""
     arrays = tuple(masked(a, valid) for a in arrays)
-    stored, anew = (functools.partial(f, geometry) for f in (_joined, _at_once))
+    stored = functools.partial(_joined, geometry)
     if not is_at_once(geometry):
         return stored(arrays, valid)
+    anew = functools.partial(_at_once, geometry, dtype)
     return by_platform({"cpu": stored, "gpu": anew, "tpu": anew}, arrays, valid)
 
 
@@ -117,7 +125,7 @@ def _at_least_one(count: Array) -> Array:
 _COVARIANCE = Reduction("covariance", _join, lambda dtypes: jax.tree.map(lambda _: 0, dtypes))
 
 
-def _at_once(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+def _at_once(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array | None) -> Arrays:
     def total(elements: list[tuple[Arrays, Array | None]], inside: list[Array | None]) -> Arrays:
         here = [_both(valid, within) for (_, valid), within in zip(elements, inside, strict=True)]
         columns = list(zip(*(given for given, _ in elements), strict=True))
@@ -133,7 +141,7 @@ def _at_once(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
         return *means, rest, products - rest * tree_reduce(lax.add, gaps[-1])
 
     given = arrays, valid
-    return joint.over_windows(total, given, jax.tree.map(lambda _: 0, given), geometry)
+    return joint.over_windows(total, given, jax.tree.map(lambda _: 0, given), geometry, dtype)
 
 
 def _both(a: Array | None, b: Array | None) -> Array | None:

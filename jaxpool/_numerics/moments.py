@@ -29,13 +29,14 @@ from . import covariances
 from .divisors import masked
 
 
-def squared_deviations(x: Array, valid: Array | None, geometry: Geometry) -> Array:
+def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Array:
     """Return the sum of the squared deviations of every window, NaN of what is not finite.
 
     Args:
-      x: floats.
+      x: numbers of ``dtype``, in a dtype to compute in.
       valid: mask of the elements that count, or None.
       geometry: the windows.
+      dtype: of the array before it was widened.
     """
     middle, none = (functools.partial(f, geometry) for f in (_middle, _no_middle))
     constant = lax.stop_gradient(x)
@@ -43,7 +44,7 @@ def squared_deviations(x: Array, valid: Array | None, geometry: Geometry) -> Arr
         found = by_platform({"cpu": middle, "gpu": none, "tpu": none}, constant, valid)
     else:
         found = middle(constant, valid)
-    return _moments(x - found, valid, geometry)[-1]
+    return _moments(x - found, valid, geometry, dtype)[-1]
 
 
 def _middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
@@ -65,15 +66,17 @@ def _no_middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
 # The plain function has the right derivative as well, but a slower one, should JAX lose the rule.
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _moments(x: Array, valid: Array | None, geometry: Geometry) -> covariances.Moments:
-    return covariances.moments(x, valid, geometry)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _moments(
+    x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype
+) -> covariances.Moments:
+    return covariances.moments(x, valid, geometry, dtype)
 
 
 @_moments.defjvp
-def _moments_jvp(geometry: Geometry, primals, tangents):
+def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     (x, valid), (t, _) = primals, tangents
-    mean, rest, squares = _moments(x, valid, geometry)
+    mean, rest, squares = _moments(x, valid, geometry, dtype)
     # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
     # of elements that share no window with the infinity.
     clean = jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))

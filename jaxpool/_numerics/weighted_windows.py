@@ -64,10 +64,19 @@ def _sources(axis: Axis, mode: Any) -> np.ndarray:
     return np.pad(sources, (0, max(0, axis.overhang)), constant_values=-1)
 
 
-def sums(x: Array, geometry: Geometry, tables: tuple[Table, ...], on_tpu: bool) -> Array:
-    """Return the weighted sum of every window."""
+def sums(
+    x: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype, on_tpu: bool
+) -> Array:
+    """Return the weighted sum of every window.
+
+    Args:
+      x: the array, whose numbers are numbers of ``dtype``.
+      geometry, tables: the windows and their weights.
+      dtype: in which the array is read.
+      on_tpu: whether this is for a TPU.
+    """
     for step in _steps(geometry, tables, on_tpu):
-        x = _sums(x, *step)
+        x, dtype = _sums(x, *step, dtype), x.dtype
     return x
 
 
@@ -92,14 +101,14 @@ def _unpooled(size: int) -> Axis:
     return Axis(size, 1, 1, 1, 0, 0, 0, size)
 
 
-def _sums(x: Array, geometry: Geometry, tables: tuple[Table, ...]) -> Array:
+def _sums(x: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype) -> Array:
     def total(elements: list[Array], inside: list[Array | None]) -> tuple[Array]:
         del inside  # where there is no element, the array holds zeros
         places = np.ndindex(geometry.kernel)
         terms = [_times(a, p, tables) for a, p in zip(elements, places, strict=True)]
         return (tree_reduce(jnp.add, terms),)
 
-    return joint.over_windows(total, x, 0, geometry)[0]
+    return joint.over_windows(total, x, 0, geometry, dtype)[0]
 
 
 def _times(a: Array, place: tuple[int, ...], tables: tuple[Table, ...]) -> Array:
@@ -117,14 +126,18 @@ def _along(numbers: np.ndarray, position: int, like: Array) -> Array | np.ndarra
     return jnp.asarray(broadcast_along(numbers, position, like.ndim))
 
 
-def scatter(g: Array, geometry: Geometry, tables: tuple[Table, ...], on_tpu: bool) -> Array:
-    """Return for each element the weighted sum of the windows that hold it."""
+def scatter(
+    g: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype, on_tpu: bool
+) -> Array:
+    """Return for each element the weighted sum of the windows that hold it, as :func:`sums`."""
     for step in _steps(geometry, tables, on_tpu)[::-1]:
-        g = _scatter(g, *step, on_tpu)
+        g, dtype = _scatter(g, *step, dtype, on_tpu), g.dtype
     return g
 
 
-def _scatter(g: Array, geometry: Geometry, tables: tuple[Table, ...], on_tpu: bool) -> Array:
+def _scatter(
+    g: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype, on_tpu: bool
+) -> Array:
     strided = any(axis.stride > 1 for axis in geometry.axes)
 
     def total(windows: list[tuple[Array]], x: None, terms: list[Term]) -> tuple[Array]:
@@ -139,7 +152,7 @@ def _scatter(g: Array, geometry: Geometry, tables: tuple[Table, ...], on_tpu: bo
             g = g * _along(numbers, 2 * index, g)
         return g
 
-    return joint.over_elements(total, (g,), (0,), None, geometry, on_tpu and strided)[0]
+    return joint.over_elements(total, (g,), (0,), None, geometry, on_tpu and strided, dtype)[0]
 
 
 def _of_groups(numbers: np.ndarray, axis: Axis, shift: int) -> np.ndarray:

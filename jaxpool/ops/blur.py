@@ -186,16 +186,21 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
     wide = masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
-    y = _sums(wide, geometry, mode)
+    overhangs = any(axis.overhang for axis in geometry.axes)
+    is_divided, narrow = valid is not None or overhangs, np.dtype(x.dtype)
+    y = _sums(wide, geometry, mode, (narrow, wide.dtype if is_divided else narrow))
     if valid is not None:
         y = divide(y, _weighted(valid.astype(wide.dtype), geometry, mode, padding=1))
-    elif any(axis.overhang for axis in geometry.axes):
+    elif overhangs:
         y = divide(y, _weighted(_ones(wide, geometry), geometry, mode, padding=1))
-    return y.astype(x.dtype)
+    return y.astype(narrow)
 
 
-def _sums(x: Array, geometry: Geometry, mode: str) -> Array:
-    """The weighted sums, in one kernel on GPU and TPU where windows hold all that they read."""
+def _sums(x: Array, geometry: Geometry, mode: str, dtypes: tuple[np.dtype, np.dtype]) -> Array:
+    """The weighted sums, in one kernel on GPU and TPU where windows hold all that they read.
+
+    The array and cotangents of its sums have numbers of two dtypes, in which they are read.
+    """
     plain = lambda x: _weighted(x, geometry, mode, padding=0)  # noqa: E731
     weights = [_binomial(axis.kernel, np.dtype(float)) for axis in geometry.axes]
     tables = weighted_windows.tables_of(geometry, weights, mode)
@@ -206,12 +211,12 @@ def _sums(x: Array, geometry: Geometry, mode: str) -> Array:
     words = {"geometry": geometry, "tables": tables}
 
     def forward(x: Array) -> Array:
-        anew = functools.partial(weighted_windows.sums, **words)
+        anew = functools.partial(weighted_windows.sums, dtype=dtypes[0], **words)
         return by_platform({"cpu": plain, **_on_accelerators(anew)}, x)
 
     def transpose(g: Array) -> Array:
         back = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
-        anew = functools.partial(weighted_windows.scatter, **words)
+        anew = functools.partial(weighted_windows.scatter, dtype=dtypes[1], **words)
         return by_platform({"cpu": back, **_on_accelerators(anew)}, g)
 
     return linear_map(forward, transpose, x, out_shape)

@@ -157,11 +157,20 @@ def quantile_pool(
 
 
 def _variance(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
+    return _wide_variance(x, where, config, correction).astype(x.dtype)
+
+
+def _deviation(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
+    return root(_wide_variance(x, where, config, correction)).astype(x.dtype)
+
+
+def _wide_variance(x: Array, where: Any, config: Configuration, correction: int) -> Array:
+    """The variance, before it is rounded."""
     check_float(x)
-    valid, wide = check_where(where, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
-    geometry = config.geometry(x.shape)
-    squares = squared_deviations(wide, valid, geometry)
-    return variance_of(count_array(geometry, valid, x.ndim), squares, correction).astype(x.dtype)
+    valid, narrow = check_where(where, x.shape), np.dtype(x.dtype)
+    geometry, wide = config.geometry(x.shape), x.astype(accumulator(narrow))
+    squares = squared_deviations(wide, valid, geometry, narrow)
+    return variance_of(count_array(geometry, valid, x.ndim), squares, correction)
 
 
 def variance_of(count: Array, squares: Array, correction: int) -> Array:
@@ -170,11 +179,6 @@ def variance_of(count: Array, squares: Array, correction: int) -> Array:
     enough = freedom > 0
     divisor = jnp.where(enough, freedom, jnp.ones((), freedom.dtype))
     return jnp.where(enough, squares / divisor, np.asarray(np.nan, squares.dtype))
-
-
-def _deviation(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
-    wide = x.astype(accumulator(np.dtype(x.dtype)))
-    return root(_variance(wide, where, config=config, correction=correction)).astype(x.dtype)
 
 
 def root(variance: Array) -> Array:

@@ -99,6 +99,8 @@ BOUNDS = {
     "values of a median on TPU": Bound("v6e", MEDIAN_VALUES, LARGE, "float32", 1, 1.01),
     "blur on GPU": Bound("H100", BLUR, LARGE, "float32", 1, 1.01),
     "blur on TPU": Bound("v6e", BLUR, LARGE, "float32", 1, 1.01),
+    "blur of bfloat16 on TPU": Bound("v5e", BLUR, HALF, "bfloat16", 1, 1.01),
+    "variance of bfloat16 on TPU": Bound("v5e", VARIANCE_VALUES, HALF, "bfloat16", 4, 1.01),
     "gradient of a blur on GPU": Bound("H100", BLUR_GRADIENT, HALF, "float32", 1, 1.01),
     "gradient of a blur on TPU": Bound("v5e", BLUR_GRADIENT, HALF, "float32", 2, 1.01),
     "variance on GPU": Bound("H100", VARIANCE, LARGE, "float32", 3, 2.15),
