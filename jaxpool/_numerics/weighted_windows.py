@@ -2,33 +2,56 @@
 
     y[o] = sum over t of W[t, o] x[o * stride - pad_low + t * dilation]
 
-with ``W[t, o]`` the product of one number for each pooled axis, 0 where that is no element. The
-numbers of most windows are the same; in those that reach over a border the weight of padding is
-added to the element of the window that the padding repeats. So no array is padded first.
+with ``W[t, o]`` the product of one number for each pooled axis. The numbers of all windows inside
+are the same. In a window that reaches over a border the weight of padding is added to the element
+of the window that the padding repeats, and is 0 itself. So no array is padded first.
 
 The transpose gives each element the sum of ``W[t, o] g[o]`` over the windows that hold it.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from .._geometry.axis import Axis
+from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
 from .._lowerings import joint, tuning
 from .._lowerings.axis_slicing import broadcast_along, tree_reduce
-from .._lowerings.phase_sums import Term, groups
+from .._lowerings.phase_sums import Term
 
-Table = np.ndarray
-"""The weights of an axis, one row for each offset, one column for each window."""
+_MOST_AT_BORDERS = 16
+"""Windows of an axis that reach over a border, up to which the weights of each are written out."""
 
 
-def tables_of(
+_LONGEST_CONSTANT = 1024
+"""Windows of an axis up to which their weights are a constant, which XLA makes part of the kernel.
+Longer ones are made by small kernels of their own, lest they weigh down the program."""
+
+
+class Weights(NamedTuple):
+    """The weights of an axis.
+
+    Attributes:
+      inner: of the windows that lie inside, one for each offset.
+      at_borders: of the others by their index, likewise.
+    """
+
+    inner: np.ndarray
+    at_borders: dict[int, np.ndarray]
+
+    def at(self, offset: int) -> tuple[float, dict[int, float]]:
+        """The weight at one offset, and that of each window where it is another."""
+        inner = self.inner[offset]
+        others = {window: row[offset] for window, row in self.at_borders.items()}
+        return inner, {window: w for window, w in others.items() if w != inner}
+
+
+def weights_of(
     geometry: Geometry, weights: Sequence[np.ndarray], mode: str
-) -> tuple[Table, ...] | None:
+) -> tuple[Weights, ...] | None:
     """Return the weights of all axes, or None where padding repeats elements of other windows.
 
     Args:
@@ -36,24 +59,31 @@ def tables_of(
       weights: of each axis, one number for each offset.
       mode: how ``numpy.pad`` fills the padding; "constant" is zeros.
     """
-    found = [_table(*pair, mode) for pair in zip(geometry.axes, weights, strict=True)]
-    known = tuple(table for table in found if table is not None)
+    found = [_of_axis(*pair, mode) for pair in zip(geometry.axes, weights, strict=True)]
+    known = tuple(each for each in found if each is not None)
     return known if len(known) == len(found) else None
 
 
-def _table(axis: Axis, weights: np.ndarray, mode: str) -> Table | None:
+def _of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
     if not isinstance(axis.size, int):
         return None
-    sources, found = _sources(axis, mode), np.zeros((axis.kernel, axis.out))
-    for offset, window in np.ndindex(found.shape):
-        source = sources[window * axis.stride + offset * axis.dilation]
-        if source < 0:
-            continue
-        place, left = divmod(source + axis.pad_low - window * axis.stride, axis.dilation)
-        if left or not 0 <= place < axis.kernel:
-            return None
-        found[place, window] += weights[offset]
-    return found
+    first = cdiv(axis.pad_low, axis.stride)
+    last = (axis.size + axis.pad_low - axis.span) // axis.stride
+    borders = [window for window in range(axis.out) if not first <= window <= last]
+    if len(borders) > _MOST_AT_BORDERS:
+        return None
+    sources, rows = _sources(axis, mode), {}
+    for window in borders:
+        row = np.zeros(axis.kernel)
+        for offset in range(axis.kernel):
+            source = sources[window * axis.stride + offset * axis.dilation]
+            place, left = divmod(source + axis.pad_low - window * axis.stride, axis.dilation)
+            if source >= 0 and (left or not 0 <= place < axis.kernel):
+                return None
+            if source >= 0:
+                row[place] += weights[offset]
+        rows[window] = row
+    return Weights(weights, rows)
 
 
 def _sources(axis: Axis, mode: Any) -> np.ndarray:
@@ -65,78 +95,90 @@ def _sources(axis: Axis, mode: Any) -> np.ndarray:
 
 
 def sums(
-    x: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype, on_tpu: bool
+    x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
 ) -> Array:
     """Return the weighted sum of every window.
 
     Args:
       x: the array, whose numbers are numbers of ``dtype``.
-      geometry, tables: the windows and their weights.
+      geometry, weights: the windows and their weights.
       dtype: in which the array is read.
       on_tpu: whether this is for a TPU.
     """
-    for step in _steps(geometry, tables, on_tpu):
+    for step in _steps(geometry, weights, on_tpu):
         x, dtype = _sums(x, *step, dtype), x.dtype
     return x
 
 
 def _steps(
-    geometry: Geometry, tables: tuple[Table, ...], on_tpu: bool
-) -> list[tuple[Geometry, tuple[Table, ...]]]:
+    geometry: Geometry, weights: tuple[Weights, ...], on_tpu: bool
+) -> list[tuple[Geometry, tuple[Weights, ...]]]:
     """All axes at once, or one after the other if windows are large."""
     if geometry.taps <= (tuning.MOST_WEIGHTED_ON_TPU if on_tpu else tuning.MOST_TERMS_ON_GPU):
-        return [(geometry, tables)]
+        return [(geometry, weights)]
     steps = []
-    for index, (axis, table) in enumerate(zip(geometry.axes, tables, strict=True)):
+    for index, (axis, own) in enumerate(zip(geometry.axes, weights, strict=True)):
         # The other axes stay pooled axes of one element, so that all steps have one layout.
         before = [_unpooled(other.out) for other in geometry.axes[:index]]
         behind = [_unpooled(other.size) for other in geometry.axes[index + 1 :]]
-        axes, ones = (*before, axis, *behind), [np.ones((1, a.size)) for a in (*before, *behind)]
-        step_tables = (*ones[:index], table, *ones[index:])
-        steps.append((Geometry(axes, geometry.positions), step_tables))
+        axes, ones = (*before, axis, *behind), [_ONE] * (len(geometry.axes) - 1)
+        step = (*ones[:index], own, *ones[index:])
+        steps.append((Geometry(axes, geometry.positions), step))
     return steps
+
+
+_ONE = Weights(np.ones(1), {})
 
 
 def _unpooled(size: int) -> Axis:
     return Axis(size, 1, 1, 1, 0, 0, 0, size)
 
 
-def _sums(x: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype) -> Array:
+def _sums(x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype) -> Array:
     def total(elements: list[Array], inside: list[Array | None]) -> tuple[Array]:
         del inside  # where there is no element, the array holds zeros
         places = np.ndindex(geometry.kernel)
-        terms = [_times(a, p, tables) for a, p in zip(elements, places, strict=True)]
+        terms = [_times(a, p, weights) for a, p in zip(elements, places, strict=True)]
         return (tree_reduce(jnp.add, terms),)
 
     return joint.over_windows(total, x, 0, geometry, dtype)[0]
 
 
-def _times(a: Array, place: tuple[int, ...], tables: tuple[Table, ...]) -> Array:
+def _times(a: Array, place: tuple[int, ...], weights: tuple[Weights, ...]) -> Array:
     """The elements at one offset, times the weights of their windows; pooled axes first."""
-    for position, (weights, offset) in enumerate(zip(tables, place, strict=True)):
-        a = a * _along(weights[offset], position, a)
+    for position, (own, offset) in enumerate(zip(weights, place, strict=True)):
+        a = a * _along(*own.at(offset), position, a)
     return a
 
 
-def _along(numbers: np.ndarray, position: int, like: Array) -> Array | np.ndarray:
-    """Numbers along an axis; one for all where they do not differ."""
-    numbers = numbers.astype(like.dtype)
-    if (numbers == numbers[0]).all():
-        return numbers[0]
+def _along(inner: float, others: dict[int, float], position: int, like: Array) -> Any:
+    """A number along an axis, and others at some indices."""
+    length, number = like.shape[position], np.asarray(inner, like.dtype)
+    if not others:
+        return number
+    if length > _LONGEST_CONSTANT:
+        index = lax.broadcasted_iota(jnp.int32, like.shape, position)
+        for at, other in others.items():
+            number = jnp.where(index == at, np.asarray(other, like.dtype), number)
+        return number
+    numbers = np.full(length, number)
+    for at, other in others.items():
+        if 0 <= at < length:
+            numbers[at] = other
     return jnp.asarray(broadcast_along(numbers, position, like.ndim))
 
 
 def scatter(
-    g: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype, on_tpu: bool
+    g: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
 ) -> Array:
     """Return for each element the weighted sum of the windows that hold it, as :func:`sums`."""
-    for step in _steps(geometry, tables, on_tpu)[::-1]:
+    for step in _steps(geometry, weights, on_tpu)[::-1]:
         g, dtype = _scatter(g, *step, dtype, on_tpu), g.dtype
     return g
 
 
 def _scatter(
-    g: Array, geometry: Geometry, tables: tuple[Table, ...], dtype: np.dtype, on_tpu: bool
+    g: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
 ) -> Array:
     strided = any(axis.stride > 1 for axis in geometry.axes)
 
@@ -147,15 +189,10 @@ def _scatter(
 
     def weighted(g: Array, term: Term) -> Array:
         place = np.unravel_index(term.low, geometry.kernel)
-        for index, axis in enumerate(geometry.axes):
-            numbers = _of_groups(tables[index][place[index]], axis, term.shift[index])
-            g = g * _along(numbers, 2 * index, g)
+        for index, shift in enumerate(term.shift):
+            inner, others = weights[index].at(int(place[index]))
+            groups = {window - shift: weight for window, weight in others.items()}
+            g = g * _along(inner, groups, 2 * index, g)
         return g
 
     return joint.over_elements(total, (g,), (0,), None, geometry, on_tpu and strided, dtype)[0]
-
-
-def _of_groups(numbers: np.ndarray, axis: Axis, shift: int) -> np.ndarray:
-    """The number of the window that gives to each group, that of some window where none does."""
-    windows = np.arange(groups(axis)) + shift
-    return numbers[np.clip(windows, 0, axis.out - 1)]

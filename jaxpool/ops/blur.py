@@ -202,13 +202,13 @@ def _sums(x: Array, geometry: Geometry, mode: str, dtypes: tuple[np.dtype, np.dt
     The array and cotangents of its sums have numbers of two dtypes, in which they are read.
     """
     plain = lambda x: _weighted(x, geometry, mode, padding=0)  # noqa: E731
-    weights = [_binomial(axis.kernel, np.dtype(float)) for axis in geometry.axes]
-    tables = weighted_windows.tables_of(geometry, weights, mode)
+    rows = [_binomial(axis.kernel, np.dtype(float)) for axis in geometry.axes]
+    weights = weighted_windows.weights_of(geometry, rows, mode)
     out_shape = geometry.full_shape(x.shape)
-    if tables is None or 0 in (*x.shape, *out_shape):
+    if weights is None or 0 in (*x.shape, *out_shape):
         return plain(x)
 
-    words = {"geometry": geometry, "tables": tables}
+    words = {"geometry": geometry, "weights": weights}
 
     def forward(x: Array) -> Array:
         anew = functools.partial(weighted_windows.sums, dtype=dtypes[0], **words)

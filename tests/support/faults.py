@@ -146,8 +146,8 @@ FAULTS = [
     Fault("_numerics/covariances.py", "g * (x - mean - rest)", "g * (x - mean)"),
     Fault("_numerics/covariances.py", "products - rest * tree", "products + rest * tree"),
     Fault("_numerics/moments.py", "2 * bilinear_map", "bilinear_map"),
-    Fault("_numerics/weighted_windows.py", "[place, window] += ", "[place, window] = "),
-    Fault("_numerics/weighted_windows.py", "groups(axis)) + shift", "groups(axis)) - shift"),
+    Fault("_numerics/weighted_windows.py", "row[place] += ", "row[place] = "),
+    Fault("_numerics/weighted_windows.py", "window - shift: weight", "window + shift: weight"),
     Fault(
         "_numerics/window_terms.py",
         "stretch(part, axis, position, value)",
