@@ -51,6 +51,11 @@ Moments = tuple[Array, Array, Array]
 # --- windows --------------------------------------------------------------------------------------
 
 
+# A derivative asks for these several times: traced once, and part of the program that asks.
+_inlined = functools.partial(jax.jit, inline=True)
+
+
+@functools.partial(_inlined, static_argnames=("geometry", "dtype"))
 def moments(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Moments:
     """Return the moments of every window: 0 without elements, NaN where one is not finite.
 
@@ -64,6 +69,7 @@ def moments(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) 
     return mean, rest, squares
 
 
+@functools.partial(_inlined, static_argnames="geometry")
 def covariance(x: Array, t: Array, valid: Array | None, geometry: Geometry) -> Array:
     """Return the sum over every window of the products of the deviations of ``x`` and ``t``."""
     return _windows(geometry, (x, t), valid, x.dtype)[-1]
@@ -157,6 +163,7 @@ def _number(here: list[Array | None], dtype: np.dtype) -> Array:
 # --- elements -------------------------------------------------------------------------------------
 
 
+@functools.partial(_inlined, static_argnames="geometry")
 def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of ``g (x - mean - rest)`` over the windows that hold it."""
     if not is_at_once(geometry):
