@@ -209,6 +209,13 @@ MOST_WEIGHTED_ON_TPU = 36
 """Elements of a window up to which a TPU adds all its weighted elements in one kernel. XLA:TPU
 stores 49 terms one by one, and so moves up to seven times what one axis after the other does."""
 
+MOST_WEIGHED_AT_BORDERS = 16
+"""Windows of an axis that reach over a border, up to which the weights of each are written out."""
+
+LONGEST_WEIGHTS = 1024
+"""Windows of an axis up to which their weights are constants, which XLA makes part of the kernel.
+Those of longer axes are made by 6 to 12 small kernels, lest constants weigh down the program."""
+
 MOST_TERMS_AT_ONCE = 16
 """Elements of a window up to which terms of scaled sums are made anew for each window that holds
 the element, on GPU and TPU. At 3x3 values move 5 to 27 times less so, and values with the gradient

@@ -22,14 +22,6 @@ from .._lowerings import joint, tuning
 from .._lowerings.axis_slicing import broadcast_along, tree_reduce
 from .._lowerings.phase_sums import Term
 
-_MOST_AT_BORDERS = 16
-"""Windows of an axis that reach over a border, up to which the weights of each are written out."""
-
-
-_LONGEST_CONSTANT = 1024
-"""Windows of an axis up to which their weights are a constant, which XLA makes part of the kernel.
-Longer ones are made by small kernels of their own, lest they weigh down the program."""
-
 
 class Weights(NamedTuple):
     """The weights of an axis.
@@ -70,7 +62,7 @@ def _of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
     first = cdiv(axis.pad_low, axis.stride)
     last = (axis.size + axis.pad_low - axis.span) // axis.stride
     borders = [window for window in range(axis.out) if not first <= window <= last]
-    if len(borders) > _MOST_AT_BORDERS:
+    if len(borders) > tuning.MOST_WEIGHED_AT_BORDERS:
         return None
     sources, rows = _sources(axis, mode), {}
     for window in borders:
@@ -156,7 +148,7 @@ def _along(inner: float, others: dict[int, float], position: int, like: Array) -
     length, number = like.shape[position], np.asarray(inner, like.dtype)
     if not others:
         return number
-    if length > _LONGEST_CONSTANT:
+    if length > tuning.LONGEST_WEIGHTS:
         index = lax.broadcasted_iota(jnp.int32, like.shape, position)
         for at, other in others.items():
             number = jnp.where(index == at, np.asarray(other, like.dtype), number)
