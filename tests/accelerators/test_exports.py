@@ -20,7 +20,7 @@ import jaxpool
 UNCHECKED = [export.DisabledSafetyCheck.platform()]
 SUMS = (
     *("avg", "sum", "lp", "gem", "logsumexp", "soft", "stochastic", "adaptive_avg", "blur"),
-    *("roi_align", "ps_roi_pool"),
+    *("roi_align", "ps_roi_pool", "var_pool", "std_pool"),
 )
 """Ops whose terms are added, in an order that differs by platform."""
 
