@@ -7,7 +7,7 @@ stored. Every shift is a padding, see :mod:`.element_grid` and :mod:`.phase_pads
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -44,18 +44,11 @@ def over_windows(
     order, major = pooled_first(geometry, leaves[0].ndim)
     moved = [_narrowed(jnp.transpose(a, order), dtype) for a in leaves]
     padding = [np.asarray(v, a.dtype) for v, a in zip(jax.tree.leaves(values), moved, strict=True)]
-    grids = [
-        element_grid.split(a, major, value) if _is_pooled(a, major) else None
-        for a, value in zip(moved, padding, strict=True)
-    ]
+    columns = [_reads(*pair, major) for pair in zip(moved, padding, strict=True)]
     parts, inside = [], []
-    for place in itertools.product(*map(range, geometry.kernel)):
-        elements = [
-            a if grid is None else element_grid.at(grid, place, major, value)
-            for a, grid, value in zip(moved, grids, padding, strict=True)
-        ]
-        elements = [a.astype(leaf.dtype) for a, leaf in zip(elements, leaves, strict=True)]
-        shape = jnp.broadcast_shapes(*(a.shape for a in elements))
+    for place, row in zip(_places(geometry), zip(*columns, strict=True), strict=True):
+        elements = [a.astype(leaf.dtype) for a, leaf in zip(row, leaves, strict=True)]
+        shape: Any = jnp.broadcast_shapes(*(a.shape for a in elements))
         parts.append(jax.tree.unflatten(tree, elements))
         inside.append(element_grid.inside(place, major, shape))
     back = tuple(np.argsort(order))
@@ -65,11 +58,21 @@ def over_windows(
 def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
     """The element of every window at each offset, row-major, as :func:`.stack.each_offset`."""
     order, major = pooled_first(geometry, x.ndim)
-    grid, back = element_grid.split(jnp.transpose(x, order), major, value), tuple(np.argsort(order))
-    return [
-        jnp.transpose(element_grid.at(grid, place, major, value), back)
-        for place in itertools.product(*map(range, geometry.kernel))
-    ]
+    back = tuple(np.argsort(order))
+    return [jnp.transpose(a, back) for a in _reads(jnp.transpose(x, order), value, major)]
+
+
+def _reads(a: Array, value: np.ndarray, geometry: Geometry) -> list[Array]:
+    """The elements at each offset, pooled axes first; of one entry for all, that entry."""
+    places = list(_places(geometry))
+    if not _is_pooled(a, geometry):
+        return [a] * len(places)
+    grid = element_grid.split(a, geometry, value)
+    return [element_grid.at(grid, place, geometry, value) for place in places]
+
+
+def _places(geometry: Geometry) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*map(range, geometry.kernel))
 
 
 def _narrowed(a: Array, dtype: np.dtype | None) -> Array:

@@ -37,11 +37,12 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings import doubling, joint, tuning
 from .._lowerings.axis_slicing import digit_parts, lax_padding, pad, slice_axis, tree_reduce
+from .._lowerings.borders import extended
 from .._lowerings.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import Reduction
-from .divisors import masked
+from .divisors import finite, masked, ones
 
 Arrays = tuple[Array, ...]
 
@@ -51,11 +52,10 @@ Moments = tuple[Array, Array, Array]
 # --- windows --------------------------------------------------------------------------------------
 
 
-# A derivative asks for these several times: traced once, and part of the program that asks.
-_inlined = functools.partial(jax.jit, inline=True)
+# A derivative asks for these several times: jit traces them once, and leaves no call behind.
 
 
-@functools.partial(_inlined, static_argnames=("geometry", "dtype"))
+@functools.partial(jax.jit, static_argnames=("geometry", "dtype"), inline=True)
 def moments(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Moments:
     """Return the moments of every window: 0 without elements, NaN where one is not finite.
 
@@ -69,7 +69,7 @@ def moments(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) 
     return mean, rest, squares
 
 
-@functools.partial(_inlined, static_argnames="geometry")
+@functools.partial(jax.jit, static_argnames="geometry", inline=True)
 def covariance(x: Array, t: Array, valid: Array | None, geometry: Geometry) -> Array:
     """Return the sum over every window of the products of the deviations of ``x`` and ``t``."""
     return _windows(geometry, (x, t), valid, x.dtype)[-1]
@@ -92,21 +92,12 @@ def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.
 
 def _joined(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
     x = arrays[0]
-    parts = _count(x, valid, geometry), *arrays, jnp.zeros_like(x)
+    count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
+    parts = count, *arrays, jnp.zeros_like(x)
     _, *means, products = doubling.reduce(parts, geometry, _COVARIANCE)
     # An infinity that is joined last makes an infinity.
     products = jnp.where(lax.is_finite(means[0]), products, np.asarray(np.nan, x.dtype))
     return *means, jnp.zeros_like(products), products
-
-
-def _count(x: Array, valid: Array | None, geometry: Geometry) -> Array:
-    """One for each element that counts, in an array that broadcasts."""
-    if valid is not None:
-        return valid.astype(x.dtype)
-    shape = [1] * x.ndim
-    for axis, position in geometry.placed:
-        shape[position] = axis.size
-    return jnp.ones(shape, x.dtype)
 
 
 def _join(p: Arrays, q: Arrays) -> Arrays:
@@ -163,7 +154,7 @@ def _number(here: list[Array | None], dtype: np.dtype) -> Array:
 # --- elements -------------------------------------------------------------------------------------
 
 
-@functools.partial(_inlined, static_argnames="geometry")
+@functools.partial(jax.jit, static_argnames="geometry", inline=True)
 def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of ``g (x - mean - rest)`` over the windows that hold it."""
     if not is_at_once(geometry):
@@ -181,7 +172,7 @@ def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) ->
 
 def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: Array) -> Array:
     def total(windows: list[Arrays], x: Array, _: object) -> Arrays:
-        x = _finite(x)
+        x = finite(x)
         return (tree_reduce(lax.add, [g * (x - mean - rest) for g, mean, rest in windows]),)
 
     return joint.over_elements(total, (g, mean, rest), (0, 0, 0), x, geometry, on_tpu=False)[0]
@@ -190,17 +181,13 @@ def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: 
 def _scatter_joined(
     geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array
 ) -> Array:
-    finite = lax.is_finite(mean)
-    mean, g = _finite(mean), jnp.where(finite, g, np.asarray(np.nan, g.dtype))
+    g = jnp.where(lax.is_finite(mean), g, np.asarray(np.nan, g.dtype))
+    mean = finite(mean)
     parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
     for axis, position in geometry.placed[::-1]:
         parts = _scatter_along(parts, axis, position)
     mean, total, products = parts
-    return total * (_finite(x) - mean) - products
-
-
-def _finite(x: Array) -> Array:
-    return jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))
+    return total * (finite(x) - mean) - products
 
 
 def _scatter_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
@@ -227,13 +214,12 @@ def _join_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
 
 def _nearest(x: Array, position: int, low: int, high: int) -> Array:
     """``x`` padded by its first and its last entry."""
-    zero, widths = np.zeros((), x.dtype), [(0, 0)] * x.ndim
+    zero = np.zeros((), x.dtype)
     x = pad(x, position, min(low, 0), min(high, 0), zero)
     low, high = max(low, 0), max(high, 0)
     if not x.shape[position]:
         return pad(x, position, low, high, zero)
-    widths[position] = (low, high)
-    return jnp.pad(x, widths, mode="edge")
+    return extended(x, position, low, high, "nearest")
 
 
 def _join_cotangents(parts: Sequence[Arrays]) -> Arrays:

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from .._autodiff import rules
 from .._errors import message
@@ -35,6 +35,19 @@ def check_averageable(x: Array) -> None:
 def masked(x: Array, valid: Array | None) -> Array:
     """Return ``x`` with zeros where it is not valid."""
     return x if valid is None else jnp.where(valid, x, jnp.zeros((), x.dtype))
+
+
+def finite(x: Array) -> Array:
+    """Return ``x`` with zeros where it is not finite."""
+    return masked(x, lax.is_finite(x))
+
+
+def ones(x: Array, geometry: Geometry) -> Array:
+    """Return one for every element, in an array that is long on the axes of windows alone."""
+    shape = [1] * x.ndim
+    for axis, position in geometry.placed:
+        shape[position] = axis.size
+    return jnp.ones(shape, x.dtype)
 
 
 def window_sum(

@@ -26,7 +26,7 @@ from .._autodiff.linear import bilinear_map
 from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
 from . import covariances
-from .divisors import masked
+from .divisors import finite, masked
 
 
 def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -79,7 +79,7 @@ def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     mean, rest, squares = _moments(x, valid, geometry, dtype)
     # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
     # of elements that share no window with the infinity.
-    clean = jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))
+    clean = finite(x)
     one = jnp.where(lax.is_finite(mean), np.ones((), x.dtype), np.asarray(np.nan, x.dtype))
 
     def forward(t: Array) -> Array:

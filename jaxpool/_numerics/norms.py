@@ -19,6 +19,7 @@ from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
 from ..reductions import absolute
 from . import scaled_sums
+from .divisors import finite
 from .float_bits import in_two, is_nothing, log2_of_power, two_to
 from .scaled_sums import Terms
 
@@ -61,8 +62,7 @@ def norm(
 
 def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
     """Whole ``e`` with ``2^e`` near the largest finite element of each plane."""
-    finite = jnp.where(lax.is_finite(x), x, np.zeros((), x.dtype))
-    _, e = jnp.frexp(jnp.max(finite, axes, keepdims=True))
+    _, e = jnp.frexp(jnp.max(finite(x), axes, keepdims=True))
     most = np.finfo(x.dtype).maxexp - 2
     return e.clip(-most, most).astype(x.dtype)
 

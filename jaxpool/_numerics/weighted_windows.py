@@ -9,18 +9,22 @@ of the window that the padding repeats, and is 0 itself. So no array is padded f
 The transpose gives each element the sum of ``W[t, o] g[o]`` over the windows that hold it.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._autodiff.linear import linear_map
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
 from .._lowerings import joint, tuning
 from .._lowerings.axis_slicing import broadcast_along, tree_reduce
 from .._lowerings.phase_sums import Term
+from .._xla.by_platform import by_platform
 
 
 class Weights(NamedTuple):
@@ -61,7 +65,7 @@ def _of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
         return None
     first = cdiv(axis.pad_low, axis.stride)
     last = (axis.size + axis.pad_low - axis.span) // axis.stride
-    borders = [window for window in range(axis.out) if not first <= window <= last]
+    borders = *range(min(first, axis.out)), *range(max(first, last + 1), axis.out)
     if len(borders) > tuning.MOST_WEIGHED_AT_BORDERS:
         return None
     sources, rows = _sources(axis, mode), {}
@@ -86,19 +90,48 @@ def _sources(axis: Axis, mode: Any) -> np.ndarray:
     return np.pad(sources, (0, max(0, axis.overhang)), constant_values=-1)
 
 
-def sums(
-    x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
+def weighted_sum(
+    plain: Callable[[Array], Array],
+    x: Array,
+    geometry: Geometry,
+    weights: tuple[Weights, ...] | None,
+    dtypes: tuple[np.dtype, np.dtype],
 ) -> Array:
-    """Return the weighted sum of every window.
+    """Return ``plain(x)``, in one kernel on GPU and TPU where windows hold all that they read.
 
     Args:
-      x: the array, whose numbers are numbers of ``dtype``.
-      geometry, weights: the windows and their weights.
-      dtype: in which the array is read.
-      on_tpu: whether this is for a TPU.
+      plain: the sums as CPU computes them.
+      x: floats.
+      geometry: the windows.
+      weights: as of :func:`weights_of`.
+      dtypes: of which the numbers of the array, and of cotangents of its sums, are; they are read
+        as such.
     """
+    out_shape = geometry.full_shape(x.shape)
+    if weights is None or 0 in (*x.shape, *out_shape):
+        return plain(x)
+
+    def forward(x: Array) -> Array:
+        anew = functools.partial(_sums, geometry, weights, dtypes[0])
+        return by_platform({"cpu": plain, **_on_accelerators(anew)}, x)
+
+    def transpose(g: Array) -> Array:
+        back = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
+        anew = functools.partial(_scatter, geometry, weights, dtypes[1])
+        return by_platform({"cpu": back, **_on_accelerators(anew)}, g)
+
+    return linear_map(forward, transpose, x, out_shape)
+
+
+def _on_accelerators(anew: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
+    return {"gpu": functools.partial(anew, False), "tpu": functools.partial(anew, True)}
+
+
+def _sums(
+    geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool, x: Array
+) -> Array:
     for step in _steps(geometry, weights, on_tpu):
-        x, dtype = _sums(x, *step, dtype), x.dtype
+        x, dtype = _step_sums(x, *step, dtype), x.dtype
     return x
 
 
@@ -126,7 +159,9 @@ def _unpooled(size: int) -> Axis:
     return Axis(size, 1, 1, 1, 0, 0, 0, size)
 
 
-def _sums(x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype) -> Array:
+def _step_sums(
+    x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype
+) -> Array:
     def total(elements: list[Array], inside: list[Array | None]) -> tuple[Array]:
         del inside  # where there is no element, the array holds zeros
         places = np.ndindex(geometry.kernel)
@@ -160,16 +195,15 @@ def _along(inner: float, others: dict[int, float], position: int, like: Array) -
     return jnp.asarray(broadcast_along(numbers, position, like.ndim))
 
 
-def scatter(
-    g: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
+def _scatter(
+    geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool, g: Array
 ) -> Array:
-    """Return for each element the weighted sum of the windows that hold it, as :func:`sums`."""
     for step in _steps(geometry, weights, on_tpu)[::-1]:
-        g, dtype = _scatter(g, *step, dtype, on_tpu), g.dtype
+        g, dtype = _step_scatter(g, *step, dtype, on_tpu), g.dtype
     return g
 
 
-def _scatter(
+def _step_scatter(
     g: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
 ) -> Array:
     strided = any(axis.stride > 1 for axis in geometry.axes)

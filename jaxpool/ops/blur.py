@@ -11,30 +11,25 @@ With ``m`` 1 at elements and declared padding, 0 at masked elements and overhang
 The divisor is 1 where all taps count, and is then not computed.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
-from .._autodiff.linear import linear_map
 from .._errors import message, public, shown
 from .._geometry.arguments import is_sequence, length_of, per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Window
-from .._lowerings.axis_slicing import iota, pad, slice_axis, tree_reduce
+from .._lowerings.axis_slicing import pad, slice_axis, tree_reduce
 from .._lowerings.borders import extended
-from .._numerics import weighted_windows
 from .._numerics.checks import check_float, check_where
-from .._numerics.divisors import divide, masked
-from .._xla.by_platform import by_platform
+from .._numerics.divisors import divide, masked, ones
+from .._numerics.weighted_windows import weighted_sum, weights_of
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -188,45 +183,18 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
     wide = masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
     overhangs = any(axis.overhang for axis in geometry.axes)
     is_divided, narrow = valid is not None or overhangs, np.dtype(x.dtype)
-    y = _sums(wide, geometry, mode, (narrow, wide.dtype if is_divided else narrow))
+    y = weighted_sum(
+        lambda x: _weighted(x, geometry, mode, padding=0),
+        wide,
+        geometry,
+        weights_of(geometry, [_binomial(axis.kernel, wide.dtype) for axis in geometry.axes], mode),
+        (narrow, wide.dtype if is_divided else narrow),
+    )
     if valid is not None:
         y = divide(y, _weighted(valid.astype(wide.dtype), geometry, mode, padding=1))
     elif overhangs:
-        y = divide(y, _weighted(_ones(wide, geometry), geometry, mode, padding=1))
+        y = divide(y, _weighted(ones(wide, geometry), geometry, mode, padding=1))
     return y.astype(narrow)
-
-
-def _sums(x: Array, geometry: Geometry, mode: str, dtypes: tuple[np.dtype, np.dtype]) -> Array:
-    """The weighted sums, in one kernel on GPU and TPU where windows hold all that they read.
-
-    The array and cotangents of its sums have numbers of two dtypes, in which they are read.
-    """
-    plain = lambda x: _weighted(x, geometry, mode, padding=0)  # noqa: E731
-    rows = [_binomial(axis.kernel, np.dtype(float)) for axis in geometry.axes]
-    weights = weighted_windows.weights_of(geometry, rows, mode)
-    out_shape = geometry.full_shape(x.shape)
-    if weights is None or 0 in (*x.shape, *out_shape):
-        return plain(x)
-
-    words = {"geometry": geometry, "weights": weights}
-
-    def forward(x: Array) -> Array:
-        anew = functools.partial(weighted_windows.sums, dtype=dtypes[0], **words)
-        return by_platform({"cpu": plain, **_on_accelerators(anew)}, x)
-
-    def transpose(g: Array) -> Array:
-        back = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
-        anew = functools.partial(weighted_windows.scatter, dtype=dtypes[1], **words)
-        return by_platform({"cpu": back, **_on_accelerators(anew)}, g)
-
-    return linear_map(forward, transpose, x, out_shape)
-
-
-def _on_accelerators(anew: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
-    return {
-        "gpu": functools.partial(anew, on_tpu=False),
-        "tpu": functools.partial(anew, on_tpu=True),
-    }
 
 
 def _weighted(x: Array, geometry: Geometry, mode: str, padding: int) -> Array:
@@ -252,14 +220,6 @@ def _bordered(x: Array, axis: Axis, position: int, mode: str, padding: int) -> A
 
 def _binomial(taps: int, dtype: np.dtype) -> np.ndarray:
     return np.array([math.comb(taps - 1, t) / 2 ** (taps - 1) for t in range(taps)], dtype)
-
-
-def _ones(x: Array, geometry: Geometry) -> Array:
-    """One for every element, in an array that is long on the axes of windows alone."""
-    ones = jnp.ones((1,) * x.ndim, x.dtype)
-    for axis, position in geometry.placed:
-        ones = ones + iota(axis.size, position, x.ndim, x.dtype) * np.zeros((), x.dtype)
-    return ones
 
 
 # --- checks ---------------------------------------------------------------------------------------

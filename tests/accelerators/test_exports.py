@@ -12,12 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same
-from jax import export
+from helpers import assert_same, lowered
 
 import jaxpool
 
-UNCHECKED = [export.DisabledSafetyCheck.platform()]
 SUMS = (
     *("avg", "sum", "lp", "gem", "logsumexp", "soft", "stochastic", "adaptive_avg", "blur"),
     *("roi_align", "ps_roi_pool", "var_pool", "std_pool"),
@@ -38,10 +36,8 @@ def hostile(seed: int) -> jax.Array:
 
 def results(op: Callable[[Any], Any], platform: str, x: jax.Array) -> Any:
     """Values and gradient by the program that is lowered for a platform."""
-    f = jax.jit(every_op.with_gradient(op))
-    if platform == "cpu":
-        return f(x)
-    return export.export(f, platforms=[platform], disabled_checks=UNCHECKED)(x).call(x)
+    f = every_op.with_gradient(op)
+    return jax.jit(f)(x) if platform == "cpu" else lowered(f, platform, x)(x)
 
 
 @pytest.mark.parametrize("name", every_op.EVERY_OP)

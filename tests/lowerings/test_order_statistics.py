@@ -3,10 +3,10 @@
 from typing import Any
 
 import jax
-import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import lowered
 
 import jaxpool
 from jaxpool._lowerings import tuning
@@ -119,10 +119,5 @@ def test_the_first_nan_of_a_window(rng: np.random.Generator) -> None:
 def test_other_platforms_sort_to_the_same_order(rng: np.random.Generator) -> None:
     x, (starts, stops) = rng.integers(0, 5, (2, 40)).astype(np.float32), ranges(rng, 40, 20)
     k = (stops - starts) // 2
-    check = jax.export.DisabledSafetyCheck.platform()
-    made = jax.export.export(
-        jax.jit(lambda x: KTH(x, None, starts, stops, k)),
-        platforms=["tpu"],
-        disabled_checks=[check],
-    )(x)
-    np.testing.assert_array_equal(made.call(x), KTH(x, None, starts, stops, k))
+    run = lambda x: KTH(x, None, starts, stops, k)  # noqa: E731
+    np.testing.assert_array_equal(lowered(run, "tpu", x)(x), run(x))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import QUICK, assert_same
+from helpers import QUICK, assert_same, lowered
 
 import jaxpool
 
@@ -151,9 +151,7 @@ def test_a_tpu_gives_the_same(op: str, masked: bool, rng: np.random.Generator) -
         y, back = jax.vjp(pool, x)
         return pool(x), y, back(g)[0]
 
-    unchecked = [jax.export.DisabledSafetyCheck.platform()]
-    there = jax.export.export(run, platforms=["tpu"], disabled_checks=unchecked)(x, g)
-    for got, want in zip(there.call(x, g), run(x, g), strict=True):
+    for got, want in zip(lowered(run, "tpu", x, g)(x, g), run(x, g), strict=True):
         assert_same(got, want, op, ulps=2)
 
 

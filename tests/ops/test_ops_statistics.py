@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives
+from helpers import assert_same, check_derivatives, lowered
 
 import jaxpool
 from jaxpool._numerics.quantiles import METHODS
@@ -77,12 +77,6 @@ BESIDE: dict[str, Any] = {
 }
 
 
-def lowered(f: Callable[..., Any], x: jax.Array, platform: str) -> Callable[..., Any]:
-    """The program of a platform, to be run on CPU."""
-    unchecked = [jax.export.DisabledSafetyCheck.platform()]
-    return jax.export.export(jax.jit(f), platforms=[platform], disabled_checks=unchecked)(x).call
-
-
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("case", BESIDE)
 @pytest.mark.parametrize("op", [jaxpool.var_pool, jaxpool.std_pool])
@@ -99,7 +93,7 @@ def test_infinities_and_nan_reach_what_shares_a_window_and_nothing_else(
     def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return gradient(x), jax.grad(lambda x: (gradient(x) * weights).sum())(x)
 
-    run = lowered(lambda x: (op(x, **words), *both(x)), x, platform)
+    run = lowered(lambda x: (op(x, **words), *both(x)), platform, x)
     for place, bad in zip([(0, 0), (4, 6), (8, 2)], (np.inf, -np.inf, np.nan), strict=True):
         mark = jnp.zeros_like(x).at[place].set(1)
         windows, back = jax.vjp(lambda x: jaxpool.sum_pool(x, **words), mark)
@@ -140,7 +134,7 @@ def test_a_large_mean_cancels_nothing_in_derivatives(
 
     x = jnp.asarray(noise + 2.0**18)
     pool = lambda x: jaxpool.var_pool(x, window, 1, "SAME", data_format="HW")  # noqa: E731
-    got = lowered(derivatives(pool), x, platform)(x)
+    got = lowered(derivatives(pool), platform, x)(x)
     with jax.enable_x64(True):
         definition = lambda x: variances_at_every_element(x, window)  # noqa: E731
         want = jax.jit(derivatives(definition))(jnp.asarray(noise, jnp.float64))

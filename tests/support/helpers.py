@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,6 +19,12 @@ PORTABLE = tuple(name for name in NAMES[1:] if not IMPLEMENTATIONS[name].is_opt_
 
 QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 """Spares the time of LLVM's optimiser, for programs that run once; XLA's own passes all run."""
+
+
+def lowered(f: Callable[..., Any], platform: str, *arrays: Any) -> Callable[..., Any]:
+    """The program of a platform, to be run on the one that is there."""
+    checks = [jax.export.DisabledSafetyCheck.platform()]
+    return jax.export.export(jax.jit(f), platforms=[platform], disabled_checks=checks)(*arrays).call
 
 
 def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
