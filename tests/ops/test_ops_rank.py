@@ -134,6 +134,7 @@ def test_gradients_of_long_windows_hold_positions_in_two_bytes(padding: str, mos
     assert temporaries(gradient, x) <= most * 4 * x.size
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("op", ["median_pool", "rank_pool", "quantile_pool"])
 def test_a_tpu_gives_the_same(op: str, masked: bool, rng: np.random.Generator) -> None:

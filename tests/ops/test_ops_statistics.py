@@ -118,7 +118,7 @@ def variances_at_every_element(x: jax.Array, window: tuple[int, int]) -> jax.Arr
     return (deviation**2).sum(0) / there.sum(0)
 
 
-@pytest.mark.grid(1)
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("window", [(3, 2), (5, 5), (9, 8)])
 def test_a_large_mean_cancels_nothing_in_derivatives(
