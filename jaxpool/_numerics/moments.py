@@ -53,7 +53,7 @@ def _middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
     count = there.astype(x.dtype).sum(geometry.positions, keepdims=True)
     total = masked(x, there).sum(geometry.positions, keepdims=True)
     mean = total / jnp.maximum(count, jnp.ones((), x.dtype))
-    return jnp.where(lax.is_finite(mean), mean, jnp.zeros((), x.dtype))
+    return finite(mean)
 
 
 def _no_middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
