@@ -246,6 +246,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (9, 16, 25, 32, 49, 64),
         [directional((k, k), 2) for k in (4, 5, 6, 7, 8)],
     ),
+    "MOST_PADDED_WINDOWS": (
+        (0, 2**24),
+        [gradient((3, 3), 2, shape=shape)
+         for shape in ((2, 7, 7, 768), (2, 15, 15, 288), (2, 31, 31, 192), (2, 67, 67, 64))],
+    ),
     "MOST_SCATTERED": (
         (4, 6, 9, 16, 25),
         both_layouts(gradient, *squares(2, 3, stride=1), *squares(3, 4, 5, stride=2)),

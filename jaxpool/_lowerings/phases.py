@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
+from .._geometry.resolve import Geometry
 from .axis_slicing import concatenate, pad, slice_axis
 
 Arrays = tuple[Array, ...]
@@ -81,6 +82,13 @@ def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) 
     phases = phases_of(axis)
     high = phases.last - axis.out
     return pad(x, position, -phases.first, high, np.asarray(value, x.dtype))
+
+
+def pad_windows(x: Array, geometry: Geometry, phases: Sequence[Phases], value: np.ndarray) -> Array:
+    """Return windows with an entry at every shift from every group of phases."""
+    for (axis, position), found in zip(geometry.placed, phases, strict=True):
+        x = pad(x, position, max(found.shifts) - found.first, found.last - axis.out, value)
+    return x
 
 
 def over_elements(
