@@ -27,7 +27,7 @@ def _stored(*arrays: Array) -> tuple[Array, ...]:
 
 
 def _branch(*arrays: Array) -> tuple[Array, ...]:
-    """Return the arrays, by a branch of which the compiler learns too late that both sides agree."""
+    """Return the arrays, by a branch; the compiler learns too late that both sides agree."""
     either = lax.optimization_barrier(np.zeros((), np.bool_))
     other = lambda *arrays: lax.optimization_barrier(arrays)  # noqa: E731
     return lax.cond(either, other, lambda *arrays: arrays, *arrays)

@@ -95,7 +95,12 @@ FAULTS = [
         "size = (axis.out - 1) * axis.stride + 1",
         "size = axis.out * axis.stride",
     ),
-    Fault("_lowerings/offset_grid.py", "dimension, first - shift, last", "dimension, first, last"),
+    Fault(
+        "_lowerings/offset_grid.py",
+        "dimension, first - shift - start, last",
+        "dimension, first - start, last",
+    ),
+    Fault("_lowerings/offset_grid.py", "whole, phases.first - max(", "whole, 1 - max("),
     Fault("_lowerings/offset_levels.py", "low * unit, high and", "low * unit, inner and"),
     Fault("_lowerings/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"),
     Fault("_lowerings/offset_tiles.py", "wide // axis.kernel", "wide // axis.stride"),
