@@ -25,7 +25,7 @@ from .._xla.materialize import materialize
 from . import tuning
 from .argreduce import sentinel
 from .axis_slicing import concatenate, iota, slice_axis, tree_reduce
-from .phases import Phases, crop, pad_windows, phases_of, runs
+from .phases import Phases, crop, phases_of, runs, surround
 
 
 class Piece(NamedTuple):
@@ -43,20 +43,11 @@ class Piece(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A pooled axis.
-
-    Attributes:
-      axis, phases: the axis and its phases.
-      dimension: where its groups lie in the grid, its phases behind them.
-      runs: first and last group of each loop, and its shifts.
-      first: the window that stands first, below 0 where windows are padded.
-    """
+    """A pooled axis: its phases, and where its groups lie in the grid, its phases behind them."""
 
     axis: Axis
     phases: Phases
     dimension: int
-    runs: list[tuple[int, int, list[int]]]
-    first: int
 
 
 Named = dict[tuple[int, ...], Array]
@@ -65,15 +56,18 @@ Named = dict[tuple[int, ...], Array]
 
 def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
-    one_loop, phases = _saves_loops(g, geometry), [phases_of(axis) for axis in geometry.axes]
-    if one_loop:
-        g = pad_windows(g, geometry, phases, np.zeros((), g.dtype))
-        offsets = pad_windows(offsets, geometry, phases, sentinel(offsets.dtype))
+    if _saves_loops(g, geometry):
+        axes = []
+        for axis, position in geometry.placed:
+            nothing = 0, sentinel(offsets.dtype)
+            axis, (g, offsets) = surround((g, offsets), nothing, axis, position)
+            axes.append(axis)
+        geometry = Geometry(tuple(axes), geometry.positions)
     # XLA:CPU would compute anew for each element what makes them.
     g, offsets = materialize(g, offsets)
     shape, merged, kept, lines = list(g.shape), list(g.shape), list(range(g.ndim)), []
     for n, (axis, position) in enumerate(geometry.placed):
-        lines.append(_line(axis, phases[n], g.ndim + position + n, one_loop))
+        lines.append(Line(axis, phases_of(axis), g.ndim + position + n))
         shape.insert(lines[-1].dimension + 1, axis.stride)
         merged[position] = _groups(lines[-1]) * axis.stride
         kept = [k + (k > lines[-1].dimension) for k in kept]
@@ -86,18 +80,11 @@ def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
 
 
 def _saves_loops(g: Array, geometry: Geometry) -> bool:
-    """Whether padded windows save more time of the compiler than their copy costs."""
+    """Whether windows past the ends save more time of the compiler than their copies cost."""
     small = isinstance(g.size, int) and g.size <= tuning.MOST_PADDED_WINDOWS
     whole = all(len(axis.segments()) == 1 for axis in geometry.axes)
     overlapping = sum(axis.span > axis.stride for axis in geometry.axes)
     return small and whole and overlapping > 1
-
-
-def _line(axis: Axis, phases: Phases, dimension: int, one_loop: bool) -> Line:
-    if not one_loop:
-        return Line(axis, phases, dimension, list(runs(axis, phases, phases.shifts)), 0)
-    whole = [(phases.first, phases.last, phases.shifts)]
-    return Line(axis, phases, dimension, whole, phases.first - max(phases.shifts))
 
 
 def _groups(line: Line) -> int:
@@ -116,13 +103,13 @@ def _over_grid(pieces: list[Piece], lines: list[Line], shape: list[int], named: 
     done = len(pieces[0].shifts)
     if done == len(lines):
         return tree_reduce(lax.add, [_hits(piece, named) for piece in pieces])
-    (_, _, dimension, every, start), parts = lines[done], []
-    for first, last, shifts in every:
+    (axis, phases, dimension), parts = lines[done], []
+    for first, last, shifts in runs(axis, phases, phases.shifts):
         part = [*shape[:dimension], last - first, *shape[dimension + 1 :]]
         cuts = [
             Piece(
-                slice_axis(piece.given, dimension, first - shift - start, last - first, 1),
-                slice_axis(piece.offsets, dimension, first - shift - start, last - first, 1),
+                slice_axis(piece.given, dimension, first - shift, last - first, 1),
+                slice_axis(piece.offsets, dimension, first - shift, last - first, 1),
                 (*piece.shifts, shift),
             )
             for piece in pieces
@@ -150,7 +137,7 @@ def _hits(piece: Piece, named: Named) -> Array:
 def _named(lines: list[Line], rank: int) -> Named:
     """The offsets of the phases, row-major."""
     along, none = [], -int(np.prod([line.axis.kernel for line in lines]))
-    for axis, phases, dimension, *_ in lines:
+    for axis, phases, dimension in lines:
         step = iota(axis.stride, dimension + 1 - rank, rank, jnp.int32)
         along.append({shift: _along(axis, shift, step, none) for shift in phases.shifts})
     named: Named = {}

@@ -25,8 +25,8 @@ from .._xla.materialize import materialize
 from .._xla.select import select
 from . import offset_grid, tuning
 from .argreduce import sentinel
-from .axis_slicing import elements_at, pad_all, slice_axis, tree_reduce
-from .phases import Phases, crop, interleave, pad_windows, phases_of
+from .axis_slicing import elements_at, pad, pad_all, slice_axis, tree_reduce
+from .phases import Phases, crop, interleave, phases_of
 
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
@@ -47,8 +47,8 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     phases = [phases_of(axis) for axis in geometry.axes]
     # XLA:CPU would compute anew for each slice what makes them.
     g, offsets = materialize(
-        pad_windows(g, geometry, phases, np.zeros((), g.dtype)),
-        pad_windows(offsets, geometry, phases, sentinel(offsets.dtype)),
+        _padded(g, geometry, phases, np.zeros((), g.dtype)),
+        _padded(offsets, geometry, phases, sentinel(offsets.dtype)),
     )
 
     def received(phase: tuple[int, ...]) -> Array:
@@ -67,6 +67,13 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         return select(hit, values, np.zeros((), values.dtype))
 
     return _joined(received, geometry, phases)
+
+
+def _padded(x: Array, geometry: Geometry, phases: Sequence[Phases], value: np.ndarray) -> Array:
+    """Windows with an entry at every shift from every group of phases."""
+    for (axis, position), found in zip(geometry.placed, phases, strict=True):
+        x = pad(x, position, max(found.shifts) - found.first, found.last - axis.out, value)
+    return x
 
 
 def _joined(

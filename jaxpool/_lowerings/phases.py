@@ -13,6 +13,7 @@ padded axis does.
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -20,7 +21,6 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
-from .._geometry.resolve import Geometry
 from .axis_slicing import concatenate, pad, slice_axis
 
 Arrays = tuple[Array, ...]
@@ -84,11 +84,22 @@ def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) 
     return pad(x, position, -phases.first, high, np.asarray(value, x.dtype))
 
 
-def pad_windows(x: Array, geometry: Geometry, phases: Sequence[Phases], value: np.ndarray) -> Array:
-    """Return windows with an entry at every shift from every group of phases."""
-    for (axis, position), found in zip(geometry.placed, phases, strict=True):
-        x = pad(x, position, max(found.shifts) - found.first, found.last - axis.out, value)
-    return x
+def surround(
+    arrays: Sequence[Array], values: Sequence[float | np.ndarray], axis: Axis, position: int
+) -> tuple[Axis, Arrays]:
+    """Return an axis with windows past both ends, so that every shift of each element has one.
+
+    Also the arrays of windows, with a value of each in those that are added. A transpose then is
+    one loop, with no other for the elements at an end.
+    """
+    phases = phases_of(axis)
+    low = max(phases.shifts) - phases.first
+    high = cdiv(axis.pad_low + axis.size, axis.stride) - axis.out
+    wider = replace(axis, pad_low=axis.pad_low + low * axis.stride, out=low + axis.out + high)
+    return wider, tuple(
+        pad(array, position, low, high, np.asarray(value, array.dtype))
+        for array, value in zip(arrays, values, strict=True)
+    )
 
 
 def over_elements(

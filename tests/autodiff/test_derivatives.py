@@ -93,6 +93,36 @@ def gradient(f: Callable[[Any], Any], x: Any) -> np.ndarray:
     return np.asarray(jax.grad(lambda x: f(x).sum())(jnp.asarray(x)))
 
 
+# --- against brute force --------------------------------------------------------------------------
+
+# Shape, window, strides and dilations of windows that reach over no border.
+WHOLE = (
+    ((10, 6), (3, 3), (2, 1), (1, 1)),
+    ((13, 15), (3, 2), (2, 3), (2, 5)),
+    ((9, 8), (4, 2), (1, 5), (1, 6)),
+    ((5, 7, 6), (2, 3, 1), (1, 2, 3), (2, 1, 1)),
+)
+
+
+@pytest.mark.grid(1)
+@pytest.mark.parametrize(("shape", "window", "strides", "dilations"), WHOLE)
+def test_each_cotangent_goes_to_the_largest_element_of_its_window(
+    shape: Any, window: Any, strides: Any, dilations: Any, rng: np.random.Generator
+) -> None:
+    x = separated(rng, (*shape, 2))
+    y, transpose = jax.vjp(lambda x: jaxpool.max_pool(x, window, strides, dilations=dilations), x)
+    g = separated(rng, y.shape)
+    wanted = np.zeros_like(x)
+    for *at, channel in np.ndindex(y.shape):
+        elements = tuple(
+            slice(o * s, o * s + (k - 1) * d + 1, d)
+            for o, k, s, d in zip(at, window, strides, dilations, strict=True)
+        )
+        where = np.unravel_index(x[(*elements, channel)].argmax(), window)
+        wanted[(*elements, channel)][where] += g[(*at, channel)]
+    assert_same(transpose(g)[0], wanted, (shape, window))
+
+
 # --- forward and reverse mode, first and second order ---------------------------------------------
 
 
