@@ -8,6 +8,7 @@ lies behind a barrier stays, and what both sides of the branch read or make is n
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -27,7 +28,7 @@ def _stored(*arrays: Array) -> tuple[Array, ...]:
 
 
 def _branch(*arrays: Array) -> tuple[Array, ...]:
-    """Return the arrays, by a branch; the compiler learns too late that both sides agree."""
-    either = lax.optimization_barrier(np.zeros((), np.bool_))
-    other = lambda *arrays: lax.optimization_barrier(arrays)  # noqa: E731
-    return lax.cond(either, other, lambda *arrays: arrays, *arrays)
+    """Return the arrays, by a branch that the compiler learns too late is always the same."""
+    never = lax.optimization_barrier(np.zeros((), np.bool_))
+    other = lambda *arrays: tuple(map(jnp.zeros_like, arrays))  # noqa: E731
+    return lax.cond(never, other, lambda *arrays: arrays, *arrays)
