@@ -57,12 +57,8 @@ Named = dict[tuple[int, ...], Array]
 def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     if _saves_loops(g, geometry):
-        axes = []
-        for axis, position in geometry.placed:
-            nothing = 0, sentinel(offsets.dtype)
-            axis, (g, offsets) = surround((g, offsets), nothing, axis, position)
-            axes.append(axis)
-        geometry = Geometry(tuple(axes), geometry.positions)
+        nothing = 0, sentinel(offsets.dtype)
+        geometry, (g, offsets) = surround((g, offsets), nothing, geometry)
     # XLA:CPU would compute anew for each element what makes them.
     g, offsets = materialize(g, offsets)
     shape, merged, kept, lines = list(g.shape), list(g.shape), list(range(g.ndim)), []

@@ -25,8 +25,8 @@ from .._xla.materialize import materialize
 from .._xla.select import select
 from . import offset_grid, tuning
 from .argreduce import sentinel
-from .axis_slicing import elements_at, pad, pad_all, slice_axis, tree_reduce
-from .phases import Phases, crop, interleave, phases_of
+from .axis_slicing import elements_at, pad_all, slice_axis, tree_reduce
+from .phases import Phases, crop, interleave, phases_of, surround
 
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
@@ -44,12 +44,9 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     strided = any(axis.stride > 1 for axis in geometry.axes)
     if strided and geometry.taps <= tuning.MOST_SCATTERED and -1 not in geometry.positions:
         return offset_grid.scatter(g, offsets, geometry)
+    geometry, arrays = surround((g, offsets), (0, sentinel(offsets.dtype)), geometry)
     phases = [phases_of(axis) for axis in geometry.axes]
-    # XLA:CPU would compute anew for each slice what makes them.
-    g, offsets = materialize(
-        _padded(g, geometry, phases, np.zeros((), g.dtype)),
-        _padded(offsets, geometry, phases, sentinel(offsets.dtype)),
-    )
+    g, offsets = materialize(*arrays)  # XLA:CPU would compute anew for each slice what makes them
 
     def received(phase: tuple[int, ...]) -> Array:
         choices = (p.offsets[n].items() for p, n in zip(phases, phase, strict=True))
@@ -60,20 +57,13 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         for (axis, position), found, (shift, offset) in zip(
             geometry.placed, phases, choice, strict=True
         ):
-            start, count = max(found.shifts) - shift, found.last - found.first
+            start, count = found.first - shift, found.last - found.first
             values, named = (slice_axis(a, position, start, count, 1) for a in (values, named))
             number = number * axis.kernel + offset
         hit = lax.eq(named, np.asarray(number, named.dtype))
         return select(hit, values, np.zeros((), values.dtype))
 
     return _joined(received, geometry, phases)
-
-
-def _padded(x: Array, geometry: Geometry, phases: Sequence[Phases], value: np.ndarray) -> Array:
-    """Windows with an entry at every shift from every group of phases."""
-    for (axis, position), found in zip(geometry.placed, phases, strict=True):
-        x = pad(x, position, max(found.shifts) - found.first, found.last - axis.out, value)
-    return x
 
 
 def _joined(

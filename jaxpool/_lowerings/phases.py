@@ -21,6 +21,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
+from .._geometry.resolve import Geometry
 from .axis_slicing import concatenate, pad, slice_axis
 
 Arrays = tuple[Array, ...]
@@ -85,21 +86,25 @@ def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) 
 
 
 def surround(
-    arrays: Sequence[Array], values: Sequence[float | np.ndarray], axis: Axis, position: int
-) -> tuple[Axis, Arrays]:
-    """Return an axis with windows past both ends, so that every shift of each element has one.
+    arrays: Arrays, values: Sequence[float | np.ndarray], geometry: Geometry
+) -> tuple[Geometry, Arrays]:
+    """Return windows past both ends of each axis, so that every shift of each element has one.
 
     Also the arrays of windows, with a value of each in those that are added. A transpose then is
     one loop, with no other for the elements at an end.
     """
-    phases = phases_of(axis)
-    low = max(phases.shifts) - phases.first
-    high = cdiv(axis.pad_low + axis.size, axis.stride) - axis.out
-    wider = replace(axis, pad_low=axis.pad_low + low * axis.stride, out=low + axis.out + high)
-    return wider, tuple(
-        pad(array, position, low, high, np.asarray(value, array.dtype))
-        for array, value in zip(arrays, values, strict=True)
-    )
+    axes = []
+    for axis, position in geometry.placed:
+        phases = phases_of(axis)
+        low = max(phases.shifts) - phases.first
+        high = cdiv(axis.pad_low + axis.size, axis.stride) - axis.out
+        start = axis.pad_low + low * axis.stride
+        axes.append(replace(axis, pad_low=start, out=low + axis.out + high))
+        arrays = tuple(
+            pad(array, position, low, high, np.asarray(value, array.dtype))
+            for array, value in zip(arrays, values, strict=True)
+        )
+    return Geometry(tuple(axes), geometry.positions), arrays
 
 
 def over_elements(

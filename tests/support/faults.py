@@ -95,7 +95,7 @@ FAULTS = [
         "size = (axis.out - 1) * axis.stride + 1",
         "size = axis.out * axis.stride",
     ),
-    Fault("_lowerings/phases.py", "low * axis.stride, out=low", "low * axis.kernel, out=low"),
+    Fault("_lowerings/phases.py", "axis.pad_low + low * axis.stride", "axis.pad_low + low"),
     Fault("_lowerings/offset_grid.py", "dimension, first - shift, last", "dimension, first, last"),
     Fault("_lowerings/offset_levels.py", "low * unit, high and", "low * unit, inner and"),
     Fault("_lowerings/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"),
