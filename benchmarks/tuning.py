@@ -75,10 +75,10 @@ def directional(window: tuple[int, ...], stride: Any, *, first: bool = False) ->
     return case._replace(name=f"jvp of {case.name}", call=lambda x: jax.jvp(case.call, (x,), (x,)))
 
 
-def stacked(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """The variance of every window."""
-    case = _pooled("windows", window, stride, first, {})
-    return case._replace(name=f"variance, {case.name}", call=lambda x: case.call(x).var(-1))
+def stacked(window: tuple[int, ...], stride: Any, **words: Any) -> Case:
+    """The sum of every window, which fuses with a stack of slices."""
+    case = _pooled("windows", window, stride, False, words)
+    return case._replace(name=f"sum, {case.name}", call=lambda x: case.call(x).sum(-1))
 
 
 def softened(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
@@ -129,7 +129,7 @@ def unpool(length: int) -> Case:
         y, indices = jaxpool.max_pool_with_argmax(x, (length, length), length)
         return jaxpool.max_unpool(y, indices, x.shape[1:3])
 
-    return Case(f"unpool {length}", (4, 60, 60, 64), both)
+    return Case(f"unpool {length}", (4, 120, 120, 16), both)
 
 
 def _pooled(op: str, window: Any, stride: Any, first: bool, words: dict[str, Any]) -> Case:
@@ -185,8 +185,8 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
          for k in (16, 24, 32, 48, 64)],
     ),
     "LONGEST_SLICED_ROWS": (
-        (6, 8, 12, 16, 24, 32),
-        [argmax((k,), k, first=True, shape=(64, 16, 4096)) for k in (7, 8, 14, 16, 24, 32)],
+        (8, 16, 32, 64, 128),
+        [argmax((k,), k, first=True, shape=(64, 16, 4096)) for k in (8, 14, 24, 32, 64, 128)],
     ),
     "LEAST_ROWS": (
         (2, 3, 4, 6, 8),
@@ -243,13 +243,17 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [average((k, k), k, shape=(n, 56, 56, 64)) for k in (7, 14) for n in (1, 4, 16)],
     ),
     "MOST_SLICED_OFFSETS": (
-        (9, 16, 25, 32, 49, 64),
-        [directional((k, k), 2) for k in (4, 5, 6, 7, 8)],
+        (16, 32, 64, 100, 144),
+        [directional((k, k), 2) for k in (4, 5, 6, 7, 8, 10, 12)],
     ),
     "MOST_PADDED_WINDOWS": (
         (0, 2**24),
         [gradient((3, 3), 2, shape=shape)
          for shape in ((2, 7, 7, 768), (2, 15, 15, 288), (2, 31, 31, 192), (2, 67, 67, 64))],
+    ),
+    "OFFSETS_AT_ONCE": (
+        (1, 4, 8, 16),
+        [median((k, k), 2) for k in (13, 31)],
     ),
     "MOST_SCATTERED": (
         (4, 6, 9, 16, 25),
@@ -274,10 +278,10 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     ),
     "LONGEST_STACKED": (
         (16, 32, 64, 128),
-        [stacked((k,), 1, first=False) for k in (33, 65, 100)],
+        [stacked((k,), 1, shape=(64, 448, 16)) for k in (33, 65, 100)],
     ),
     "LONGEST_RAGGED": (
-        (8, 16, 32, 64),
+        (16, 32, 64, 128, 256),
         [adaptive("max", size) for size in ((3,), (5,), (9,))]
         + [adaptive("avg", size) for size in ((3,), (5,), (9,))],
     ),
@@ -295,8 +299,8 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [_with_gradient(adaptive("max", (k, k), first=True)) for k in (5, 9, 13, 25)],
     ),
     "MOST_COMPARED_IN_BLOCK": (
-        (4, 9, 16, 25, 36),
-        [unpool(k) for k in (2, 3, 4, 5, 6)],
+        (9, 16, 36, 64, 100),
+        [unpool(k) for k in (2, 3, 4, 5, 6, 8, 10)],
     ),
     "LONGEST_TERMS_SLICED": (
         (4, 8, 16, 32),
@@ -307,8 +311,8 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         both_layouts(softened, *squares(5, 9, 17, 31, stride=1)),
     ),
     "MOST_IN_NETWORK": (
-        (32, 64, 128, 256),
-        [median((k, k), 2) for k in (7, 9, 11, 13)],
+        (16, 32, 64, 100, 128),
+        [median((k, k), 2) for k in (5, 7, 9, 11)],
     ),
     "LONGEST_ORDERED": (
         (2**12, 2**13, 2**14, 2**15, 2**16),

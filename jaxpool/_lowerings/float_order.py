@@ -90,6 +90,19 @@ def argreduce_in_integers(
     return values, offsets if valid is None else jnp.where(empty, sentinel(offsets.dtype), offsets)
 
 
+def sort_keys(x: Array) -> Array:
+    """Return integers in the order of ``x``: -0.0 and 0.0 are one, NaN is the greatest."""
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        return _with_one_zero(_ordered(x, MAX))
+    x, _ = widened(x, MAX)
+    return x.astype(np.uint8) if x.dtype == np.bool_ else x
+
+
+def from_sort_keys(keys: Array, dtype: np.dtype) -> Array:
+    """Return the values that :func:`sort_keys` of an array of ``dtype`` stand for."""
+    return _from_order(keys, dtype)
+
+
 def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
     """Whether some integer loses to every value, which :func:`argreduce_in_integers` needs."""
     if jnp.issubdtype(x.dtype, jnp.floating):
@@ -104,13 +117,18 @@ def _to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndar
     """
     if is_float_extreme(reduction, x):
         keys, last = _ordered(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
-        keys = jnp.where(keys == -1, np.zeros((), keys.dtype), keys)  # -0.0, a tie with 0.0
+        keys = _with_one_zero(keys)
     else:
         keys, last = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
     step = -1 if reduction.extremum == "max" else 1
     invalid = np.asarray(last + np.asarray(step, keys.dtype), keys.dtype)
     order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: invalid)
     return keys, order, invalid
+
+
+def _with_one_zero(keys: Array) -> Array:
+    """The integers of floats, with 0.0 in place of -0.0: the two tie."""
+    return jnp.where(keys == -1, np.zeros((), keys.dtype), keys)
 
 
 def _from_order(keys: Array, dtype: np.dtype) -> Array:

@@ -6,8 +6,9 @@ about it, and no two can be taken together as in :mod:`.offset_levels`.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -58,21 +59,29 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
 
 def walk(
-    x: Array, geometry: Geometry, step: Callable[[Array, Array, State], State], state: State
+    x: Any, geometry: Geometry, step: Callable[[Array, Any, State], State], state: State
 ) -> State:
     """Return ``step(offset, elements at that offset, state)`` over all offsets, row-major.
 
-    Elements of padding are 0. The loop is unrolled for small windows.
+    Elements of padding are 0. ``x`` may be several arrays of one shape.
     """
-    x = pad_all(x, geometry, np.zeros((), x.dtype))
+    padded = jax.tree.map(lambda a: pad_all(a, geometry, np.zeros((), a.dtype)), x)
+    return walk_padded(padded, geometry, step, state)
+
+
+def walk_padded(
+    padded: Any, geometry: Geometry, step: Callable[[Array, Any, State], State], state: State
+) -> State:
+    """:func:`walk` of arrays with their padding. The loop is unrolled for small windows."""
 
     def body(offset: Array, state: State) -> State:
         offset = jnp.asarray(offset)  # an int under jax.disable_jit
-        return step(offset, _elements(x, offset, geometry), state)
+        elements = jax.tree.map(lambda a: _elements(a, offset, geometry), padded)
+        return step(offset, elements, state)
 
     few = geometry.taps <= tuning.MOST_SLICED_OFFSETS
-    x, state = varying_alike((x, state))
-    return lax.fori_loop(0, geometry.taps, body, state, unroll=few)
+    padded, state = varying_alike((padded, state))
+    return lax.fori_loop(0, geometry.taps, body, state, unroll=few or tuning.OFFSETS_AT_ONCE)
 
 
 def _elements(padded: Array, offset: Array, geometry: Geometry) -> Array:

@@ -5,7 +5,7 @@ Three ways, by the windows:
 * a network of comparators sorts windows of few elements, all windows at once;
 * along one axis without gaps a wavelet matrix finds it, whose cost does not grow with the window
   (:mod:`.order_statistics`);
-* other windows of many elements are sorted, a block of them at a time (:mod:`.map_windows`).
+* in other windows of many elements its bits are found one after the other (:mod:`.radix_select`).
 
 Windows that share an element need not agree on the one of a rank, so offsets may be any.
 """
@@ -23,9 +23,9 @@ from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import MIN, filled, identity_array
-from . import joint, stack, tuning
+from . import joint, loop, radix_select, stack, tuning
 from .argreduce import ValueOffset, offset_dtype, same, sentinel
-from .map_windows import map_windows
+from .axis_slicing import pad_all
 from .order_statistics import kth_of_axis, ranges, with_nan
 from .sorting_network import sorted_lanes
 
@@ -45,24 +45,22 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
     if geometry.taps <= tuning.MOST_IN_NETWORK:
         sort = lambda read, x: _sorted(read(x, geometry, identity), places)  # noqa: E731
         return _by_reading(sort, geometry, x)
-    places = _of_windows(places, geometry)
     single = _single_axis(geometry)
     if single is not None:
-        return [_along(x, None, *single, place)[0] for place in places]
-    return list(map_windows(_entries, (x,), (identity,), geometry, *places))
+        return [_along(x, None, *single, place)[0] for place in _of_windows(places, geometry)]
+    return _selected(x, identity, geometry, places)
 
 
 def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
     """Return :func:`ranked`, each with the offset of the first element that is equal to it."""
-    if geometry.taps <= tuning.MOST_IN_NETWORK:
-        (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
-        found = materialize(*ranked(x, valid, geometry, *places))
-        return [(values, _first_equal(x, valid, values, geometry)) for values in found]
-    places = _of_windows(places, geometry)
-    single = _single_axis(geometry)
+    few = geometry.taps <= tuning.MOST_IN_NETWORK
+    single = None if few else _single_axis(geometry)
     if single is not None:
-        return [_along(x, valid, *single, place) for place in places]
-    return _in_blocks(x, valid, geometry, places)
+        return [_along(x, valid, *single, place) for place in _of_windows(places, geometry)]
+    (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
+    found = materialize(*ranked(x, valid, geometry, *places))
+    first = _first_equal if few else _first_equal_in_loop
+    return [(values, first(x, valid, values, geometry)) for values in found]
 
 
 def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
@@ -152,39 +150,31 @@ def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
     return jnp.take(before, starts, -1) == jnp.take(before, stops, -1)
 
 
-# --- blocks ---------------------------------------------------------------------------------------
+# --- a loop ---------------------------------------------------------------------------------------
 
 
-def _entries(elements: Array, *places: Array) -> list[Array]:
-    """Entries of the sorted elements; NaN, which is sorted last, before all."""
-    ordered = lax.sort(elements, dimension=0)
-    last = ordered[-1]
-    return [jnp.where(last != last, last, _taken(ordered, place)) for place in places]
+def _selected(
+    x: Array, identity: np.ndarray, geometry: Geometry, places: Sequence[Any]
+) -> list[Array]:
+    shape = geometry.full_shape(x.shape)
+    wanted = [jnp.broadcast_to(jnp.asarray(place, jnp.int32), shape) for place in places]
+
+    def walk(step: Callable[..., Any], state: Any, keys: Array) -> Any:
+        return loop.walk_padded(keys, geometry, step, state)
+
+    padded = pad_all(x, geometry, identity)
+    return list(radix_select.kth(padded, walk, geometry.taps, jnp.stack(wanted)))
 
 
-def _taken(ordered: Array, place: Array) -> Array:
-    return jnp.take_along_axis(ordered, place[None], 0)[0]
-
-
-def _in_blocks(
-    x: Array, valid: Array | None, geometry: Geometry, places: Sequence[Array]
-) -> list[ValueOffset]:
+def _first_equal_in_loop(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
+    """As :func:`_first_equal`, one offset after the other."""
     dtype = offset_dtype(geometry)
-    absent = jnp.zeros(x.shape, bool) if valid is None else ~valid
+    none = sentinel(dtype)
+    there = jnp.ones(x.shape, bool) if valid is None else valid
 
-    def of_one(elements: Array, absent: Array, *places: Array) -> list[ValueOffset]:
-        offsets = lax.broadcasted_iota(jnp.int32, elements.shape, 0)
-        absent, ordered, offsets = lax.sort((absent, elements, offsets), dimension=0, num_keys=2)
-        nan = ~absent & (ordered != ordered)
+    def step(offset: Array, elements: tuple[Array, Array], first: Array) -> Array:
+        element, valid = elements
+        found = (first == none) & valid & same(element, y)
+        return jnp.where(found, offset.astype(dtype), first)
 
-        def found(place: Array) -> ValueOffset:
-            equal = ~absent & (ordered == _taken(ordered, place))
-            equal = jnp.where(nan.any(0), nan, equal)
-            first = jnp.argmax(equal, 0)
-            value, offset = _taken(ordered, first), _taken(offsets, first)
-            return value, jnp.where(equal.any(0), offset.astype(dtype), sentinel(dtype))
-
-        return [found(place) for place in places]
-
-    outside = np.zeros((), x.dtype), np.ones((), bool)
-    return map_windows(of_one, (x, absent), outside, geometry, *places)
+    return loop.walk((x, there), geometry, step, jnp.full(y.shape, none))

@@ -6,7 +6,6 @@ and ``dy[i] = dx[i + t(i)]``. Few taps are sorted by comparators, element by ele
 arrays; many are sorted in blocks.
 """
 
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,14 +13,13 @@ import numpy as np
 from jax import Array
 
 from .._autodiff.rules import selection
-from .._lowerings import tuning
+from .._lowerings import radix_select, tuning
 from .._lowerings.argreduce import same
 from .._lowerings.sorting_network import sorted_lanes
 from .._xla.materialize import materialize
 from ..ops import rank as rank_
 from ..reductions import MAX, MIN, accumulator
 from ._arguments import Neighborhood
-from ._blocks import over_blocks
 from ._boundary import extend
 from ._extreme import extreme
 from ._read import read
@@ -48,7 +46,8 @@ def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
     def reduce(extended: Array) -> Array:
         if len(taps) <= tuning.MOST_IN_NETWORK:
             return sorted_lanes(list(taps.each(extended)))[rank]
-        return over_blocks(functools.partial(_sorted_entry, rank=rank), extended, taps)
+        places = jnp.full((1, *taps.shape), np.int32(rank))
+        return radix_select.kth(extended, taps.walk, len(taps), places)[0]
 
     def argreduce(extended: Array) -> tuple[Array, Array]:
         (extended,) = materialize(extended)  # XLA could compute it twice, and round it twice
@@ -56,13 +55,6 @@ def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
         return y, _first_equal(extended, y, taps)
 
     return selection(reduce, argreduce, lambda x, first, y: read(x, first, taps, y), extended)
-
-
-def _sorted_entry(taps: Array, rank: int) -> Array:
-    """An entry of the sorted last axis; NaN, which is sorted last, before all."""
-    ordered = jnp.sort(taps, -1)
-    y, last = ordered[..., rank], ordered[..., -1]
-    return jnp.where(last != last, last, y)
 
 
 def _first_equal(extended: Array, y: Array, taps: Taps) -> Array:

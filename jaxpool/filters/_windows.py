@@ -81,7 +81,7 @@ class Taps:
         extended, state = varying_alike((extended, state))
         starts = self._starts()
         body = lambda n, state: step(n, lax.dynamic_slice(extended, starts[n], self.shape), state)  # noqa: E731
-        return lax.fori_loop(np.int32(0), np.int32(len(self)), body, state)
+        return lax.fori_loop(0, len(self), body, state, unroll=tuning.OFFSETS_AT_ONCE)
 
     def add_up(self, given: Any, total: Array) -> Array:
         """Return ``total``, an extended array, plus ``given(number)`` at each tap."""

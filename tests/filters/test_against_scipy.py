@@ -123,7 +123,7 @@ HOLES = np.random.default_rng(0).random((15, 17)) < 0.7
 def test_medians_of_many_elements(
     mode: str, words: dict[str, Any], rng: np.random.Generator
 ) -> None:
-    """By a wavelet matrix along one axis, in blocks in a plane or a footprint."""
+    """By a wavelet matrix along one axis, bit by bit in a plane or a footprint."""
     x = rng.standard_normal((37, 400)).astype(np.float32)
     x[3] = np.round(x[3])
     got = jaxpool.filters.median_filter(x, mode=mode, **words)
