@@ -45,17 +45,23 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         low, high = lax_padding(axis)
         shape[position], padding[position] = low + axis.size + high, (-low, -high, 0)
 
-    def body(offset: Array, total: Array) -> Array:
-        offset = jnp.asarray(offset)  # an int under jax.disable_jit
-        given = jnp.where(offsets == offset.astype(offsets.dtype), g, zero)
+    def at(offset: Any) -> Array:
+        """The values of the windows whose offset this is, a stride apart."""
+        given = jnp.where(offsets == jnp.asarray(offset, offsets.dtype), g, zero)
         for axis, position in geometry.placed:
             given = stretch(given, axis, position)
-        starts = _starts(offset, geometry, g.ndim)
+        return given
+
+    def body(offset: Array, total: Array) -> Array:
+        offset = jnp.asarray(offset)  # an int under jax.disable_jit
+        given, starts = at(offset), _starts(offset, geometry, g.ndim)
         here = lax.dynamic_slice(total, starts, given.shape)
         return lax.dynamic_update_slice(total, here + given, starts)
 
-    start = varying_alike((jnp.zeros(shape, g.dtype), g, offsets))[0]
-    return lax.pad(lax.fori_loop(0, geometry.taps, body, start), zero, padding)
+    first = at(0)  # not zeros: XLA would store them before what the offsets are found of
+    rest = [(0, whole - part, 0) for whole, part in zip(shape, first.shape, strict=True)]
+    start = varying_alike((lax.pad(first, zero, rest), g, offsets))[0]
+    return lax.pad(lax.fori_loop(1, geometry.taps, body, start), zero, padding)
 
 
 def walk(

@@ -26,6 +26,7 @@ from ..reductions import MIN, filled, identity_array
 from . import joint, loop, radix_select, stack, tuning
 from .argreduce import ValueOffset, offset_dtype, same, sentinel
 from .axis_slicing import pad_all
+from .float_order import from_sort_keys, sort_keys
 from .order_statistics import kth_of_axis, ranges, with_nan
 from .sorting_network import sorted_lanes
 
@@ -48,19 +49,25 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
     single = _single_axis(geometry)
     if single is not None:
         return [_along(x, None, *single, place)[0] for place in _of_windows(places, geometry)]
-    return _selected(x, identity, geometry, places)
+    keys = _padded_keys(x, None, geometry)
+    return [from_sort_keys(found, x.dtype) for found in _selected(keys, x.dtype, geometry, places)]
 
 
 def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
     """Return :func:`ranked`, each with the offset of the first element that is equal to it."""
-    few = geometry.taps <= tuning.MOST_IN_NETWORK
-    single = None if few else _single_axis(geometry)
+    if geometry.taps <= tuning.MOST_IN_NETWORK:
+        (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
+        found = materialize(*ranked(x, valid, geometry, *places))
+        return [(values, _first_equal(x, valid, values, geometry)) for values in found]
+    single = _single_axis(geometry)
     if single is not None:
         return [_along(x, valid, *single, place) for place in _of_windows(places, geometry)]
-    (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
-    found = materialize(*ranked(x, valid, geometry, *places))
-    first = _first_equal if few else _first_equal_in_loop
-    return [(values, first(x, valid, values, geometry)) for values in found]
+    keys = _padded_keys(x, valid, geometry)
+    found = _selected(keys, x.dtype, geometry, places)
+    return [
+        (from_sort_keys(key, x.dtype), _first_key(keys, valid, key, x.shape, geometry))
+        for key in found
+    ]
 
 
 def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
@@ -150,31 +157,40 @@ def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
     return jnp.take(before, starts, -1) == jnp.take(before, stops, -1)
 
 
-# --- a loop ---------------------------------------------------------------------------------------
+# --- bit by bit -----------------------------------------------------------------------------------
+
+
+def _padded_keys(x: Array, valid: Array | None, geometry: Geometry) -> Array:
+    """The elements as integers in their order, those that are not there last."""
+    identity = jnp.asarray(identity_array(MIN, np.dtype(x.dtype)))
+    return pad_all(sort_keys(filled(x, valid, MIN)), geometry, sort_keys(identity))
 
 
 def _selected(
-    x: Array, identity: np.ndarray, geometry: Geometry, places: Sequence[Any]
+    keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[Any]
 ) -> list[Array]:
-    shape = geometry.full_shape(x.shape)
-    wanted = [jnp.broadcast_to(jnp.asarray(place, jnp.int32), shape) for place in places]
-
     def walk(step: Callable[..., Any], state: Any, keys: Array) -> Any:
         return loop.walk_padded(keys, geometry, step, state)
 
-    padded = pad_all(x, geometry, identity)
-    return list(radix_select.kth(padded, walk, geometry.taps, jnp.stack(wanted)))
+    shape, with_nan = geometry.full_shape(keys.shape), jnp.issubdtype(dtype, jnp.floating)
+    wanted = [jnp.broadcast_to(place, shape) for place in places]
+    return [radix_select.kth(keys, with_nan, walk, geometry.taps, place) for place in wanted]
 
 
-def _first_equal_in_loop(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
-    """As :func:`_first_equal`, one offset after the other."""
-    dtype = offset_dtype(geometry)
+def _first_key(
+    keys: Array, valid: Array | None, key: Array, shape: tuple[int, ...], geometry: Geometry
+) -> Array:
+    """The offset of the first element of every window whose integer is ``key``, or the sentinel.
+
+    Stored integers are compared, so that no element is computed twice and rounded another way.
+    """
+    dtype = np.dtype(np.int16 if geometry.taps < 2**15 else np.int32)
     none = sentinel(dtype)
-    there = jnp.ones(x.shape, bool) if valid is None else valid
+    there = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
 
     def step(offset: Array, elements: tuple[Array, Array], first: Array) -> Array:
-        element, valid = elements
-        found = (first == none) & valid & same(element, y)
-        return jnp.where(found, offset.astype(dtype), first)
+        element, there = elements
+        return jnp.where((first == none) & there & (element == key), offset.astype(dtype), first)
 
-    return loop.walk((x, there), geometry, step, jnp.full(y.shape, none))
+    first = loop.walk_padded((keys, there), geometry, step, jnp.full(key.shape, none))
+    return first.astype(offset_dtype(geometry))

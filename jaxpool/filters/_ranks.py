@@ -15,6 +15,7 @@ from jax import Array
 from .._autodiff.rules import selection
 from .._lowerings import radix_select, tuning
 from .._lowerings.argreduce import same
+from .._lowerings.float_order import from_sort_keys, sort_keys
 from .._lowerings.sorting_network import sorted_lanes
 from .._xla.materialize import materialize
 from ..ops import rank as rank_
@@ -46,8 +47,9 @@ def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
     def reduce(extended: Array) -> Array:
         if len(taps) <= tuning.MOST_IN_NETWORK:
             return sorted_lanes(list(taps.each(extended)))[rank]
-        places = jnp.full((1, *taps.shape), np.int32(rank))
-        return radix_select.kth(extended, taps.walk, len(taps), places)[0]
+        places, with_nan = jnp.full(taps.shape, rank), jnp.issubdtype(extended.dtype, jnp.floating)
+        key = radix_select.kth(sort_keys(extended), with_nan, taps.walk, len(taps), places)
+        return from_sort_keys(key, extended.dtype)
 
     def argreduce(extended: Array) -> tuple[Array, Array]:
         (extended,) = materialize(extended)  # XLA could compute it twice, and round it twice

@@ -71,6 +71,16 @@ def expected(
 @pytest.mark.parametrize("rank", [0, 4, -2])
 @pytest.mark.parametrize("name, data", list(itertools.product(WINDOWS, DATA)))
 def test_values_and_gradients(name: str, data: str, rank: int, rng: np.random.Generator) -> None:
+    check_values_and_gradients(name, data, rank, rng)
+
+
+@pytest.mark.parametrize("data", ["float", "masked nan"])
+def test_a_plane_of_many_elements(data: str, rng: np.random.Generator) -> None:
+    """Bit by bit, in every run of the tests."""
+    check_values_and_gradients("a plane", data, 4, rng)
+
+
+def check_values_and_gradients(name: str, data: str, rank: int, rng: np.random.Generator) -> None:
     data_format, shape, words = WINDOWS[name]
     words = words | {"data_format": data_format}
     x, where = array(data, shape, rng), rng.random(shape) < 0.4 if "masked" in data else None

@@ -158,4 +158,8 @@ FAULTS = [
     Fault("_numerics/divisors.py", "x.astype(accumulator(x.dtype))", "x"),
     Fault("_autodiff/flat_index.py", "start + k < axis.size", "start + k <= axis.size"),
     Fault("_autodiff/flat_index.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
+    Fault("_lowerings/radix_select.py", "<= places", "< places"),
+    Fault("_lowerings/radix_select.py", "taps - 1, places", "0, places"),
+    Fault("_lowerings/ranks.py", "(first == none) & ", ""),
+    Fault("_lowerings/float_order.py", "_with_one_zero(_ordered(x, MAX))", "_ordered(x, MAX)"),
 ]
