@@ -88,6 +88,7 @@ def _large_filters(image: np.ndarray) -> Iterator[Case]:
         yield _filter("maxima and minima, 31x31", name, image, 31)
     yield _filter("means, 31x31", "uniform_filter", image, 31)
     yield _filter("medians, 7x7", "median_filter", image, 7)
+    yield _filter("medians, 31x31", "median_filter", image, 31)
     for name in ("maximum_filter", "minimum_filter"):
         yield _filter("maxima and minima, disc of 149", name, image, footprint=_disc(7))
     yield _filter("medians, disc of 81", "median_filter", image, footprint=_disc(5))

@@ -33,8 +33,9 @@ DATA = ("float", "nan", "int", "masked", "masked nan")
 
 
 def array(data: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Numbers with many ties."""
-    x = rng.integers(-9, 9, shape).astype(np.int32 if data == "int" else np.float32)
+    """Numbers with many ties, zeros of either sign among them."""
+    x = rng.integers(-9, 9, shape) * rng.choice([-1.0, 1.0], shape)
+    x = x.astype(np.int32 if data == "int" else np.float32)
     return np.where(rng.random(shape) < 0.01, np.nan, x) if "nan" in data else x
 
 
