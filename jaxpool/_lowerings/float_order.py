@@ -65,7 +65,7 @@ def reduce_in_integers(
     """Return ``reduce(x, reduction)`` of a float extreme, in order-preserving integers."""
     identity = _flip(_bits(identity_array(reduction, x.dtype)))
     order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: identity)
-    return _from_order(reduce(_ordered(x, reduction), order), x.dtype)
+    return from_sort_keys(reduce(_ordered(x, reduction), order), x.dtype)
 
 
 def argreduce_in_integers(
@@ -86,7 +86,7 @@ def argreduce_in_integers(
         keys = jnp.where(valid, keys, invalid)
     keys, offsets = argreduce(keys, order)
     empty = keys == invalid
-    values = jnp.where(empty, identity_array(reduction, x.dtype), _from_order(keys, x.dtype))
+    values = jnp.where(empty, identity_array(reduction, x.dtype), from_sort_keys(keys, x.dtype))
     return values, offsets if valid is None else jnp.where(empty, sentinel(offsets.dtype), offsets)
 
 
@@ -96,11 +96,6 @@ def sort_keys(x: Array) -> Array:
         return _with_one_zero(_ordered(x, MAX))
     x, _ = widened(x, MAX)
     return x.astype(np.uint8) if x.dtype == np.bool_ else x
-
-
-def from_sort_keys(keys: Array, dtype: np.dtype) -> Array:
-    """Return the values that :func:`sort_keys` of an array of ``dtype`` stand for."""
-    return _from_order(keys, dtype)
 
 
 def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
@@ -131,8 +126,8 @@ def _with_one_zero(keys: Array) -> Array:
     return jnp.where(keys == -1, np.zeros((), keys.dtype), keys)
 
 
-def _from_order(keys: Array, dtype: np.dtype) -> Array:
-    """Return the values that ``keys`` stand for."""
+def from_sort_keys(keys: Array, dtype: np.dtype) -> Array:
+    """Return the values of an array of ``dtype`` that ``keys`` stand for."""
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(_flip(keys), dtype)
     return keys.astype(dtype)

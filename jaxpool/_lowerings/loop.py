@@ -45,40 +45,36 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         low, high = lax_padding(axis)
         shape[position], padding[position] = low + axis.size + high, (-low, -high, 0)
 
-    def at(offset: Any) -> Array:
-        """The values of the windows whose offset this is, a stride apart."""
-        given = jnp.where(offsets == jnp.asarray(offset, offsets.dtype), g, zero)
-        for axis, position in geometry.placed:
-            given = stretch(given, axis, position)
-        return given
-
     def body(offset: Array, total: Array) -> Array:
         offset = jnp.asarray(offset)  # an int under jax.disable_jit
-        given, starts = at(offset), _starts(offset, geometry, g.ndim)
+        given = jnp.where(offsets == offset.astype(offsets.dtype), g, zero)
+        for axis, position in geometry.placed:
+            given = stretch(given, axis, position)
+        starts = _starts(offset, geometry, g.ndim)
         here = lax.dynamic_slice(total, starts, given.shape)
         return lax.dynamic_update_slice(total, here + given, starts)
 
-    first = at(0)  # not zeros: XLA would store them before what the offsets are found of
-    rest = [(0, whole - part, 0) for whole, part in zip(shape, first.shape, strict=True)]
-    start = varying_alike((lax.pad(first, zero, rest), g, offsets))[0]
-    return lax.pad(lax.fori_loop(1, geometry.taps, body, start), zero, padding)
+    start = varying_alike((jnp.zeros(shape, g.dtype), g, offsets))[0]
+    return lax.pad(lax.fori_loop(0, geometry.taps, body, start), zero, padding)
 
 
 def walk(
-    x: Any, geometry: Geometry, step: Callable[[Array, Any, State], State], state: State
+    x: Array, geometry: Geometry, step: Callable[[Array, Array, State], State], state: State
 ) -> State:
     """Return ``step(offset, elements at that offset, state)`` over all offsets, row-major.
 
-    Elements of padding are 0. ``x`` may be several arrays of one shape.
+    Elements of padding are 0.
     """
-    padded = jax.tree.map(lambda a: pad_all(a, geometry, np.zeros((), a.dtype)), x)
-    return walk_padded(padded, geometry, step, state)
+    return walk_padded(pad_all(x, geometry, np.zeros((), x.dtype)), geometry, step, state)
 
 
 def walk_padded(
     padded: Any, geometry: Geometry, step: Callable[[Array, Any, State], State], state: State
 ) -> State:
-    """:func:`walk` of arrays with their padding. The loop is unrolled for small windows."""
+    """:func:`walk` of an array with its padding, or of several of one shape, as a pytree.
+
+    The loop is unrolled for small windows.
+    """
 
     def body(offset: Array, state: State) -> State:
         offset = jnp.asarray(offset)  # an int under jax.disable_jit

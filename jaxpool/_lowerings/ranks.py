@@ -42,8 +42,8 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
         where they are known, or an array; of the rank of ``x``, and broadcast to the result.
     """
     x = filled(x, valid, MIN)
-    identity = identity_array(MIN, np.dtype(x.dtype))
     if geometry.taps <= tuning.MOST_IN_NETWORK:
+        identity = identity_array(MIN, np.dtype(x.dtype))
         sort = lambda read, x: _sorted(read(x, geometry, identity), places)  # noqa: E731
         return _by_reading(sort, geometry, x)
     single = _single_axis(geometry)

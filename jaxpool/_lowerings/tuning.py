@@ -78,7 +78,8 @@ MOST_SLICED_OFFSETS = 64
 """Elements of a window up to which a gather has a slice for every offset."""
 
 OFFSETS_AT_ONCE = 8
-"""Offsets that a step of a loop over all of them reads."""
+"""Offsets that a step of a loop over all of them reads. One at a time takes ten times as long; 16
+take 0.7 to 1.1 of the time, and compile up to twice as long."""
 
 MOST_SCATTERED = 9
 """Elements of overlapping windows, and of windows in rows, up to which one loop scatters all."""

@@ -112,7 +112,7 @@ def test_memory_does_not_grow_with_the_window(window: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("op", ["median", "rank"])
-def test_blocks_hold_no_more_than_the_array(op: str) -> None:
+def test_planes_hold_at_most_four_arrays(op: str) -> None:
     x = jax.ShapeDtypeStruct((96, 96, 4), jnp.float32)
     pools = {
         "median": jaxpool.median_pool,
