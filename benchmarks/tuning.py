@@ -263,6 +263,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (1, 4, 9),
         [gradient((k, k), s) for k, s in ((2, 2), (2, 1), (3, 3), (3, 2))],
     ),
+    "MOST_PADDED_SHIFTS": (
+        (0, 2, 3, 4),
+        [gradient((k, k), s, first=True) for k, s in ((3, 2), (4, 2), (5, 3), (5, 2), (7, 2))]
+        + [average_gradient((k, k), 2, first=True) for k in (3, 5, 7)],
+    ),
     "LONGEST_SCATTERED": (
         (3, 5, 7, 9, 12),
         both_layouts(gradient, *squares(5, 7, 9, 11, stride=1))

@@ -12,7 +12,7 @@ padded axis does.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,10 +22,12 @@ from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
+from . import tuning
 from .axis_slicing import concatenate, pad, slice_axis
 
 Arrays = tuple[Array, ...]
 """Arrays that belong together, of shapes that broadcast to one another."""
+Combine = Callable[[list[Arrays]], Arrays]
 
 
 class Phases(NamedTuple):
@@ -112,7 +114,7 @@ def over_elements(
     identities: tuple[float, ...],
     axis: Axis,
     position: int,
-    combine: Callable[[list[Arrays]], Arrays],
+    combine: Combine,
 ) -> Arrays:
     """Return for each element of an axis what the windows that hold it give, combined.
 
@@ -124,25 +126,59 @@ def over_elements(
       combine: from what the windows give to some elements to the result.
     """
     phases = phases_of(axis)
+    strided_rows = position == -1 and axis.stride > 1
+    padded = strided_rows and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
     reached, groups = sorted(phases.offsets), []
     for phase in reached:
         at = {shift: windows(offset) for shift, offset in phases.offsets[phase].items()}
-        parts = []
-        for first, last, shifts in runs(axis, phases, list(at)):
-            given = [
-                tuple(slice_axis(a, position, first - s, last - first, 1) for a in at[s])
-                for s in shifts
-            ]
-            like = next(iter(at.values()))
-            parts.append(
-                combine(given) if given else _constant(like, identities, position, last - first)
-            )
-        groups.append([concatenate(arrays, position) for arrays in zip(*parts, strict=True)])
+        grouped = _in_one_run if padded else _run_by_run
+        groups.append(grouped(at, identities, axis, position, combine))
     received = []
     for arrays, identity in zip(zip(*groups, strict=True), identities, strict=True):
         whole = interleave(arrays, reached, axis.stride, position, identity)
         received.append(crop(whole, axis, position, identity))
     return tuple(received)
+
+
+def _in_one_run(
+    at: Mapping[int, Arrays],
+    identities: tuple[float, ...],
+    axis: Axis,
+    position: int,
+    combine: Combine,
+) -> Sequence[Array]:
+    """The elements of a phase from what the windows at each shift give, padded by identities."""
+    phases = phases_of(axis)
+
+    def shifted(shift: int, arrays: Arrays) -> Arrays:
+        low, high = shift - phases.first, phases.last - shift - axis.out
+        return tuple(
+            pad(a, position, low, high, np.asarray(identity, a.dtype))
+            for a, identity in zip(arrays, identities, strict=True)
+        )
+
+    return combine(list(itertools.starmap(shifted, at.items())))
+
+
+def _run_by_run(
+    at: Mapping[int, Arrays],
+    identities: tuple[float, ...],
+    axis: Axis,
+    position: int,
+    combine: Combine,
+) -> Sequence[Array]:
+    """:func:`_in_one_run`, concatenated of elements that as many windows hold."""
+    parts = []
+    for first, last, shifts in runs(axis, phases_of(axis), list(at)):
+        given = [
+            tuple(slice_axis(a, position, first - s, last - first, 1) for a in at[s])
+            for s in shifts
+        ]
+        like = next(iter(at.values()))
+        parts.append(
+            combine(given) if given else _constant(like, identities, position, last - first)
+        )
+    return [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
 
 
 def _constant(like: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
