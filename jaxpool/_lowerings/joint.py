@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from . import element_grid, phase_pads, phase_sums
@@ -111,6 +111,8 @@ def over_elements(
     order, major = pooled_first(geometry, windows[0].ndim)
     pooled, strided = len(major.axes), any(axis.stride > 1 for axis in major.axes)
     moved = [_narrowed(jnp.transpose(a, order), dtype) for a in windows]
+    if on_tpu and strided:  # or what makes them is computed anew, of slices that are stored
+        moved = lax.optimization_barrier(moved)
     moved = [phase_pads.stored(a, pooled) for a in moved] if on_tpu else moved
     (step,) = phase_sums.steps_of(major, geometry.taps)
     placed = [(phase, term) for phase, terms in step.terms.items() for term in terms]

@@ -63,6 +63,8 @@ APART = step(max_pool, (2, 3), 6, dilations=2)
 TILED_3D = step(max_pool, (2, 2, 2), 2)
 TILED_AVERAGE = step(avg_pool, (2, 2), 2)
 SOFT = step(jaxpool.soft_pool, (3, 3), 1, "SAME")
+SOFT_STRIDED = step(jaxpool.soft_pool, (3, 3), 2, "SAME")
+LOGSUMEXP = step(jaxpool.logsumexp_pool, (3, 3), 2, "SAME")
 SOFT_VALUES = values(jaxpool.soft_pool, (3, 3), 2, "SAME")
 MEDIAN = step(jaxpool.median_pool, (3, 3), 2)
 MEDIAN_VALUES = values(jaxpool.median_pool, (3, 3), 2, "SAME")
@@ -93,6 +95,8 @@ BOUNDS = {
     "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 6, 1.02),
     "soft on GPU": Bound("H100", SOFT, HALF, "bfloat16", 4, 14.1),
     "soft on TPU": Bound("v5e", SOFT, HALF, "bfloat16", 5, 15.1),
+    "strided soft on TPU": Bound("v5e", SOFT_STRIDED, LARGE, "float32", 7, 4.95),
+    "strided logsumexp on TPU": Bound("v5e", LOGSUMEXP, LARGE, "float32", 4, 3.6),
     "values of soft on TPU": Bound("v6e", SOFT_VALUES, HALF, "bfloat16", 2, 1.1),
     "generalized mean on TPU": Bound("v5e", GENERALIZED_MEAN, HALF, "bfloat16", 5, 5.1),
     "median on TPU": Bound("v5e", MEDIAN, LARGE, "float32", 6, 3.02),
