@@ -112,7 +112,7 @@ def soft_pool(
       taps there are.
     Edge cases: NaN in a window gives NaN, and inf gives inf, without a meaningful derivative. An
       element of -inf has weight and gradient 0; a window of -inf alone gives -inf. A window without
-      a element gives 0 and no gradient.
+      an element gives 0 and no gradient.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
         and bool.
