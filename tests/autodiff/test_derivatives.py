@@ -62,7 +62,7 @@ def pooling(op: str, case: str, rng: np.random.Generator) -> tuple[Callable[[Any
     """The op at the settings of the case, as a function of ``x``, and an ``x`` for it."""
     shape, window, settings = CASES[case]
     settings = dict(settings)
-    if "where" in settings:  # takes away a fifth of the cells, but of no window all
+    if "where" in settings:  # takes away a fifth of the elements, but of no window all
         step = np.add.outer(np.arange(shape[1]), 2 * np.arange(shape[2]))
         settings["where"] = (step % 5 > 0)[..., None]
     return lambda x: OPS[op](x, *window, **settings), separated(rng, shape)
@@ -84,7 +84,7 @@ def vector(x: Any) -> np.ndarray:
 
 
 def signed(op: str, x: Any) -> np.ndarray:
-    """``x`` where the op takes maxima, ``-x`` where it takes minima: the same cells win."""
+    """``x`` where the op takes maxima, ``-x`` where it takes minima: the same elements win."""
     return vector(x) * np.float32(-1 if op == "min_pool" else 1)
 
 
@@ -158,7 +158,7 @@ def test_forward_and_reverse_jacobians_are_equal(
     forward, reverse = jax.jit(jacobians, compiler_options=QUICK)(x)
     np.testing.assert_array_equal(forward, reverse)
     assert np.any(forward)
-    if op in EXTREMES:  # one winner a window
+    if op in EXTREMES:  # one argmax a window
         np.testing.assert_array_equal(np.sum(forward, axis=tuple(range(-x.ndim, 0))), 1)
 
 
@@ -181,7 +181,7 @@ def test_the_transpose_is_the_adjoint(op: str, case: str, rng: np.random.Generat
 
 @over_extremes
 def test_third_derivatives_of_a_cube(op: str) -> None:
-    """y = x[winner], so d^3 (y^3) is 6 at each winner for each window it wins: 4 twice, 3 once."""
+    """y = x[argmax], so d^3 (y^3) is 6 there for each window of that argmax: 4 twice, 3 once."""
     x = signed(op, [1.0, 4.0, 2.0, 3.0])
     third = jax.jacfwd(jax.jacrev(jax.grad(lambda x: (pairs(op)(x) ** 3).sum())))
     expected = np.zeros((4, 4, 4))
@@ -252,7 +252,7 @@ def test_the_first_nan_owns_the_gradient(op: str, dilation: int) -> None:
 
 @over_extremes
 def test_padding_never_takes_the_gradient_of_infinities(op: str) -> None:
-    """Four windows over three cells, the outer ones half in padding: 2 1 1, and none is lost."""
+    """Four windows over three elements, the outer ones half in padding: 2 1 1, and none is lost."""
     x = signed(op, [-np.inf] * 3)
     np.testing.assert_array_equal(gradient(row(OPS[op], (2,), 1, 1), x), [2, 1, 1])
     ceil = row(OPS[op], (2,), 2, rounding="ceil_torch")
@@ -260,15 +260,15 @@ def test_padding_never_takes_the_gradient_of_infinities(op: str) -> None:
 
 
 @over_extremes
-def test_masked_cells_never_take_the_gradient_of_infinities(op: str) -> None:
+def test_masked_elements_never_take_the_gradient_of_infinities(op: str) -> None:
     x = signed(op, [-np.inf] * 4)
     pool = row(OPS[op], (2,), 1, where=jnp.array([False, True, True, False]))
     np.testing.assert_array_equal(gradient(pool, x), [0, 2, 1, 0])
 
 
 @over_extremes
-def test_a_nan_tangent_or_cotangent_stays_with_its_cell(op: str) -> None:
-    """The derivative picks, it does not multiply by zero: other cells are untouched."""
+def test_a_nan_tangent_or_cotangent_stays_with_its_element(op: str) -> None:
+    """The derivative picks, it does not multiply by zero: other elements are untouched."""
     x = signed(op, [1.0, 4.0, 2.0, 3.0, 0.0])
     tangent = jax.jvp(pairs(op), (x,), (vector([math.nan, 1, math.inf, 2, math.nan]),))[1]
     np.testing.assert_array_equal(tangent, [1, 1, 2, 2])
@@ -279,8 +279,8 @@ def test_a_nan_tangent_or_cotangent_stays_with_its_cell(op: str) -> None:
 
 
 @over_ops
-def test_a_window_without_a_cell_has_no_gradient(op: str) -> None:
-    """By dilation, taps -1 and 3 of three cells; by a mask."""
+def test_a_window_without_an_element_has_no_gradient(op: str) -> None:
+    """By dilation, taps -1 and 3 of three elements; by a mask."""
     hollow = row(OPS[op], (2,), 1, 1, dilations=4)
     np.testing.assert_array_equal(gradient(hollow, vector([1, 2, 3])), [0, 0, 0])
     masked = row(OPS[op], (2,), 2, where=jnp.zeros(4, bool))
@@ -311,7 +311,7 @@ def test_the_gradient_of_an_average_divides_by_the_forward_count() -> None:
     expected = [third, 2 * third, third, 2 * third, third, third]
     np.testing.assert_allclose(gradient(included, x), expected, rtol=1e-6)
     ceil = row(jaxpool.avg_pool, (3,), 2, 1, rounding="ceil_torch")
-    expected[-1] += 1 / 2  # the last window: cell 6 and one cell of padding
+    expected[-1] += 1 / 2  # the last window: element 6 and one element of padding
     np.testing.assert_allclose(gradient(ceil, x), expected, rtol=1e-6)
     override = row(jaxpool.avg_pool, (3,), 2, 1, divisor_override=-4)
     np.testing.assert_array_equal(gradient(override, x), vector([1, 2, 1, 2, 1, 1]) / -4)
@@ -342,14 +342,24 @@ def test_gradients_of_dilated_windows_are_those_of_the_oracle(op: str, seed: int
     np.testing.assert_allclose(pull(cotangent)[0], expected, 0, tolerance, err_msg=str(words))
 
 
-@pytest.mark.parametrize("strides, dilations", [((1, 1), (1, 1)), ((2, 3), (1, 2))])
+@pytest.mark.parametrize(
+    "strides, dilations, padding",
+    [
+        ((1, 1), (1, 1), ((4, 2), (1, 5))),
+        ((2, 3), (1, 2), ((4, 2), (1, 5))),
+        ((4, 3), (1, 1), ((0, 0), (0, 0))),
+    ],
+)
 @over_ops
 def test_gradients_of_long_windows_are_those_of_the_oracle(
-    op: str, strides: tuple[int, int], dilations: tuple[int, int]
+    op: str,
+    strides: tuple[int, int],
+    dilations: tuple[int, int],
+    padding: tuple[tuple[int, int], tuple[int, int]],
 ) -> None:
-    """Windows too long to be unrolled, which go back in levels and by doubling."""
+    """Windows too long to be unrolled, whose transposes take levels and doubling."""
     rng = np.random.default_rng(0)
-    words = {"window_shape": (11, 8), "strides": strides, "padding": ((4, 2), (1, 5))}
+    words = {"window_shape": (11, 8), "strides": strides, "padding": padding}
     words |= {"dilations": dilations, "rounding": "ceil_torch"}
     x = rng.permutation(23 * 17).reshape(1, 23, 17, 1).astype(np.float32)
     out, pull = jax.vjp(lambda x: OPS[op](x, **words), x)
@@ -451,7 +461,7 @@ def test_the_backward_function_holds_just_these_bytes(op: str) -> None:
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("window", [(2, 2), (3, 1), (3, 2)], ids=str)
 @over_extremes
-def test_the_backward_pass_reads_a_finished_selection(
+def test_the_backward_pass_reads_a_materialized_argmax(
     op: str, window: tuple[int, int], data_format: str
 ) -> None:
     """The backward pass reads the stored offsets, and not the array once for each of them."""
@@ -552,7 +562,7 @@ def test_the_exponent_of_a_generalised_mean_learns_from_a_batch(rng: np.random.G
 
 
 @pytest.mark.parametrize(("stride", "dilation"), [(3, 1), (5, 2)])
-def test_long_windows_send_to_their_winners(stride: int, dilation: int) -> None:
+def test_cotangents_of_long_windows_reach_the_argmax(stride: int, dilation: int) -> None:
     x = np.random.default_rng(0).permutation(600).reshape(1, 200, 3).astype(np.float32)
     words = {"window_shape": (70,), "strides": stride, "dilations": dilation, "padding": 9}
     _, indices = jaxpool.max_pool_with_argmax(x, **words)
@@ -593,18 +603,20 @@ def shape_of(data_format: str, height: int, width: int) -> tuple[int, ...]:
         settings_of((16, 17), (16, 17), 1, ((2, 0), (0, 15))),
     ],
 )
-def test_windows_apart_send_to_their_winners(
+def test_cotangents_of_windows_that_do_not_overlap_reach_the_argmax(
     settings: dict[str, Any], data_format: str, rng: np.random.Generator
 ) -> None:
-    """Side by side, with gaps or dilated; a window without a cell sends to none."""
+    """Tiled, with gaps or dilated; an empty window reaches no element."""
     shape = shape_of(data_format, 30, 19)
     x = rng.permutation(math.prod(shape)).reshape(shape).astype(np.float32)
     pool = functools.partial(jaxpool.max_pool, data_format=data_format, **settings)
     y, back = jax.vjp(pool, x)
-    _, cells = jaxpool.max_pool_with_argmax(x, data_format=data_format, index_space=0, **settings)
-    g, cells = rng.integers(1, 99, y.shape).astype(np.float32), np.asarray(cells)
+    _, elements = jaxpool.max_pool_with_argmax(
+        x, data_format=data_format, index_space=0, **settings
+    )
+    g, elements = rng.integers(1, 99, y.shape).astype(np.float32), np.asarray(elements)
     want = np.zeros(x.size, np.float32)
-    np.add.at(want, cells[cells >= 0], g[cells >= 0])
+    np.add.at(want, elements[elements >= 0], g[elements >= 0])
     np.testing.assert_array_equal(back(g)[0], want.reshape(shape))
 
 
@@ -612,7 +624,7 @@ def test_windows_apart_send_to_their_winners(
 @over_ops
 @pytest.mark.parametrize("kernel", [(2, 2), (3, 3), (4, 4), (8, 9)])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_windows_on_padding_alone_send_nothing(
+def test_windows_on_padding_alone_have_no_gradient(
     op: str, kernel: tuple[int, int], data_format: str
 ) -> None:
     x = np.ones(shape_of(data_format, 9, 1), np.float32)
@@ -632,10 +644,10 @@ def test_windows_on_padding_alone_send_nothing(
         settings_of((3, 8), (7, 22), 3, ((0, 0), (4, 6))),
     ],
 )
-def test_windows_end_to_end_send_to_all_their_cells(
+def test_cotangents_of_tiled_windows_reach_all_their_elements(
     settings: dict[str, Any], data_format: str, rng: np.random.Generator
 ) -> None:
-    """Each window starts where the one before it ends; dilated ones leave cells out."""
+    """Each window starts where the one before it ends; dilated ones leave elements out."""
     x = np.zeros(shape_of(data_format, 30, 19), np.float32)
     pool = functools.partial(jaxpool.sum_pool, data_format=data_format, **settings)
     y, back = jax.vjp(pool, x)

@@ -149,7 +149,7 @@ def long_maxima(x: jax.Array) -> jax.Array:
 
 
 def unpool_overlapping(y: jax.Array) -> jax.Array:
-    """Windows that name a cell of another one now and then."""
+    """Windows that name an element of another one now and then."""
     taps = jnp.where(y > 100, 2, 0)
     words = {"window_shape": (3, 3), "strides": 2, "index_space": "window"}
     return jaxpool.max_unpool(y, taps, (11, 11), **words)
@@ -289,7 +289,7 @@ def test_eval_shape_is_output_shape(name: str, data_format: str, shape: tuple[in
 
 @over_all
 def test_checks_for_nan_find_none_where_there_is_none(name: str) -> None:
-    """Windows without a cell divide nothing by nothing, also in the derivative."""
+    """Windows without an element divide nothing by nothing, also in the derivative."""
     op, settings = (OPS | BY_REDUCE_WINDOW)[name]
     hollow = {"window_shape": (2, 2), "strides": 1, "padding": 1, "dilations": (4, 1)}
     none = {"where": False} if "masked" in name else {}

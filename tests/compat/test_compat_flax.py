@@ -47,7 +47,7 @@ BETTER: dict[tuple[str, str], tuple[str, list[float]]] = {
     ("avg_float16_overflow", "values"): ("the sum overflows", [60000.0]),
     ("avg_bfloat16_ones_1024", "values"): ("the sum stops growing", [1.0]),
     ("max_nan_first_and_mid", "grad_input"): (
-        "it goes to the last cell, not to the NaN", [1.0, 0.0, 0.0, 0.0],
+        "it goes to the last element, not to the NaN", [1.0, 0.0, 0.0, 0.0],
     ),
     ("max_all_neg_inf_pad1", "grad_input"): (
         "padding takes that of the window that starts in it", [2.0, 1.0, 1.0],

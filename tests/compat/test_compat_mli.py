@@ -77,7 +77,7 @@ def asr_rnd(value: int, shift: int, bits: int, rounding: str) -> int:
 
 
 def reciprocal(m: int) -> tuple[int, int]:
-    """By normalising ``2^31 / m``, as the library does for more than 31 cells."""
+    """By normalising ``2^31 / m``, as the library does for more than 31 elements."""
     value, shift = (1 << 31) // m, 0
     while value < 1 << 31:
         value, shift = value << 1, shift + 1
@@ -93,14 +93,14 @@ def norm_cast(value: int, bits: int, rounding: str) -> tuple[int, int]:
     return saturated(asr_rnd(value, shift, 32, rounding), bits), shift
 
 
-def average(cells: list[int], bits: int, shift: int, rounding: str) -> int:
-    mul, h = reciprocal(len(cells))
-    word, total = (32, wrapped(sum(cells) * mul, 32)) if bits == 8 else (64, sum(cells) * mul)
+def average(elements: list[int], bits: int, shift: int, rounding: str) -> int:
+    mul, h = reciprocal(len(elements))
+    word, total = (32, wrapped(sum(elements) * mul, 32)) if bits == 8 else (64, sum(elements) * mul)
     return saturated(asr_rnd(total, h + shift, word, rounding), bits)
 
 
 def average_sa8(
-    cells: list[int], source: tuple[int, int, int], target: tuple[int, int, int], rounding: str
+    elements: list[int], source: tuple[int, int, int], target: tuple[int, int, int], rounding: str
 ) -> int:
     (in_zero, in_scale, in_bits), (out_zero, out_scale, out_bits) = source, target
     before = 16 - in_scale.bit_length() + out_scale.bit_length()
@@ -108,15 +108,15 @@ def average_sa8(
     shift = before + in_bits - out_bits - lost
     moved = saturated(asr_rnd(scale * in_zero, shift, 32, rounding), 16)
     offset = saturated(out_zero - moved, 16)
-    mul, h = reciprocal(len(cells))
+    mul, h = reciprocal(len(elements))
     mul, lost = norm_cast(scale * mul, 8, rounding)
     shift += h - lost
     start = saturated(offset << shift, 32) if shift >= 0 else offset >> -shift
-    return saturated(asr_rnd(wrapped(start + sum(cells) * mul, 32), shift, 32, rounding), 8)
+    return saturated(asr_rnd(wrapped(start + sum(elements) * mul, 32), shift, 32, rounding), 8)
 
 
 def windows(x: np.ndarray, cfg: PoolConfig, layout: str) -> tuple[tuple[int, ...], Any]:
-    """The shape of the result and the cells of each window, first valid cell first."""
+    """The shape of the result and the elements of each window, first valid element first."""
     x = x if layout == "hwc" else np.moveaxis(x, 0, -1)
     height, width, channels = x.shape
     rows = -(
@@ -133,7 +133,7 @@ def windows(x: np.ndarray, cfg: PoolConfig, layout: str) -> tuple[tuple[int, ...
         part = x[
             max(top, 0) : top + cfg.kernel_height, max(left, 0) : left + cfg.kernel_width, channel
         ]
-        return [int(cell) for cell in part.ravel()]
+        return [int(element) for element in part.ravel()]
 
     return (rows, columns, channels), of
 
@@ -164,7 +164,7 @@ def test_kernels_on_random_data(layout: str, bits: int, rng: np.random.Generator
     kernel = getattr(mli, f"avepool_{layout}_fx{bits}")
     for rounding in mli.ROUNDINGS:
         got = kernel(tensor, CFG, rounding=rounding)
-        want = over(x, CFG, layout, lambda cells, r=rounding: average(cells, bits, 0, r))
+        want = over(x, CFG, layout, lambda elements, r=rounding: average(elements, bits, 0, r))
         assert got.frac_bits == bits - 1
         assert_same(got.data, want, (layout, bits, rounding))
 
@@ -178,13 +178,13 @@ def test_fractional_bits_move_the_point(bits: int, rng: np.random.Generator) -> 
         with jax.numpy_rank_promotion("raise"):
             got = kernel(FxTensor(x, 4), CFG, out_frac_bits=out_frac_bits)
         shift = 4 - out_frac_bits
-        want = over(x, CFG, "hwc", lambda cells, s=shift: average(cells, bits, s, "up"))
+        want = over(x, CFG, "hwc", lambda elements, s=shift: average(elements, bits, s, "up"))
         assert got.frac_bits == out_frac_bits
         assert_same(got.data, want, out_frac_bits)
 
 
 def test_a_large_window_wraps_in_32_bits() -> None:
-    """1,369 cells of 100: the product passes 2^31, as in the reference build."""
+    """1,369 elements of 100: the product passes 2^31, as in the reference build."""
     x = np.full((37, 37, 1), 100, np.int8)
     got = mli.avepool_hwc_fx8(FxTensor(x, 7), PoolConfig(37, 37)).data.item()
     assert got == average([100] * 1369, 8, 0, "up") != 100
@@ -239,7 +239,7 @@ def test_sa8_on_random_data(
         rounding=rounding,  # pyright: ignore
     )  # fmt: skip
     assert (got.zero_point, got.scale, got.scale_frac_bits) == target
-    want = over(x, CFG, "hwc", lambda cells: average_sa8(cells, source, target, rounding))
+    want = over(x, CFG, "hwc", lambda elements: average_sa8(elements, source, target, rounding))
     assert_same(got.data, want, (source, target))
 
 

@@ -119,7 +119,7 @@ def out_shape(geometry: dict[str, Any]) -> tuple[int, int]:
     return out[0], out[1]
 
 
-def cells(geometry: dict[str, Any], out: tuple[int, int]) -> list[tuple[int, int, int]]:
+def elements(geometry: dict[str, Any], out: tuple[int, int]) -> list[tuple[int, int, int]]:
     """(tap, row, column) of every tap of a window that lies inside."""
     found = []
     for number, tap in enumerate(itertools.product(*map(range, geometry["kernel"]))):
@@ -142,7 +142,7 @@ def scan(x: np.ndarray, geometry: dict[str, Any]) -> tuple[np.ndarray, np.ndarra
     small = np.prod(geometry["kernel"]) <= 255
     taps = np.zeros(shape, np.uint8 if small else np.int32)
     for o in np.ndindex(shape):
-        for tap, row, column in cells(geometry, o[2:]):
+        for tap, row, column in elements(geometry, o[2:]):
             if x[0, o[1], row, column] > dst[o]:
                 dst[o], taps[o] = x[0, o[1], row, column], tap
     return dst, taps
@@ -152,7 +152,7 @@ def sent_back(g: np.ndarray, taps: np.ndarray, geometry: dict[str, Any]) -> np.n
     """Each cotangent at its tap; padding swallows it."""
     diff = np.zeros((1, *SHAPE), g.dtype)
     for o in np.ndindex(g.shape):
-        for tap, row, column in cells(geometry, o[2:]):
+        for tap, row, column in elements(geometry, o[2:]):
             if tap == taps[o]:
                 diff[0, o[1], row, column] += g[o]
     return diff
@@ -187,7 +187,7 @@ def test_averages(name: str, rng: np.random.Generator) -> None:
     shape = (1, SHAPE[0], *out_shape(geometry))
     want, counts = np.zeros(shape, np.float32), np.zeros(shape)
     for o in np.ndindex(shape):
-        inside = cells(geometry, o[2:])
+        inside = elements(geometry, o[2:])
         want[o] = sum(x[0, o[1], row, column] for _, row, column in inside)
         counts[o] = len(inside)
     dst = onednn.forward_inference(x, "avg_include_padding", **geometry)
@@ -286,7 +286,7 @@ def test_inference_of_s32_is_exact_and_training_is_not() -> None:
 
 
 def test_bfloat16_goes_back_through_float32() -> None:
-    """300 windows send 1 to the first cell; a sum in bfloat16 would stop at 256."""
+    """300 windows give 1 to the first element; a sum in bfloat16 would stop at 256."""
     x = jnp.zeros((1, 1, 300), jnp.bfloat16).at[0, 0, 0].set(1)
     call: dict[str, Any] = {"alg_kind": "max", "kernel": (300,), "strides": (1,), "padding_l": 299}
     dst, taps = onednn.forward_training(x, **call)

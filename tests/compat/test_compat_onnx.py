@@ -82,7 +82,7 @@ def draw_window(rng: np.random.Generator, operator: str, count: int, lead: Seque
     low, high = (rng.integers(0, kernel) if explicit else kernel * 0 for _ in range(2))
     ceil = int(rng.random() < 0.5)
     size = (kernel - 1) * dilation + 1 - low - high + rng.integers(0, 7, count)
-    if dilated and explicit and rng.random() < 0.2:  # taps on cells -1 and 3 of three
+    if dilated and explicit and rng.random() < 0.2:  # taps on elements -1 and 3 of three
         kernel[0], dilation[0], low[0], high[0], size[0] = 2, 4, 1, 1, 3
     if ceil and not auto_pad.startswith("SAME") and wrong > 0.9:
         size = size - (strides > 1)
@@ -122,8 +122,8 @@ def draw_unpool(rng: np.random.Generator, count: int, lead: Sequence[int]) -> Ca
             return draw_unpool(rng, count, lead)
         scalars = [("int64", [*lead, *whole.tolist()])]
     shape, seed = (*lead, *map(int, size)), rng.integers(1_000_000)
-    cells = int(np.prod(lead) * np.prod(whole))
-    indices = f"np.random.default_rng({seed}).integers(0, {cells}, {shape})"
+    elements = int(np.prod(lead) * np.prod(whole))
+    indices = f"np.random.default_rng({seed}).integers(0, {elements}, {shape})"
     words = {"operator": "MaxUnpool", "attributes": words, "outputs": 1, "scalars": scalars}
     return Case("run", (array(rng, shape), indices), words)
 
@@ -253,7 +253,7 @@ def test_quantised_averages_of_whole_planes(attributes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("shape", [[1, 2, 2, 6], [1, 2, 12, 1], [1, 2, 2, 5], [1, 1, 6, 4]])
-def test_an_unpooled_axis_may_be_shorter_if_there_are_enough_cells(shape: list[int]) -> None:
+def test_an_unpooled_axis_may_be_shorter_if_there_are_enough_elements(shape: list[int]) -> None:
     attributes = {"kernel_shape": [3, 2], "strides": [3, 1]}  # which imply (1, 2, 3, 4)
     words = {"operator": "MaxUnpool", "attributes": attributes, "outputs": 1}
     words["scalars"] = [("int64", shape)]

@@ -95,11 +95,11 @@ def scan(x: np.ndarray, ksize: tuple[int, int], strides: tuple[int, int]) -> Any
     for o in np.ndindex(shape):
         for tap in np.ndindex(ksize):
             row, column = (o[1 + a] * strides[a] + tap[a] for a in range(2))
-            cell = x[o[0], row, column, o[3]]
-            if cell > plain[o]:
-                plain[o] = cell
-            if index[o] < 0 or cell > kept[o]:
-                kept[o], index[o] = cell, (row * width + column) * channels + o[3]
+            element = x[o[0], row, column, o[3]]
+            if element > plain[o]:
+                plain[o] = element
+            if index[o] < 0 or element > kept[o]:
+                kept[o], index[o] = element, (row * width + column) * channels + o[3]
     return plain, kept, index
 
 
@@ -107,7 +107,7 @@ def scan(x: np.ndarray, ksize: tuple[int, int], strides: tuple[int, int]) -> Any
     ("ksize", "strides"), [((2, 3), (1, 2)), ((1, 9), (1, 1)), ((5, 7), (2, 1))]
 )
 def test_scans_and_gradient(ksize: Any, strides: Any, rng: np.random.Generator) -> None:
-    """Ties, -inf and many NaN, so that windows which share cells disagree on the best of them."""
+    """Ties, -inf and many NaN, so that windows that share elements disagree on the best."""
     x = rng.integers(-2, 3, (2, 7, 11, 3)).astype(np.float32)
     wild = np.where(rng.random(x.shape) < 0.7, np.float32(np.nan), np.float32(-np.inf))
     x = np.where(rng.random(x.shape) < 0.5, wild, x)
@@ -116,17 +116,17 @@ def test_scans_and_gradient(ksize: Any, strides: Any, rng: np.random.Generator) 
     values, indices = tf.max_pool_with_argmax(x, ksize, strides, "VALID")
     assert_same(values, kept, ksize)
     assert_same(indices, index, ksize)
-    got, send = jax.vjp(lambda x: tf.max_pool(x, ksize, strides, "VALID"), jnp.asarray(x))
+    got, pull = jax.vjp(lambda x: tf.max_pool(x, ksize, strides, "VALID"), jnp.asarray(x))
     assert_same(got, plain, ksize)
     g = permutation(plain.shape, np.float32, rng)
     want = np.zeros(x.shape, np.float32)
-    for batch, cells, into in zip(g, index, want, strict=True):
-        np.add.at(into.reshape(-1), cells, batch)
-    assert_same(send(jnp.asarray(g))[0], want, ksize)
+    for batch, elements, into in zip(g, index, want, strict=True):
+        np.add.at(into.reshape(-1), elements, batch)
+    assert_same(pull(jnp.asarray(g))[0], want, ksize)
 
 
 def test_windows_that_start_in_padding(rng: np.random.Generator) -> None:
-    """NaN first: the first real cell of a window stays, wherever the window starts."""
+    """NaN first: the first real element of a window stays, wherever the window starts."""
     x = jnp.array([np.nan, 1, 2, np.nan, 5]).reshape(1, 1, 5, 1)
     with jax.numpy_rank_promotion("raise"):
         values, indices = tf.max_pool_with_argmax(x, (1, 4), (1, 1), "SAME")
@@ -140,11 +140,11 @@ def test_windows_that_start_in_padding(rng: np.random.Generator) -> None:
 
 def test_indices_with_and_without_batch(rng: np.random.Generator) -> None:
     x = permutation((3, 4, 5, 2), np.float32, rng)
-    values, cells = tf.max_pool_with_argmax(x, 2, 2, "SAME")
-    same, all_cells = tf.max_pool_with_argmax(x, 2, 2, "SAME", include_batch_in_index=True)
+    values, elements = tf.max_pool_with_argmax(x, 2, 2, "SAME")
+    same, all_elements = tf.max_pool_with_argmax(x, 2, 2, "SAME", include_batch_in_index=True)
     assert_same(values, same, "values")
-    assert_same(x.ravel()[all_cells], values, "flat over all axes")
-    assert_same(all_cells % 40, cells, "flat over an image")
+    assert_same(x.ravel()[all_elements], values, "flat over all axes")
+    assert_same(all_elements % 40, elements, "flat over an image")
     narrow = tf.max_pool_with_argmax(x, 2, 2, "SAME", output_dtype=np.int16)[1]
     assert narrow.dtype == jnp.int16
     with jax.enable_x64(True):
@@ -186,8 +186,8 @@ def test_quantised_averages(dtype: Any, padding: str, rng: np.random.Generator) 
     want = np.empty(got.shape, dtype)
     for n, row, column, c in np.ndindex(want.shape):
         left = column - low
-        cells = x[n, 2 * row : 2 * row + 2, max(left, 0) : left + 3, c].ravel().tolist()
-        want[n, row, column, c] = half_away(Fraction(sum(cells), len(cells)))
+        elements = x[n, 2 * row : 2 * row + 2, max(left, 0) : left + 3, c].ravel().tolist()
+        want[n, row, column, c] = half_away(Fraction(sum(elements), len(elements)))
     assert_same(got, want, (dtype, padding))
 
 
@@ -213,7 +213,7 @@ def test_functions_of_one_rank(count: int, rng: np.random.Generator) -> None:
 
 
 def test_same_in_three_axes_as_recorded() -> None:
-    """Windows begin with the first cell also where the stride exceeds them (TensorFlow 2.21.0)."""
+    """Windows begin with the first element also where strides exceed them (TensorFlow 2.21.0)."""
     x = np.arange(8, dtype=np.float32).reshape(1, 8, 1, 1, 1)
     assert tf.max_pool(x, [2, 1, 1], [4, 1, 1], "SAME").ravel().tolist() == [1, 5]
     assert tf.avg_pool(x, [2, 1, 1], [4, 1, 1], "SAME").ravel().tolist() == [0.5, 4.5]

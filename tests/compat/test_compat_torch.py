@@ -3,8 +3,8 @@
 Random calls of every function, legal and illegal ones, with NaN, infinities and ties: values,
 indices, gradients and refusals. What is known to differ:
 
-* a dilated window without a cell: PyTorch's index is of a cell that it never read, ours is -1 (and
-  its backward writes to that index, so no gradient is asked for);
+* a dilated window without an element: PyTorch's index is of an element that it never read,
+  ours is -1 (and its backward writes to that index, so no gradient is asked for);
 * dtypes that PyTorch has no kernel for are not drawn.
 """
 
@@ -82,7 +82,7 @@ def draw_window(rng: np.random.Generator, kind: str, count: int, lead: tuple[int
     span = (kernel - 1) * dilation + 1
     spare = rng.integers(0, 7, count) - (rng.random() < 0.1)
     size = np.maximum(span - 2 * pad + spare, 1)
-    if (dilation > 1).any() and rng.random() < 0.1:  # taps on cells -1 and 3 of three
+    if (dilation > 1).any() and rng.random() < 0.1:  # taps on elements -1 and 3 of three
         kernel[0], dilation[0], pad[0], size[0] = 2, 4, 1, 3
     words: dict[str, Any] = {"kernel_size": one_or_each(rng, kernel)}
     if rng.random() < 0.8:
@@ -121,7 +121,7 @@ def draw_adaptive(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -
     if kind == "max":
         words["return_indices"] = bool(rng.random() < 0.7)
     x = array(rng, (*lead, *size), special=kind == "max" and rng.random() < 0.5)
-    gradient = 0 not in wanted and rng.random() < 0.3  # PyTorch refuses to go back from nothing
+    gradient = 0 not in wanted and rng.random() < 0.3  # PyTorch has no gradient of nothing
     return Case(f"adaptive_{kind}_pool{count}d", (x,), words, bool(gradient))
 
 
@@ -156,9 +156,9 @@ def draw_unpool(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -> 
     if rng.random() < 0.5:
         whole = whole + rng.integers(0, 3, count)
         words["output_size"] = tuple(map(int, whole))
-    shape, cells = (*map(int, lead), *map(int, size)), int(np.prod(whole))
+    shape, elements = (*map(int, lead), *map(int, size)), int(np.prod(whole))
     seed = rng.integers(1_000_000)
-    indices = f"np.random.default_rng({seed}).integers(0, {cells}, {shape})"
+    indices = f"np.random.default_rng({seed}).integers(0, {elements}, {shape})"
     return Case(f"max_unpool{count}d", (array(rng, shape), indices), words)
 
 
@@ -202,7 +202,7 @@ def ulps(case: Case) -> float:
 
 
 def without_hollow_indices(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Outcome]:
-    """Let the index of a window without a cell agree."""
+    """Let the index of a window without an element agree."""
     if isinstance(ours, Refused) or isinstance(theirs, Refused):
         return ours, theirs
     if not case.words.get("return_indices") or not (ours[1] == -1).any():
@@ -255,7 +255,7 @@ def test_the_draws_reach_every_function_and_every_answer() -> None:
 
 # Case -> why the front end answers otherwise than the recorded run.
 OTHERWISE = {
-    "max_dilation_hole_1d": "PyTorch's index of an empty window is of a cell it never read",
+    "max_dilation_hole_1d": "PyTorch's index of an empty window is of an element it never read",
     "max_dilation_hole_2d_W": "the same, and its gradient goes there",
     "avg_int8_halves": "PyTorch has no kernel for this dtype",
     "avg_int32_halves": "PyTorch has no kernel for this dtype",

@@ -40,7 +40,7 @@ def max_pool(x: Any, kernel: Any, strides: Any, padding: Any, axis: int = 0, **w
 
 
 def test_example_1_explicit_padding() -> None:
-    """Example 1 of both pages. Misprint: the last cell of row 1 is printed as -6, index 5.
+    """Example 1 of both pages. Misprint: the last element of row 1 is printed as -6, index 5.
 
     That window holds 3 (index 2) and -6 (index 5), so its maximum is 3; OpenVINO, ONNX Runtime and
     PyTorch all return 3.
@@ -146,7 +146,7 @@ def test_xml_shape_examples(
 
 
 def test_xml_averages() -> None:
-    """The AvgPool-1 examples as values: exclude-pad="true" counts cells, "false" also padding."""
+    """The AvgPool-1 examples as values: exclude-pad="true" counts elements, "false" padding too."""
     x = np.arange(3 * 32 * 32, dtype=np.float32).reshape(1, 3, 32, 32)
     plane = x[0, 1]
     padded = np.pad(plane, 1)
@@ -230,7 +230,7 @@ def test_same_keeps_the_size_at_stride_1_alone(word: str) -> None:
     assert out(5, 1, 3, word) == 2 and out(5, 1, 3, word, rounding="ceil") == 3
 
 
-def test_same_upper_puts_the_odd_cell_at_the_end_and_same_lower_at_the_beginning() -> None:
+def test_same_upper_puts_the_odd_element_at_the_end_and_same_lower_at_the_beginning() -> None:
     """As printed: "an extra padding is added at the end (at the beginning)"."""
     upper, lower = (
         jaxpool.geometry(6, 3, 2, word).axes[0] for word in ("same_upper", "same_lower")
@@ -364,8 +364,8 @@ def test_mli_conditions() -> None:
     """Kernel at most the input, stride at least 1, printed as conditions, misplaced in the list of
     parameters that the function fills.
 
-    MLI does not enforce the first: with padding, a kernel of 5 over 4 cells runs. jaxpool asks that
-    the window fit the padded axis.
+    MLI does not enforce the first: with padding, a kernel of 5 over 4 elements runs. jaxpool asks
+    that the window fit the padded axis.
     """
     x = np.arange(1, 17, dtype=np.int8).reshape(4, 4, 1)
     assert jaxpool.max_pool(x, 5, 1, 1, data_format="HWC").ravel().tolist() == [16] * 4

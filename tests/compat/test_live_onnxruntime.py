@@ -7,11 +7,11 @@ The draws stay where ONNX Runtime's rule and jaxpool's are one rule:
   that do not fit, jaxpool raises);
 * SAME_UPPER and SAME_LOWER only without dilation and with strides up to the window: ONNX Runtime
   takes the undilated window there, and does not clamp the padding at zero;
-* no window of a max is without a real cell, which dilation alone can make: ONNX Runtime returns the
-  lowest finite number and one -1 per axis there, jaxpool -inf and -1. Averages of such windows are
-  0 in both, so they are drawn;
+* no window of a max is without a real element, which dilation alone can make: ONNX Runtime returns
+  the lowest finite number and one -1 per axis there, jaxpool -inf and -1. Averages of such windows
+  are 0 in both, so they are drawn;
 * ``ceil_mode`` is ``rounding="ceil_torch"``, or plain "ceil" where both make the same windows;
-* no NaN: ONNX Runtime takes it only in the first cell of a window, jaxpool always.
+* no NaN: ONNX Runtime takes it only in the first element of a window, jaxpool always.
 
 Models have two outputs: with one, ONNX Runtime runs another kernel, with another rule for -inf.
 """

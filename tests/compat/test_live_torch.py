@@ -5,8 +5,8 @@ The draws stay where PyTorch's rule and jaxpool's are one rule:
 * padding is symmetric and at most half the window (PyTorch refuses more);
 * the dilated window fits the padded axis (PyTorch's ceil_mode also takes some that do not fit,
   jaxpool raises);
-* no window of a max is without a real cell, which dilation alone can make: PyTorch reports an index
-  outside the data there and its backward writes to it;
+* no window of a max is without a real element, which dilation alone can make: PyTorch reports an
+  index outside the data there and its backward writes to it;
 * ``ceil_mode`` is ``rounding="ceil_torch"``, or plain "ceil" where both make the same windows;
 * averages are of floats: PyTorch's int64 average truncates, jaxpool's rounds half to even;
 * ``avg_pool3d`` refuses a window longer than the unpadded axis; 1-D has no ``divisor_override``;

@@ -89,7 +89,7 @@ def sliding(shape, kernel, strides, pads, dilations) -> list[list[range]]:
     ]
 
 
-# Kernel, strides, padding, dilations over a plane of 7 x 11; the fourth has windows without a cell.
+# Kernel, strides, padding, dilations over a plane of 7 x 11; the fourth has empty windows.
 WINDOWS = {
     "small": ((3, 2), (1, 2), ((1, 2), (0, 1)), (1, 2)),
     "long": ((2, 9), (2, 1), ((0, 1), (3, 1)), (1, 1)),
@@ -152,10 +152,10 @@ def test_every_implementation_finds_the_last_nan(
                 module.argreduce, valid=None, geometry=geometry, reduction=MAX_LAST_NAN
             )
             taps = np.unravel_index(np.asarray(jax.jit(argreduce)(x)[1], int), kernel)
-            cells = np.indices(geometry.out_shape)
+            elements = np.indices(geometry.out_shape)
             places = [
                 c * a.stride - a.pad_low + t * a.dilation
-                for c, a, t in zip(cells, geometry.axes, taps, strict=True)
+                for c, a, t in zip(elements, geometry.axes, taps, strict=True)
             ]
             assert (np.ravel_multi_index(places, x.shape) == indices).all(), module
             asked.add(implementation)
@@ -167,14 +167,14 @@ def test_every_implementation_finds_the_last_nan(
     "marked", [("spatial", 0, False), (0, 0, False), (-1, 0, False), (0, -1, False), (0, -1, True)]
 )
 def test_the_index_of_an_empty_window(marked: tuple[Any, int, bool]) -> None:
-    """OpenVINO names the first cell of the plane, ONNX Runtime the one before it on every axis."""
-    space, cell, column_major = marked
+    """OpenVINO names the first element of the plane, ONNX Runtime the one before on every axis."""
+    space, element, column_major = marked
     x = np.zeros((2, 3, 5, 4), np.float32)
     windows = WindowArguments((2, 1), (1, 3), 1, (6, 1), **CHANNELS_FIRST)
-    options = {"index_space": space, "empty_at": cell, "column_major": column_major}
+    options = {"index_space": space, "empty_at": element, "column_major": column_major}
     _, indices = max_with_argmax_by("from_lowest", jnp.asarray(x), windows, **options)
     row, column = 1 if column_major else 4, 5 if column_major else 1
-    in_plane = (row + column) * cell if space != -1 else cell
+    in_plane = (row + column) * element if space != -1 else element
     plane = np.arange(6).reshape(2, 3, 1, 1) * 20 if space == 0 else 0
     empty = np.broadcast_to(plane + in_plane, (2, 3, 1, 2))
     assert_same(indices[..., :1], empty.astype(np.int32)[..., :1], marked)

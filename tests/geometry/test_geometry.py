@@ -31,7 +31,7 @@ axes = st.fixed_dictionaries(
 
 
 def span(a: dict[str, Any]) -> int:
-    """Cells from the first tap to the last."""
+    """Elements from the first tap to the last."""
     return (a["kernel"] - 1) * a["dilation"] + 1
 
 
@@ -39,7 +39,7 @@ def fits(a: dict[str, Any]) -> bool:
     return span(a) <= a["size"] + a["low"] + a["high"]
 
 
-def settle(a: dict[str, Any], padding: Any = None) -> Any:
+def resolved(a: dict[str, Any], padding: Any = None) -> Any:
     """The library's axis."""
     padding = ((a["low"], a["high"]),) if padding is None else padding
     words = {"dilations": a["dilation"], "rounding": a["rounding"]}
@@ -75,7 +75,7 @@ def check_axis(axis: Any, a: dict[str, Any]) -> None:
 @given(axes)
 def test_explicit_padding_agrees_with_counting(a: dict[str, Any]) -> None:
     assume(fits(a))
-    check_axis(settle(a), a)
+    check_axis(resolved(a), a)
 
 
 @settings(max_examples=700, deadline=None, derandomize=True)
@@ -85,21 +85,21 @@ def test_padding_words_agree_with_counting(a: dict[str, Any], word: str) -> None
     if word.upper() != "VALID":
         a["low"], a["high"] = same_padding(a["size"], a["kernel"], a["stride"], a["dilation"], word)
     assume(fits(a))
-    check_axis(settle(a, word), a)
+    check_axis(resolved(a, word), a)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(axes)
 def test_a_window_fits_or_is_refused(a: dict[str, Any]) -> None:
-    """The longest window that fits, dense and of two taps, and those longer by one cell."""
+    """The longest window that fits, dense and of two taps, and those longer by one element."""
     padded = a["size"] + a["low"] + a["high"]
     assume(padded > 1)
     for kernel, dilation in ((padded, 1), (2, padded - 1)):
         fitting = a | {"kernel": kernel, "dilation": dilation, "rounding": "floor"}
-        assert settle(fitting).out == 1
+        assert resolved(fitting).out == 1
     for kernel, dilation in ((padded + 1, 1), (2, padded)):
         with pytest.raises(ValueError, match="does not fit pooled axis 0") as caught:
-            settle(a | {"kernel": kernel, "dilation": dilation})
+            resolved(a | {"kernel": kernel, "dilation": dilation})
         assert f"= {padded}." in str(caught.value)
 
 
@@ -111,7 +111,7 @@ def test_every_small_axis_agrees_with_counting() -> None:
         names = ("size", "kernel", "stride", "dilation", "low", "high")
         a = dict(zip(names, numbers, strict=True)) | {"rounding": rounding}
         if fits(a):
-            check_axis(settle(a), a)
+            check_axis(resolved(a), a)
             tried += 1
     assert tried > 7000
 
@@ -121,7 +121,7 @@ def test_every_small_axis_agrees_with_counting() -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(axes, min_size=1, max_size=4), st.sampled_from(ROUNDINGS))
-def test_axes_are_settled_one_by_one(several: list[dict[str, Any]], rounding: str) -> None:
+def test_axes_are_resolved_one_by_one(several: list[dict[str, Any]], rounding: str) -> None:
     several = [a | {"rounding": rounding} for a in several]
     assume(all(map(fits, several)))
     whole = geometry(
@@ -132,7 +132,7 @@ def test_axes_are_settled_one_by_one(several: list[dict[str, Any]], rounding: st
         dilations=[a["dilation"] for a in several],
         rounding=rounding,
     )
-    assert whole.axes == tuple(settle(a) for a in several)
+    assert whole.axes == tuple(resolved(a) for a in several)
     assert whole.spatial_shape == tuple(a["size"] for a in several)
     assert whole.out_shape == tuple(len(taps(a)) for a in several)
     assert whole.kernel == tuple(a["kernel"] for a in several)
@@ -160,7 +160,7 @@ def check_products(whole: Any, several: list[dict[str, Any]]) -> None:
 @given(axes, st.sampled_from(["SAME", "SAME_LOWER"]))
 def test_same_sizes(a: dict[str, Any], word: str) -> None:
     """ceil(L / S) windows; with plain ceil one more exactly where the padding was clamped at 0."""
-    axis = settle(a, word)
+    axis = resolved(a, word)
     rest = a["size"] % a["stride"] or a["stride"]
     clamped = span(a) < rest
     assert axis.out == -(-a["size"] // a["stride"]) + (a["rounding"] == "ceil" and clamped)
@@ -173,7 +173,7 @@ def test_same_sizes(a: dict[str, Any], word: str) -> None:
 def test_the_roundings_are_ordered(a: dict[str, Any]) -> None:
     """ceil adds at most one window to floor; ceil_torch takes at most one from ceil."""
     assume(fits(a))
-    floor, ceil, torch = (settle(a | {"rounding": rounding}).out for rounding in ROUNDINGS)
+    floor, ceil, torch = (resolved(a | {"rounding": rounding}).out for rounding in ROUNDINGS)
     assert floor <= ceil <= floor + 1
     assert ceil - 1 <= torch <= ceil
     if a["high"] < span(a):
@@ -192,7 +192,7 @@ def outs(size: int, kernel: int, stride: int, padding: Any = 0, dilation: int = 
 
 
 def test_ceil_torch_looks_at_the_start_of_the_last_window() -> None:
-    """It starts at 4, past 4 cells and no low padding; a cell of low padding keeps it."""
+    """It starts at 4, past 4 elements and no low padding; an element of low padding keeps it."""
     assert outs(4, 2, 4, ((0, 1),)) == [1, 2, 1]
     assert outs(4, 2, 4, ((1, 0),)) == [1, 2, 2]
 
@@ -202,7 +202,7 @@ def test_ceil_torch_can_give_fewer_windows_than_floor() -> None:
 
 
 def test_ceil_torch_keeps_a_window_whose_taps_all_miss_the_data() -> None:
-    """Taps -1 and 3 of three cells: the window starts in padding, its other tap past the end."""
+    """Taps -1 and 3 of three elements: the window starts in padding, its other tap past the end."""
     axis = geometry(3, 2, 1, 1, dilations=4, rounding="ceil_torch").axes[0]
     assert (axis.out, axis.counts(include_pad=False), axis.counts(include_pad=True)) == (
         1,
@@ -227,7 +227,7 @@ def test_valid_obeys_the_rounding() -> None:
     [
         (6, 3, 2, 1, (0, 1)),
         (4, 4, 1, 1, (1, 2)),
-        (6, 3, 2, 2, (1, 2)),  # by the dilated window; ONNX Runtime would pad for 3 cells
+        (6, 3, 2, 2, (1, 2)),  # by the dilated window; ONNX Runtime would pad for 3 elements
         (5, 7, 2, 1, (3, 3)),
         (7, 1, 4, 1, (0, 0)),  # clamped; ONNX Runtime would start inside the data
         (5, 1, 3, 1, (0, 0)),
@@ -244,7 +244,7 @@ def test_same_padding(
 
 
 def test_overhang_is_no_padding() -> None:
-    """1..6, K=3 S=2, pads 1: the last window has cell 5, padding 6 and overhang 7."""
+    """1..6, K=3 S=2, pads 1: the last window has element 5, padding 6 and overhang 7."""
     axis = geometry(6, 3, 2, 1, rounding="ceil").axes[0]
     assert (axis.out, axis.pad_high, axis.overhang) == (4, 1, 1)
     assert axis.counts(include_pad=True) == (3, 3, 3, 2)
@@ -252,7 +252,7 @@ def test_overhang_is_no_padding() -> None:
 
 
 def test_dilated_overhang() -> None:
-    """Taps 5, 7 and 9 of 8 cells and padding 1: only tap 9 hangs over."""
+    """Taps 5, 7 and 9 of 8 elements and padding 1: only tap 9 hangs over."""
     axis = geometry(8, 3, 3, 1, dilations=2, rounding="ceil").axes[0]
     assert axis.start(2) == 5
     assert axis.counts(include_pad=True)[2] == 2
@@ -345,10 +345,10 @@ def test_span_and_reach_are_those_of_the_taps() -> None:
         (9, 3, 4, (0, 0), 1, "floor"),
         (10, 4, 3, (2, 0), 1, "ceil"),
     ):
-        settled = jaxpool.geometry(
+        found = jaxpool.geometry(
             size, kernel, stride, (pads,), dilations=dilation, rounding=rounding
         )
-        (axis,) = settled.axes
+        (axis,) = found.axes
         taps = [axis.start(axis.out - 1) + t * dilation for t in range(kernel)]
         assert axis.span == taps[-1] - taps[0] + 1
         assert axis.reach == taps[-1] + 1 - size

@@ -366,7 +366,7 @@ def test_values_are_no_pytrees_and_can_be_static() -> None:
     assert windows(jnp.float32(1), shape) == math.prod(shape.out_shape)
 
 
-def test_a_window_holds_its_settings_settled() -> None:
+def test_a_window_holds_canonical_settings() -> None:
     window = jaxpool.Window([3, 2], range(2, 0, -1), "same", 1, "ceil")
     assert window.kernel == (3, 2) and window.strides == (2, 1) and window.dilations == (1, 1)
     assert window.padding == "SAME_UPPER" and window.rounding == "ceil"

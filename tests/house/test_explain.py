@@ -52,8 +52,8 @@ def test_named_cases_are_explained(case):
     found = explain(case.shape, **words, op=case.op, dtype="bfloat16")
     shape_words = {k: v for k, v in words.items() if k != "count_include_pad"}
     assert found.output_shape == jaxpool.output_shape(case.shape, **shape_words)
-    cells = np.prod(case.shape) + np.prod(found.output_shape)
-    assert found.bytes == 2 * cells
+    elements = np.prod(case.shape) + np.prod(found.output_shape)
+    assert found.bytes == 2 * elements
     assert str(found).count("\n") >= 8
 
 
@@ -128,14 +128,14 @@ def test_receptive_field_by_brute_force():
     for index in range(2):
         fields = []
         for output in range(2):
-            cells = {output}
+            elements = {output}
             for layer, size in zip(layers[::-1], sizes[-2::-1], strict=True):
                 words = (layer.kernel, layer.strides, layer.padding)
                 axis = jaxpool.geometry(size, *words, dilations=layer.dilations).axes[index]
-                cells = {
-                    axis.start(o) + t * axis.dilation for o in cells for t in range(axis.kernel)
+                elements = {
+                    axis.start(o) + t * axis.dilation for o in elements for t in range(axis.kernel)
                 }
-            fields.append((min(cells), max(cells)))
+            fields.append((min(elements), max(elements)))
         (first, last), (next_first, _) = fields
         assert found.start[index] == first
         assert found.size[index] == last - first + 1

@@ -49,7 +49,7 @@ def test_assert_same_rejects(wrong: np.ndarray, message: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "bool", "bfloat16", "uint32"])
-def test_assert_same_rejects_one_wrong_cell_of_any_dtype(dtype: str) -> None:
+def test_assert_same_rejects_one_wrong_element_of_any_dtype(dtype: str) -> None:
     right = np.array([0, 1, 1, 0]).astype(jnp.dtype(dtype))
     wrong = np.array([0, 1, 0, 0]).astype(jnp.dtype(dtype))
     assert_same(right, right.copy(), "same")
@@ -171,11 +171,11 @@ def test_a_wrong_setting_is_caught(fault: str) -> None:
 
 
 def last_tie(x: np.ndarray) -> np.ndarray:
-    """Maxima of reversed windows: the last of equal cells comes first."""
+    """Maxima of reversed windows: the last of equal elements comes first."""
     return x[:, ::-1, ::-1]
 
 
-def test_the_last_of_equal_cells_is_caught() -> None:
+def test_the_last_of_equal_elements_is_caught() -> None:
     """The values are the same, indices and gradient are not."""
     case = dataclasses.replace(TIES, padding="VALID", strides=(1, 1))
     right = expected(case)
@@ -277,7 +277,7 @@ def test_oracle_averages_over_padding_and_overhang() -> None:
     ]  # fmt: skip
     mask = np.array([True, True, True, True, True, False])
     masked = row("avg", x, (3,), 2, 1, rounding="ceil", where=mask)
-    assert masked.tolist() == [1, 3, 4.5, 0]  # padded taps count, the masked cell does not
+    assert masked.tolist() == [1, 3, 4.5, 0]  # padded taps count, the masked element does not
 
 
 def test_oracle_empty_windows() -> None:
@@ -326,7 +326,7 @@ def test_oracle_selects_the_first_nan_and_the_first_tie() -> None:
 
 
 def test_oracle_gradient_never_leaves_the_array() -> None:
-    """All -inf, pads 1: the four windows of two give 2, 1 and 1 to the three cells."""
+    """All -inf, pads 1: the four windows of two give 2, 1 and 1 to the three elements."""
     x = np.full(3, -np.inf, np.float32)
     assert oracle_gradient(x, np.ones(4), "max", (2,), 1, 1, spatial_axes=(0,)).tolist() == [
         2,

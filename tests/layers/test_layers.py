@@ -456,7 +456,7 @@ def test_haiku_functions_take_haikus_arguments(spelling: str) -> None:
 
 
 @pytest.mark.parametrize("channel_axis", [-1, 1, 0, None])
-def test_haiku_functions_of_all_cells(channel_axis: int | None) -> None:
+def test_haiku_functions_of_all_elements(channel_axis: int | None) -> None:
     kept = {0, (channel_axis or 0) % 4}
     axes = tuple(sorted({*range(4)} - kept))
     got = layers("haiku").global_max_pool(X, channel_axis, keepdims=False)
@@ -508,8 +508,8 @@ def test_haiku_indices_of_windows_over_every_axis(space: str | int) -> None:
     counted = X.reshape(*X.shape[:first], -1)
     for output in np.ndindex(got[0].shape):
         corner = [o * k for o, k in zip(output, window, strict=True)]
-        cells = X[tuple(slice(c, c + k) for c, k in zip(corner, window, strict=True))]
-        place = np.unravel_index(cells.argmax(), window)
+        elements = X[tuple(slice(c, c + k) for c, k in zip(corner, window, strict=True))]
+        place = np.unravel_index(elements.argmax(), window)
         at = [c + q for c, q in zip(corner, place, strict=True)]
         assert got[1][output] == np.ravel_multi_index(at[first:], X.shape[first:])
         assert counted[(*at[:first], got[1][output])] == got[0][output]

@@ -61,13 +61,13 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "2-D, distant axes": ((5, 8), (2, 3), (2, 3), ((0, 1), (1, 0)), (1, 2), "ceil", (-4, -2)),
     "2-D, ceil_torch": ((8, 7), (2, 3), (3, 2), ((1, 0), (1, 1)), 1, "ceil_torch"),
     "2-D, SAME_LOWER": ((5, 6), (2, 4), (2, 1), "SAME_LOWER", 1, "floor"),
-    "2-D, side by side": ((6, 8), (3, 2), (3, 2), 0, 1, "floor"),
+    "2-D, tiled": ((6, 8), (3, 2), (3, 2), 0, 1, "floor"),
     "2-D, the whole plane": ((5, 6), (5, 6), 1, 0, 1, "floor"),
     "2-D, empty windows": ((3, 4), (2, 3), (2, 3), ((4, 0), (0, 7)), 1, "floor"),
     "2-D, 306 elements": ((20, 19), (17, 18), (2, 1), ((0, 3), (2, 0)), 1, "floor"),
     "3-D": ((4, 5, 3), (2, 3, 1), (1, 2, 3), ((1, 0), (0, 1), (0, 0)), (2, 1, 1), "floor"),
     "3-D, ceil": ((5, 4, 6), (2, 2, 3), (2, 3, 2), ((0, 1), (1, 0), (0, 0)), 1, "ceil"),
-    "3-D, side by side, channels first": (
+    "3-D, tiled, channels first": (
         (4, 3, 6), (2, 1, 3), (2, 1, 3), ((0, 0), (1, 0), (0, 0)), 1, "floor", (-3, -2, -1)),
 }  # fmt: skip
 
@@ -397,9 +397,7 @@ def test_windows_tiled_as_in_large_arrays(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-def test_winners_of_segments_as_in_large_arrays(
-    dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_argmax_of_segments_as_in_large_arrays(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "LEAST_BYTES_OF_SEGMENTS", 0)
     for largest in (True, False):
         assert check_extremes(

@@ -42,9 +42,9 @@ def test_the_first_element_of_that_rank(name: str, n: int, rng: np.random.Genera
     k = (rng.random((3, 40)) * (stops - starts)).astype(np.int32)
     found = np.asarray(KTH(x, None, starts, stops, k))
     for row, window in np.ndindex(3, 40):
-        cells = x[row, starts[window] : stops[window]]
-        value = np.sort(cells)[k[row, window]]
-        assert found[row, window] == starts[window] + np.argmax(cells == value)
+        elements = x[row, starts[window] : stops[window]]
+        value = np.sort(elements)[k[row, window]]
+        assert found[row, window] == starts[window] + np.argmax(elements == value)
 
 
 def test_no_scan_is_left_for_jax_to_take_apart() -> None:

@@ -158,8 +158,8 @@ def test_padding_never_wins_over_the_worst_integer(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *WIDE_INTEGERS])
-def test_windows_without_a_cell_of_integers(dtype: str) -> None:
-    """Taps -1 and 3 of three cells."""
+def test_windows_without_an_element_of_integers(dtype: str) -> None:
+    """Taps -1 and 3 of three elements."""
     limits = np.iinfo(dtype)
     with wide(dtype):
         x = row([1, 2, 3], dtype)
@@ -366,11 +366,11 @@ def test_sums_of_narrow_integers_are_those_of_jax(dtype: str, rng: np.random.Gen
 
 def test_sums_of_four_bits() -> None:
     """``jnp.sum`` does not take them."""
-    for dtype, cells in (("int4", [7, 7, -8]), ("uint4", [15, 15, 14])):
-        x = jnp.array(cells, dtype)
+    for dtype, elements in (("int4", [7, 7, -8]), ("uint4", [15, 15, 14])):
+        x = jnp.array(elements, dtype)
         got = jaxpool.sum_pool(x, (2,), 1, data_format="W")
         assert got.dtype == ("int32" if dtype == "int4" else "uint32")
-        assert got.tolist() == [cells[0] + cells[1], cells[1] + cells[2]]
+        assert got.tolist() == [elements[0] + elements[1], elements[1] + elements[2]]
 
 
 # --- index dtypes ---------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def test_an_index_that_does_not_fit_is_an_error(
     if dtype == "int32":  # the default, then
         with pytest.raises(ValueError, match="int32"):
             jax.eval_shape(lambda x: pool(x, None), x)
-    narrower = (1 if axis == max(shape) else axis for axis in shape)  # one cell there, one tap
+    narrower = (1 if axis == max(shape) else axis for axis in shape)  # one element there, one tap
     fits = jax.ShapeDtypeStruct(tuple(narrower), jnp.float32)
     one = lambda x: jaxpool.max_pool_with_argmax(  # noqa: E731
         x, (1,) * len(window), 1, index_space=space, index_dtype=dtype
@@ -454,7 +454,7 @@ def test_the_tables_above_name_every_dtype_once() -> None:
     assert len(set(names)) == len(names) == 15
 
 
-def test_averages_along_a_long_axis_divide_by_the_real_cells() -> None:
+def test_averages_along_a_long_axis_divide_by_the_real_elements() -> None:
     """The counts of a long run of windows are made by another way than those of its ends."""
     x = np.random.default_rng(0).permutation(3000).astype(np.float32)
     words: dict[str, Any] = {"count_include_pad": False, "data_format": "W"}

@@ -33,8 +33,8 @@ def along(x: Any, window: int, strides: int = 1, padding: Any = "VALID", **setti
 COUNTING = np.arange(24, dtype=np.float32)
 NCHW, NHWC = (2, 2, 2, 3), (2, 2, 3, 2)
 
-# The largest cell of each 2x2 window is its last. Cells of NCHW (2, 2, 2, 3) are numbered 0 .. 23:
-# the maxima are cells 4, 5 of the first plane, 10, 11 of the second, and so on.
+# The largest element of each 2x2 window is its last. Elements of NCHW (2, 2, 2, 3) are numbered
+# 0 .. 23: the maxima are elements 4, 5 of the first plane, 10, 11 of the second, and so on.
 SPACES_OF_NCHW: dict[str | int, list[int]] = {
     0: [4, 5, 10, 11, 16, 17, 22, 23],
     -4: [4, 5, 10, 11, 16, 17, 22, 23],
@@ -58,8 +58,8 @@ def test_spaces_of_channels_first_by_hand(space: str | int) -> None:
         assert got.ravel().tolist() == SPACES_OF_NCHW[space]
 
 
-# The same numbers as NHWC (2, 2, 3, 2): the maxima lie at h = 1, w = 1 and 2, c = 0 and 1; cell
-# (h, w, c) of an image has number (3 h + w) * 2 + c, and an image has 12 cells.
+# The same numbers as NHWC (2, 2, 3, 2): the maxima lie at h = 1, w = 1 and 2, c = 0 and 1; element
+# (h, w, c) of an image has number (3 h + w) * 2 + c, and an image has 12 elements.
 SPACES_OF_NHWC: dict[str | int, list[int]] = {
     0: [8, 9, 10, 11, 20, 21, 22, 23],
     1: [8, 9, 10, 11, 8, 9, 10, 11],  # TensorFlow's
@@ -103,19 +103,19 @@ HANDMADE: dict[str, tuple[Callable[[], list], list[int]]] = {
     "NaN last": (lambda: along([1, 5, 2, NAN], 4), [3]),
     "all NaN": (lambda: along([NAN, NAN, NAN], 3), [0]),
     "NaN over infinity": (lambda: along([INF, NAN, INF], 3), [1]),
-    "-inf is a cell": (lambda: along([-INF, -INF, -INF], 2, 1, 1), [0, 0, 1, 2]),
+    "-inf is an element": (lambda: along([-INF, -INF, -INF], 2, 1, 1), [0, 0, 1, 2]),
     "lowest over -inf": (lambda: along([-INF, np.finfo(np.float32).min], 2), [1]),
-    "the lowest integer is a cell": (
+    "the lowest integer is an element": (
         lambda: along([-128, -128], 2, 1, 1, dtype=np.int8),
         [0, 0, 1],
     ),
-    "zero of an unsigned integer is a cell": (
+    "zero of an unsigned integer is an element": (
         lambda: along([0, 0], 2, 1, 1, dtype=np.uint8),
         [0, 0, 1],
     ),
-    "False is a cell": (lambda: along([False, False, True], 2, 1, 1, dtype=bool), [0, 0, 2, 2]),
+    "False is an element": (lambda: along([False, False, True], 2, 1, 1, dtype=bool), [0, 0, 2, 2]),
     "overhang": (lambda: along([1, 2, 3, 4, 5], 2, 2, rounding="ceil"), [1, 3, 4]),
-    "no cell at all": (lambda: along([1, 2, 3], 2, 1, 1, dilations=4), [-1]),
+    "no element at all": (lambda: along([1, 2, 3], 2, 1, 1, dilations=4), [-1]),
     "windows wholly in the padding": (lambda: along([1, 2], 1, 1, 2), [-1, -1, 0, 1, -1, -1]),
     "masked": (lambda: along([9, 2, 3], 2, where=[False, True, True]), [1, 2]),
     "all of a window masked": (lambda: along([9, 2, 3], 2, where=[False, False, True]), [-1, 2]),
@@ -257,7 +257,7 @@ def test_wide_indices_with_wide_types_on(space: str | int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_window_without_a_cell_is_marked_in_every_dtype(dtype: str) -> None:
+def test_a_window_without_an_element_is_marked_in_every_dtype(dtype: str) -> None:
     """-1, which in an unsigned space of taps is the largest number."""
     mark = np.asarray(-1).astype(dtype)
     want = np.array([mark, 0, 0, 1, mark, mark]).astype(dtype)
@@ -276,10 +276,10 @@ def test_a_masked_window_is_marked_in_every_dtype(dtype: str) -> None:
 
 
 def test_the_largest_index_of_a_dtype_is_right() -> None:
-    for cells, dtype in ((128, "int8"), (256, "uint8"), (32768, "int16"), (65536, "uint16")):
-        x = np.arange(cells, dtype=np.float32)
+    for elements, dtype in ((128, "int8"), (256, "uint8"), (32768, "int16"), (65536, "uint16")):
+        x = np.arange(elements, dtype=np.float32)
         got = along(x, 3, 1, index_dtype=dtype)
-        assert got == list(range(2, cells))
+        assert got == list(range(2, elements))
 
 
 # --- many taps ------------------------------------------------------------------------------------

@@ -37,12 +37,12 @@ def corners(case: Case) -> set[str]:
         words = {"dilations": case.dilations, "rounding": case.rounding, "where": where}
         windows = (case.window, case.strides, case.padding)
         taps = oracle_argmax(x, *windows, spatial_axes=case.spatial_axes, **words)[1]
-        found |= {"window without a cell"} if (taps < 0).any() else set()
+        found |= {"window without an element"} if (taps < 0).any() else set()
     if case.op == "avg_pool":
         found.add("divisor_override" if case.divisor_override else str(case.count_include_pad))
     found |= {"mask"} if case.mask is not None else set()
     found |= {"dilated"} if max(case.dilations) > 1 else set()
-    found |= {"side by side"} if case.window == case.strides else set()
+    found |= {"tiled"} if case.window == case.strides else set()
     found |= {"large window"} if math.prod(case.window) > 32 else set()
     found |= {"more than 255 taps"} if math.prod(case.window) > 255 else set()
     if not isinstance(case.padding, str):
@@ -63,10 +63,10 @@ def test_every_corner_is_reached_often() -> None:
         "permutation", "ties", "special", "lowest", "highest", "extremes",
         "floor", "ceil", "ceil_torch", "VALID", "SAME", "SAME_LOWER", "pairs",
         "channels_last", "channels_first", "auto", "reduce_window", "gradient", "values",
-        "spatial", "window", "axis < 0", "axis >= 0", "window without a cell",
+        "spatial", "window", "axis < 0", "axis >= 0", "window without an element",
         "divisor_override", "True", "False", "mask", "dilated",
         "padding >= kernel", "asymmetric padding",
-        "side by side", "large window", "more than 255 taps",
+        "tiled", "large window", "more than 255 taps",
     }  # fmt: skip
     rare = {corner: counts[corner] for corner in wanted if counts[corner] < 10}
     assert not rare, f"drawn too rarely: {rare}"

@@ -780,7 +780,7 @@ def test_an_index_dtype_of_the_other_byte_order_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
-def test_an_array_of_too_many_cells_for_its_indices_is_refused(dtype: str) -> None:
+def test_an_array_of_too_many_elements_for_its_indices_is_refused(dtype: str) -> None:
     shape = (2**12, 2**12, 2**12, 3)
     case = does_not_hold(0, dtype, 3 * 2**36 - 1)
     array = jax.ShapeDtypeStruct(shape, np.float32)
@@ -1052,7 +1052,7 @@ ACCEPTED: dict[str, Row] = {
         "avg_pool": [0, 0.5, 3, 0, 0],
         "sum_pool": [0, 1, 6, 0, 0],
     }),
-    "no cell between the taps of a dilated window": (2, 1, 1, {"dilations": 4}, {
+    "no element between the taps of a dilated window": (2, 1, 1, {"dilations": 4}, {
         "max_pool": [-INF],
         "min_pool": [INF],
         "max_pool_with_argmax": [-1],
@@ -1072,7 +1072,7 @@ def test_rows_of_the_table_that_are_accepted(op: str, row: str) -> None:
 
 
 @pytest.mark.parametrize("padding", [0, 1, 3])
-def test_an_exclusive_average_of_a_window_without_a_cell_is_zero(padding: int) -> None:
+def test_an_exclusive_average_of_a_window_without_an_element_is_zero(padding: int) -> None:
     got = along_a_line("avg_pool", 1, 1, padding, count_include_pad=False)
     assert got == [0.0] * padding + [1.0, 2.0, 4.0] + [0.0] * padding
 

@@ -45,7 +45,7 @@ class Difference:
 
 DIFFERENCES = (
     Difference(
-        "A maximum starts from nothing, so data of -inf stay -inf and a window without a cell "
+        "A maximum starts from nothing, so data of -inf stay -inf and a window without an element "
         "gives -inf. Others start from the lowest finite float.",
         {
             "max_seed_ex5_plain_ceil": "openvino*.values",
@@ -60,9 +60,9 @@ DIFFERENCES = (
         },
     ),
     Difference(
-        "A window without a cell has index -1, and 255 as a tap number. OpenVINO reports the first "
-        "cell of the plane, oneDNN tap 0, ONNX Runtime -1 on every axis, and PyTorch a cell it "
-        "never read, which may lie outside the array and to which its backward writes.",
+        "A window without an element has index -1, and 255 as a tap number. OpenVINO reports the "
+        "first element of the plane, oneDNN tap 0, ONNX Runtime -1 on every axis, and PyTorch one "
+        "it never read, which may lie outside the array and to which its backward writes.",
         {
             "max_seed_ex5_plain_ceil": "openvino*.indices",
             "max_same_upper_ceil_L5_k1_s3": "openvino*.indices",
@@ -76,9 +76,9 @@ DIFFERENCES = (
         },
     ),
     Difference(
-        "The first cell of a window holds its place until a greater one comes, also when it is the "
-        "lowest value of its dtype. Where the start value counts as a cell, such a cell never wins "
-        "and the index is that of the first cell of the plane, or tap 0.",
+        "The first element of a window holds its place until a greater one comes, also when it is "
+        "the lowest value of its dtype. Where the start value counts as an element, such a one "
+        "never wins and the index is that of the first element of the plane, or tap 0.",
         {
             "max_all_neg_inf_pad1": "openvino*.indices onednn*.workspace",
             "max_int8_pad": "onednn*.workspace",
@@ -87,8 +87,8 @@ DIFFERENCES = (
     ),
     Difference(
         "NaN in a window gives NaN, and the first NaN takes index and gradient. OpenVINO, oneDNN, "
-        "ONNX Runtime (unless the first cell is NaN and indices are asked for) and TensorFlow pass "
-        "over NaN; PyTorch takes the last NaN; XLA's gradient goes to the last cell.",
+        "ONNX Runtime (unless the first element is NaN and indices are asked for) and TensorFlow "
+        "pass over NaN; PyTorch takes the last NaN; XLA's gradient goes to the last element.",
         {
             "max_nan_middle": "openvino* onnxruntime* onnx_reference.* onednn* tensorflow.*",
             "max_nan_first_and_mid": "openvino* onnxruntime_values_only.* onnx_reference.* onednn* "
@@ -167,7 +167,7 @@ DIFFERENCES = (
         "The ONNX reference evaluator is wrong here: indices unravelled by the output's shape when "
         "all strides are 1, SAME_LOWER padded at the end, VALID with ceil cut to floor, dilation "
         "forgotten in a SAME average, stride above the window shifted, NaN or 0 for a window "
-        "without a cell.",
+        "without an element.",
         {
             "max_seed_ex1_explicit_pad1": "onnx_reference.indices",
             "max_seed_ex3_same_lower": "onnx_reference.indices",
@@ -238,7 +238,7 @@ NOTHING_RECORDED = {
 # Cases in which none of the runtimes that the native rules follow agrees in every part: what
 # jaxpool answers, and who gives the same answer where.
 ALONE = {
-    "max_seed_ex5_plain_ceil": "-inf, index -1 where plain ceil makes a window without a cell; "
+    "max_seed_ex5_plain_ceil": "-inf, index -1 where plain ceil makes a window without an element; "
     "only OpenVINO has plain ceil",
     "max_same_upper_ceil_L5_k1_s3": "the same, under SAME",
     "max_ceil_allpad_window": "the same, with channels",
@@ -249,7 +249,7 @@ ALONE = {
     "avg_incl_plainceil_pad1_overhang": "3, by PyTorch's divisor; only OpenVINO has plain ceil, "
     "and it counts the overhang",
     "avg_excl_empty_window_plainceil": "0, as ONNX Runtime where it has such windows",
-    "err_avg_excl_pad_ge_kernel": "0 in the windows without a cell; refused by all that we follow",
+    "err_avg_excl_pad_ge_kernel": "0 in the empty windows; refused by all that we follow",
     "err_zero_channels": "an empty result, as for an empty batch; as Flax and Equinox",
     "avg_int32_sum_overflow": "2**30, as oneDNN",
     "avg_int32_above_2_24": "16777217, the exact average",

@@ -276,7 +276,7 @@ def test_averages_over_the_longest_axes() -> None:
 
 def test_indices_that_would_wrap_are_refused() -> None:
     pool = jaxpool.max_pool_with_argmax
-    whole = (1, 2**16, 2**15, 1)  # 2**31 cells, of which the last has the index 2**31 - 1
+    whole = (1, 2**16, 2**15, 1)  # 2**31 elements, of which the last has the index 2**31 - 1
     assert shape_of(pool, whole, (2, 2), 2) == ((1, 2**15, 2**14, 1),) * 2
     with pytest.raises(ValueError, match="do not fit int32"):
         shape_of(pool, (1, 2**16, 2**15 + 1, 1), (2, 2), 2)
@@ -296,7 +296,7 @@ def test_adaptive_sizes_are_bounded() -> None:
             shape_of(jaxpool.adaptive_avg_pool, (8, 8, 1), (size, 1))
 
 
-def test_a_window_over_a_million_cells() -> None:
+def test_a_window_over_a_million_elements() -> None:
     size = 10**6
     x = np.zeros(size, np.float32)
     x[3], x[-2] = 5, 7

@@ -41,15 +41,15 @@ def test_the_partition_is_exact() -> None:
 @pytest.mark.parametrize(("size", "windows"), [(224, 7), (16000, 2000)])
 def test_sizes_that_float32_gets_wrong(size: int, windows: int) -> None:
     y = jaxpool.adaptive_avg_pool(np.arange(size, dtype=np.float32), windows, data_format="W")
-    np.testing.assert_array_equal(y, [np.mean(cells) for cells in partition(size, windows)])
+    np.testing.assert_array_equal(y, [np.mean(elements) for elements in partition(size, windows)])
 
 
 @pytest.mark.parametrize("windows", [1, 2, 3, 5, 8, 30, 61])
-def test_every_cell_is_held_by_the_windows_that_hold_it(windows: int) -> None:
+def test_every_element_is_held_by_the_windows_that_hold_it(windows: int) -> None:
     runs = share_out(30, windows)
     holders = runs.holders()
-    for cell, (first, count) in enumerate(zip(holders.starts, holders.lengths, strict=True)):
-        held = [i for i, cells in enumerate(partition(30, windows)) if cell in cells]
+    for element, (first, count) in enumerate(zip(holders.starts, holders.lengths, strict=True)):
+        held = [i for i, elements in enumerate(partition(30, windows)) if element in elements]
         assert held == list(range(first, first + count))
 
 
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int | None, ...]]] = {
 def expected(
     x: np.ndarray, sizes: tuple[int | None, ...], where: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Averages, maxima and spatial indices, by loops; what no cell gives is 0, -inf and -1."""
+    """Averages, maxima and spatial indices, by loops; what no element gives is 0, -inf and -1."""
     first = x.ndim - 1 - len(sizes)
     spatial = x.shape[first:-1]
     lines = [partition(n, n if k is None else k) for n, k in zip(spatial, sizes, strict=True)]
@@ -165,12 +165,12 @@ def test_gradients_go_to_the_first_maximum(
     ("spatial", "sizes"),
     [((509,), (2,)), ((511,), (2,)), ((600,), (7,)), ((31, 31), (2, 2)), ((9, 35), (2, 17))],
 )
-def test_the_last_cell_of_a_long_window_wins(
+def test_the_last_element_of_a_long_window_wins(
     spatial: tuple[int, ...], sizes: tuple[int, ...], layout: str, rng: np.random.Generator
 ) -> None:
-    """Windows of 255 and 256 cells, with which codes begin to need more than a byte.
+    """Windows of 255 and 256 elements, with which codes begin to need more than a byte.
 
-    Further, places beyond a byte for codes of a byte, and more windows than a cell asks.
+    Further, places beyond a byte for codes of a byte, and more windows than an element asks.
     """
     x = np.arange(np.prod(spatial), dtype=np.float32).reshape(1, *spatial, 1)
     where = np.ones_like(x, bool)
@@ -290,7 +290,7 @@ def test_values_indices_and_gradients_are_those_of_torch(
 
 
 def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> jax.Array:
-    """Cells so far apart that small steps change no winner."""
+    """Elements so far apart that small steps change no argmax."""
     return jnp.asarray(permutation(shape, np.float64, rng))
 
 
@@ -326,7 +326,7 @@ def test_nan_gives_nan_and_takes_the_gradient(size: int, windows: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "windows"), [(7, 4), (18, 1)])
-def test_a_masked_cell_never_wins_over_minus_infinity(size: int, windows: int) -> None:
+def test_a_masked_element_never_wins_over_minus_infinity(size: int, windows: int) -> None:
     x = jnp.full(size, -jnp.inf)
     where = np.arange(size) > 0
     values, indices = jaxpool.adaptive_max_pool_with_argmax(
@@ -346,8 +346,8 @@ def test_integer_averages_are_exact(dtype: str, windows: int, rng: np.random.Gen
     limits = np.iinfo(dtype)
     x = rng.integers(limits.max - 9, limits.max, 70, dtype, endpoint=True)
     y = jaxpool.adaptive_avg_pool(x, windows, data_format="W")
-    cells = [x[part.start : part.stop].tolist() for part in partition(70, windows)]
-    want = [round(Fraction(sum(part), len(part))) for part in cells]
+    elements = [x[part.start : part.stop].tolist() for part in partition(70, windows)]
+    want = [round(Fraction(sum(part), len(part))) for part in elements]
     assert_same(y, np.array(want, dtype), windows)
 
 
@@ -487,7 +487,7 @@ def test_booleans_have_no_average() -> None:
 
 
 def test_windows_whose_argmax_does_not_fit_its_code() -> None:
-    """Eight axes of nine cells: few enough to hold, but four bits for each axis."""
+    """Eight axes of nine elements: few enough to hold, but four bits for each axis."""
     sizes = (2, 1, 1, 1, 1, 1, 1, 1)
     x = jax.ShapeDtypeStruct((1, 17, *[9] * 7, 1), jnp.float32)
     values = functools.partial(jaxpool.adaptive_max_pool, output_size=sizes)

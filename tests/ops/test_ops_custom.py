@@ -25,49 +25,49 @@ pytestmark = pytest.mark.grid(4)
 def by_windows(
     x: np.ndarray, f: Callable[[np.ndarray], Any], window: dict[str, Any], where: Any = True
 ) -> np.ndarray:
-    """``f`` of the real cells of every window of ``x`` (channels last), found by counting."""
+    """``f`` of the real elements of every window of ``x`` (channels last), found by counting."""
     axes = tuple(range(1, x.ndim - 1))
     geometry = jaxpool.geometry([x.shape[axis] for axis in axes], **window)
     where = np.broadcast_to(where, x.shape)
     out = []
     shape = (x.shape[0], *geometry.out_shape, x.shape[-1])
     for place in np.ndindex(shape):
-        cells = []
+        elements = []
         for taps in np.ndindex(geometry.kernel):
-            cell = [
+            element = [
                 line.start(place[axis]) + tap * line.dilation
                 for axis, line, tap in zip(axes, geometry.axes, taps, strict=True)
             ]
-            full = (place[0], *cell, place[-1])
-            if all(0 <= q < line.size for q, line in zip(cell, geometry.axes, strict=True)):
+            full = (place[0], *element, place[-1])
+            if all(0 <= q < line.size for q, line in zip(element, geometry.axes, strict=True)):
                 if where[full]:
-                    cells.append(x[full])
-        out.append(f(np.array(cells, x.dtype)))
+                    elements.append(x[full])
+        out.append(f(np.array(elements, x.dtype)))
     return np.array(out).reshape(shape)
 
 
-def logsumexp(cells: np.ndarray) -> Any:
-    return np.logaddexp.reduce(cells, initial=-np.inf)
+def logsumexp(elements: np.ndarray) -> Any:
+    return np.logaddexp.reduce(elements, initial=-np.inf)
 
 
 def norm(p: float) -> Callable[[np.ndarray], Any]:
-    return lambda cells: np.sum(np.abs(cells) ** p) ** (1 / p)
+    return lambda elements: np.sum(np.abs(elements) ** p) ** (1 / p)
 
 
 NUMPY: dict[str, tuple[Reduction, Callable[[np.ndarray], Any]]] = {
-    "max": (reductions.MAX, lambda cells: np.max(cells, initial=-np.inf)),
-    "min": (reductions.MIN, lambda cells: np.min(cells, initial=np.inf)),
+    "max": (reductions.MAX, lambda elements: np.max(elements, initial=-np.inf)),
+    "min": (reductions.MIN, lambda elements: np.min(elements, initial=np.inf)),
     "sum": (reductions.SUM, np.sum),
-    "mean": (reductions.MEAN, lambda cells: np.mean(cells) if cells.size else 0),
+    "mean": (reductions.MEAN, lambda elements: np.mean(elements) if elements.size else 0),
     "product": (reductions.PRODUCT, np.prod),
     "logsumexp": (reductions.LOGSUMEXP, logsumexp),
-    "any": (reductions.ANY, lambda cells: np.any(cells > 0)),
-    "all": (reductions.ALL, lambda cells: np.all(cells > 0)),
+    "any": (reductions.ANY, lambda elements: np.any(elements > 0)),
+    "all": (reductions.ALL, lambda elements: np.all(elements > 0)),
     "lp(1)": (reductions.lp(1), norm(1)),
     "lp(2)": (reductions.lp(2), norm(2)),
     "lp(2.5)": (reductions.lp(2.5), norm(2.5)),
     "lp(3)": (reductions.lp(3), norm(3)),
-    "lp(inf)": (reductions.lp(np.inf), lambda cells: np.max(np.abs(cells), initial=0)),
+    "lp(inf)": (reductions.lp(np.inf), lambda elements: np.max(np.abs(elements), initial=0)),
 }
 OWN: dict[str, tuple[Reduction, Callable[[np.ndarray], Any]]] = {
     "root mean square": (
@@ -78,15 +78,15 @@ OWN: dict[str, tuple[Reduction, Callable[[np.ndarray], Any]]] = {
             prepare=jnp.square,
             finish=lambda total, count: jnp.sqrt(total / jnp.maximum(count, 1)),
         ),
-        lambda cells: np.sqrt(np.mean(cells**2)) if cells.size else 0,
+        lambda elements: np.sqrt(np.mean(elements**2)) if elements.size else 0,
     ),
     "soft minimum": (
         Reduction("soft minimum", lambda a, b: -jnp.logaddexp(-a, -b), jnp.inf),
-        lambda cells: -logsumexp(-cells),
+        lambda elements: -logsumexp(-elements),
     ),
     "hypotenuse": (
         Reduction("hypotenuse", jnp.hypot, 0, prepare=jnp.abs),
-        lambda cells: np.sqrt(np.sum(cells**2)),
+        lambda elements: np.sqrt(np.sum(elements**2)),
     ),
 }
 ALL = NUMPY | OWN
@@ -133,7 +133,7 @@ def test_a_reduction_is_numpy_over_every_window(
 
 
 @pytest.mark.parametrize("name", ["mean", "product", "any", "lp(2.5)"])
-def test_masked_cells_are_not_there(name: str, rng: np.random.Generator) -> None:
+def test_masked_elements_are_not_there(name: str, rng: np.random.Generator) -> None:
     reduction, numpy = ALL[name]
     x, where = data(name, rng), rng.random((8, 7, 1)) < 0.3
     window = WINDOWS["padded"]
@@ -278,13 +278,13 @@ def test_integers_of_your_own(rng: np.random.Generator) -> None:
         (Reduction("gcd", jnp.gcd, 0, prepare=jnp.abs, idempotent=True), np.gcd.reduce),
         (
             Reduction("modulo 97", modular, 1, prepare=lambda x: x % 97),
-            lambda cells: functools.reduce(modular, cells % 97),
+            lambda elements: functools.reduce(modular, elements % 97),
         ),
     ):
         assert_same(pool(x, own, **window), by_windows(x, numpy, window), own.name)
 
 
-def test_a_finish_is_given_the_number_of_real_cells() -> None:
+def test_a_finish_is_given_the_number_of_real_elements() -> None:
     counts = Reduction("count", jnp.add, 0, finish=lambda total, count: count + 0 * total)
     where = np.array([[1, 1, 0], [1, 1, 1]], bool)
     x = jnp.ones((2, 3))
@@ -350,7 +350,7 @@ def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Genera
 
 
 def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
-    """Also where cells are zero, and so are the second derivatives."""
+    """Also where elements are zero, and so are the second derivatives."""
     x = jnp.array([2.0, 0.0, 5.0, 0.0, 3.0, 7.0])
     f = lambda x: pool(x, reductions.PRODUCT, 3, 1, data_format="W")  # noqa: E731
     want = np.zeros((4, 6), np.float32)
@@ -373,7 +373,7 @@ def test_the_gradient_of_logsumexp_is_the_softmax(rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("kernel", [2, 9])
 def test_logsumexp_of_infinities_has_no_nan(kernel: int) -> None:
-    """Neither in cells nor in padding; a window of -inf alone has no derivative."""
+    """Neither in elements nor in padding; a window of -inf alone has no derivative."""
     x = jnp.array([-jnp.inf, -jnp.inf, -jnp.inf, 1.0, -jnp.inf, 2.0, 700.0, 710.0, 5.0])
     f = lambda x: pool(x, reductions.LOGSUMEXP, kernel, 1, kernel, data_format="W")  # noqa: E731
     y, forward, reverse = jax.jit(lambda x: (f(x), jax.jacfwd(f)(x), jax.jacrev(f)(x)))(x)

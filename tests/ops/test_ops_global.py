@@ -65,7 +65,7 @@ def test_norms_of_every_exponent(p: float, rng: np.random.Generator) -> None:
 
 
 @over_ops
-def test_masked_cells_are_not_there(op: str, rng: np.random.Generator) -> None:
+def test_masked_elements_are_not_there(op: str, rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 6, 4)).astype(np.float32)
     where = rng.random(x.shape) < 0.6
     where[1] = False
@@ -88,7 +88,7 @@ def test_both_modes_agree_with_finite_differences_to_order_two(
 ) -> None:
     settings = {"p": 3} if op == "global_lp_pool" else {}
     with jax.enable_x64(True):
-        # No cell is zero, where a norm is less smooth.
+        # No element is zero, where a norm is less smooth.
         x = jnp.asarray((permutation((2, 4, 3, 2), np.float64, rng) + 0.5) / 8)
         check_derivatives(lambda x: OPS[op](x, **settings) ** 2, x, rng=rng)
 
@@ -129,7 +129,7 @@ def test_nan_is_found_among_many() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_short_planes_of_a_large_array(dtype: str, rng: np.random.Generator) -> None:
-    """On CPU from 2**20 cells on they are reduced along one axis after the other."""
+    """On CPU from 2**20 elements on they are reduced along one axis after the other."""
     x = rng.integers(-99, 100, (16, 5, 7, 1901)).astype(dtype)
     if dtype != "int32":
         x[1, 4, 2, 3], x[2, 0, 6, 5] = np.nan, np.inf

@@ -59,12 +59,12 @@ def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray,
     return x, rng.random(shape) < 0.5 if masked else None
 
 
-def lp(cells: list[float], p: float) -> float:
+def lp(elements: list[float], p: float) -> float:
     """The norm with exact scaling, in float64."""
-    top = max(map(abs, cells), default=0)
+    top = max(map(abs, elements), default=0)
     if p == math.inf or not top:
         return top
-    return top * math.fsum((abs(cell) / top) ** p for cell in cells) ** (1 / p)
+    return top * math.fsum((abs(element) / top) ** p for element in elements) ** (1 / p)
 
 
 @masked_cases
@@ -73,16 +73,16 @@ def test_norms_are_those_of_the_definition(
 ) -> None:
     x, where = data(case, masked, rng)
     for p in (0.5, 2) if masked else (1, 40.5, math.inf):
-        want = over_windows(lambda cells, p=p: lp(cells, p), x, where, **CASES[case][1])
+        want = over_windows(lambda elements, p=p: lp(elements, p), x, where, **CASES[case][1])
         got = jaxpool.lp_pool(x, **settings_of(case), p=p, where=where)
         np.testing.assert_allclose(got, want, rtol=3e-6, err_msg=str(p))
         assert got.dtype == np.float32
 
 
-def gem(cells: list[float], p: float) -> float:
-    if not cells:
+def gem(elements: list[float], p: float) -> float:
+    if not elements:
         return 0
-    return (math.fsum(max(cell, 1e-6) ** p for cell in cells) / len(cells)) ** (1 / p)
+    return (math.fsum(max(element, 1e-6) ** p for element in elements) / len(elements)) ** (1 / p)
 
 
 @masked_cases
@@ -91,7 +91,7 @@ def test_generalised_means_are_those_of_the_definition(
 ) -> None:
     x, where = data(case, masked, rng)
     for p in (0.7, 11.0):
-        want = over_windows(lambda cells, p=p: gem(cells, p), x, where, **CASES[case][1])
+        want = over_windows(lambda elements, p=p: gem(elements, p), x, where, **CASES[case][1])
         got = jaxpool.gem_pool(x, **settings_of(case), p=p, where=where)
         np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=str(p))
 
@@ -138,7 +138,7 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
 
 @pytest.mark.parametrize("p", [2.7, 3, 3.5, 4])
 def test_curvature_of_small_windows_is_finite(p: float) -> None:
-    """A norm of twice the cells has half the curvature: the second window is like the first."""
+    """A norm of twice the elements has half the curvature: the second window is like the first."""
     pool = lambda x: jaxpool.lp_pool(x, 2, 2, p=p, data_format="W").sum()  # noqa: E731
     x, t = jnp.array([2.0, 3.0, 2e-5, 3e-5]), jnp.array([3.0, 2.0, 3.0, 2.0])
     bent = jax.jvp(jax.grad(pool), (x,), (t,))[1]
@@ -167,8 +167,10 @@ def test_powers_neither_overflow_nor_vanish(p: float) -> None:
         want = np.array([lp([float(a), float(b)], p) for a, b in itertools.pairwise(x)])
         np.testing.assert_allclose(y, want, rtol=2e-6, err_msg=str(scale))
         slopes = np.zeros(5)
-        for cell, window in ((0, 0), (1, 0), (1, 1), (3, 2), (3, 3), (4, 3)):
-            slopes[cell] += np.sign(x[cell]) * (abs(float(x[cell])) / want[window]) ** (p - 1)
+        for element, window in ((0, 0), (1, 0), (1, 1), (3, 2), (3, 3), (4, 3)):
+            slopes[element] += np.sign(x[element]) * (abs(float(x[element])) / want[window]) ** (
+                p - 1
+            )
         gradient = back(jnp.ones_like(y))[0]
         np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-6, err_msg=str(scale))
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from brute_force import cells_of_windows
+from brute_force import elements_of_windows
 from helpers import PORTABLE, QUICK, assert_same, check_derivatives
 from jax import lax
 
@@ -104,30 +104,33 @@ RANGE = Reduction(
 # --- the same in NumPy, of the numbers of a window and where they stand ---------------------------
 
 
-def complex_product(cells: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
-    product = np.prod(cells + 1j * (1 - cells))
+def complex_product(elements: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
+    product = np.prod(elements + 1j * (1 - elements))
     return product.real, product.imag
 
 
-def value_and_index(cells: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
-    if not cells.size:
+def value_and_index(elements: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
+    if not elements.size:
         return -np.inf, 2**31 - 1
-    place = np.argmax(cells)  # the first NaN, else the first of the largest
-    return cells[place], flat[place]
+    place = np.argmax(elements)  # the first NaN, else the first of the largest
+    return elements[place], flat[place]
 
 
-def log_of_sum(cells: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
+def log_of_sum(elements: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
     with np.errstate(invalid="ignore"):
-        return (np.logaddexp.reduce(cells, initial=-np.inf),)
+        return (np.logaddexp.reduce(elements, initial=-np.inf),)
 
 
 Oracle = Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
 CASES: dict[str, tuple[Reduction, Oracle]] = {
-    "variance": (VARIANCE, lambda cells, flat: (np.var(cells) if cells.size else 0,)),
+    "variance": (VARIANCE, lambda elements, flat: (np.var(elements) if elements.size else 0,)),
     "argmax": (ARGMAX, value_and_index),
     "logsumexp": (LOGSUMEXP, log_of_sum),
     "complex": (PRODUCT, complex_product),
-    "range": (RANGE, lambda cells, flat: (cells.min(initial=127), cells.max(initial=-128))),
+    "range": (
+        RANGE,
+        lambda elements, flat: (elements.min(initial=127), elements.max(initial=-128)),
+    ),
 }
 SMOOTH = ("variance", "logsumexp", "complex")
 
@@ -138,7 +141,7 @@ def expected(
     """The results of every window, in float64."""
     wide, flat = x.astype(np.float64), np.arange(x.size).reshape(x.shape)
     mask = np.broadcast_to(where, x.shape)
-    shape, walk = cells_of_windows(x, **window)
+    shape, walk = elements_of_windows(x, **window)
     made = []
     for _, places in walk:
         held = [place for place in places if mask[place]]

@@ -47,9 +47,9 @@ def by_rule(
             cut = tuple(slice(b, b + k) for b, k in zip(begin, kernel, strict=True))
             window = x[plane][cut]
             best = np.unravel_index(np.argmax(window), kernel)
-            cell = tuple(int(b + t) for b, t in zip(begin, best, strict=True))
-            values[plane + place] = x[plane + cell]
-            indices[plane + place] = np.ravel_multi_index(cell, spatial)
+            element = tuple(int(b + t) for b, t in zip(begin, best, strict=True))
+            values[plane + place] = x[plane + element]
+            indices[plane + place] = np.ravel_multi_index(element, spatial)
     return values, indices
 
 
@@ -191,7 +191,7 @@ def test_every_dtype(dtype: str, rng: np.random.Generator) -> None:
     assert_same(got[1], want[1], "the first of equals")
 
 
-def test_nan_wins_and_its_first_cell() -> None:
+def test_nan_wins_and_its_first_element() -> None:
     x = jnp.array([1.0, jnp.nan, 2.0, jnp.nan, 5.0])
     values, index = Fractional(None, x, 4, 2, samples=jnp.array([0.3]), data_format="W")
     assert np.isnan(values).all()
@@ -272,7 +272,7 @@ def test_the_program_of_fractional_windows_grows_with_their_logarithm(way: str) 
 
 # name -> window over an array of shape (2, 6, 5, 2)
 WINDOWS: dict[str, dict[str, Any]] = {
-    "side by side": {"window_shape": (2, 2), "strides": 2},
+    "tiled": {"window_shape": (2, 2), "strides": 2},
     "overlapping, padded": {"window_shape": (3, 2), "strides": (2, 1), "padding": 1},
     "dilated, ceil": {
         "window_shape": (2, 3), "strides": 3, "padding": (1, 2), "dilations": (3, 2),
@@ -289,40 +289,42 @@ def activations(rng: np.random.Generator, shape: tuple[int, ...] = (2, 6, 5, 2))
     return np.where(x < -math.prod(shape) // 3, 0, x + math.prod(shape) // 4).astype(np.float32)
 
 
-def cells_of(x: np.ndarray, window: dict[str, Any]) -> Any:
-    """Every window of ``x``: its place in the result and its cells."""
+def elements_of(x: np.ndarray, window: dict[str, Any]) -> Any:
+    """Every window of ``x``: its place in the result and its elements."""
     geometry = jaxpool.geometry(x.shape[1:-1], **window)
     for place in np.ndindex(x.shape[0], *geometry.out_shape, x.shape[-1]):
-        cells = []
+        elements = []
         for taps in np.ndindex(*geometry.kernel):
             lines = zip(place[1:-1], taps, geometry.axes, strict=True)
-            cell = [line.start(o) + t * line.dilation for o, t, line in lines]
-            if all(0 <= q < line.size for q, line in zip(cell, geometry.axes, strict=True)):
-                cells.append(x[(place[0], *cell, place[-1])])
-        yield place, np.array(cells)
+            element = [line.start(o) + t * line.dilation for o, t, line in lines]
+            if all(0 <= q < line.size for q, line in zip(element, geometry.axes, strict=True)):
+                elements.append(x[(place[0], *element, place[-1])])
+        yield place, np.array(elements)
 
 
 @pytest.mark.parametrize("window", ["dilated, ceil"])
-def test_cells_are_chosen_as_often_as_they_are_large(window: str, rng: np.random.Generator) -> None:
+def test_elements_are_chosen_as_often_as_they_are_large(
+    window: str, rng: np.random.Generator
+) -> None:
     """Frequencies of 2,000 draws, within five standard deviations."""
     x, draws = activations(rng), 2000
     f = jax.jit(jax.vmap(lambda key: jaxpool.stochastic_pool(key, x, **WINDOWS[window])))
     y = np.asarray(f(jax.random.split(KEY, draws)))
-    for place, cells in cells_of(x, WINDOWS[window]):
+    for place, elements in elements_of(x, WINDOWS[window]):
         got = y[(slice(None), *place)]
-        weights = np.maximum(cells, 0)
+        weights = np.maximum(elements, 0)
         if not weights.sum():
             assert not got.any()
             continue
         p = weights / weights.sum()
-        counts = np.array([(got == cell).sum() if cell > 0 else 0 for cell in cells])
+        counts = np.array([(got == element).sum() if element > 0 else 0 for element in elements])
         assert counts.sum() == draws
         deviation = np.sqrt(draws * p * (1 - p))
         assert (np.abs(counts - draws * p) <= 5 * deviation + 1).all(), (place, counts, p * draws)
 
 
-def test_windows_that_share_cells_choose_apart() -> None:
-    """Both choose the shared cell as often as independent windows do, not always together."""
+def test_windows_that_share_elements_choose_apart() -> None:
+    """Both choose the shared element as often as independent windows do, not always together."""
     x = jnp.array([1.0, 2.0, 3.0])
     f = jax.vmap(lambda key: jaxpool.stochastic_pool(key, x, 2, 1, data_format="W"))
     y = np.asarray(f(jax.random.split(KEY, 8000)))
@@ -336,19 +338,19 @@ def test_the_expectation_is_that_of_the_probabilities(
 ) -> None:
     x = activations(rng)
     want = np.zeros(jaxpool.output_shape(x.shape, **WINDOWS[window]))
-    for place, cells in cells_of(x.astype(np.float64), WINDOWS[window]):
-        weights = np.maximum(cells, 0)
+    for place, elements in elements_of(x.astype(np.float64), WINDOWS[window]):
+        weights = np.maximum(elements, 0)
         want[place] = (weights * weights).sum() / weights.sum() if weights.sum() else 0
     f = functools.partial(jaxpool.stochastic_pool, **WINDOWS[window], deterministic=True)
     assert_same(f(None, x), want.astype(np.float32), window, ulps=4)
     assert_same(f(KEY, x), f(None, x), "the key does not matter")
 
 
-def test_masked_cells_are_neither_chosen_nor_counted(rng: np.random.Generator) -> None:
+def test_masked_elements_are_neither_chosen_nor_counted(rng: np.random.Generator) -> None:
     x, where = activations(rng), rng.random((6, 5, 1)) < 0.5
     hidden = np.where(where, x, np.float32(np.nan))
     for settings in ({"deterministic": True}, {}):
-        f = functools.partial(jaxpool.stochastic_pool, KEY, **WINDOWS["side by side"], **settings)
+        f = functools.partial(jaxpool.stochastic_pool, KEY, **WINDOWS["tiled"], **settings)
         assert_same(f(hidden, where=where), f(np.where(where, x, 0)), settings)
 
 
@@ -367,7 +369,9 @@ RECORDED = [[2, 7, 8], [10, 7, 11], [9, 11, 12]]
 
 
 @pytest.mark.parametrize("window", ["overlapping, padded", "36 taps"])
-def test_the_derivative_is_that_of_the_chosen_cell(window: str, rng: np.random.Generator) -> None:
+def test_the_derivative_is_that_of_the_chosen_element(
+    window: str, rng: np.random.Generator
+) -> None:
     x = jnp.asarray(activations(rng, (1, 6, 5, 1)))
     f = lambda x: jaxpool.stochastic_pool(KEY, x, **WINDOWS[window])  # noqa: E731
     square = lambda x: (f(x) ** 2).sum()  # noqa: E731
@@ -392,12 +396,12 @@ def test_derivatives_of_the_expectation(window: str, rng: np.random.Generator) -
     f = functools.partial(jaxpool.stochastic_pool, None, **WINDOWS[window], deterministic=True)
     with jax.enable_x64(True):
         x = jnp.asarray(rng.uniform(0.5, 1.5, (1, 6, 5, 1)) * (rng.random((1, 6, 5, 1)) < 0.8))
-        x = jnp.where(x == 0, -1.0, x)  # a negative cell has no derivative; 0 would be a corner
+        x = jnp.where(x == 0, -1.0, x)  # a negative element has no derivative; 0 would be a corner
         check_derivatives(f, x, rng=rng)
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_special_cells(deterministic: bool) -> None:
+def test_special_elements(deterministic: bool) -> None:
     f = lambda x: jaxpool.stochastic_pool(  # noqa: E731
         KEY, jnp.array(x), 2, 2, data_format="W", deterministic=deterministic
     )
@@ -413,7 +417,7 @@ def test_special_cells(deterministic: bool) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_largest_floats_are_chosen_too(dtype: str) -> None:
-    """A sum beyond the largest float is no infinity among the cells."""
+    """A sum beyond the largest float is no infinity among the elements."""
     x = jnp.array([2e38, 3e38, 3e38, 0, 1, np.inf], dtype)
     f = lambda x: jaxpool.stochastic_pool(KEY, x, 2, 2, data_format="W")  # noqa: E731
     assert float(f(x)[0]) in x[:2].tolist() and f(x)[1:].tolist() == [x[2], np.inf]

@@ -68,18 +68,18 @@ def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray,
     return x, rng.random(shape) < 0.5 if masked else None
 
 
-def logsumexp(cells: list[float], t: float) -> float:
-    if not cells:
+def logsumexp(elements: list[float], t: float) -> float:
+    if not elements:
         return -math.inf
-    top = max(cells)
-    return top + t * math.log(math.fsum(math.exp((cell - top) / t) for cell in cells))
+    top = max(elements)
+    return top + t * math.log(math.fsum(math.exp((element - top) / t) for element in elements))
 
 
-def soft(cells: list[float]) -> float:
-    if not cells:
+def soft(elements: list[float]) -> float:
+    if not elements:
         return 0
-    weights = [math.exp(cell - max(cells)) for cell in cells]
-    return math.fsum(w * c for w, c in zip(weights, cells, strict=True)) / math.fsum(weights)
+    weights = [math.exp(element - max(elements)) for element in elements]
+    return math.fsum(w * c for w, c in zip(weights, elements, strict=True)) / math.fsum(weights)
 
 
 @masked_cases
@@ -89,7 +89,9 @@ def test_values_are_those_of_the_definitions(
     x, where = data(case, masked, rng)
     window = settings_of(case)
     for t in (0.05, 1.0, 30.0):
-        want = over_windows(lambda cells, t=t: logsumexp(cells, t), x, where, **CASES[case][1])
+        want = over_windows(
+            lambda elements, t=t: logsumexp(elements, t), x, where, **CASES[case][1]
+        )
         got = jaxpool.logsumexp_pool(x, **window, temperature=t, where=where)
         np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6 * t, err_msg=str(t))
     want = over_windows(soft, x, where, **CASES[case][1])
@@ -179,12 +181,12 @@ def test_gradients_are_those_of_the_definitions(
     masked: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Over numbers that differ so much that the cells of a window have scales of their own."""
+    """Over numbers that differ so much that the elements of a window have scales of their own."""
     x, where = data(case, masked, rng)
     x *= 12
     windows: list[list[int]] = []
     numbers = np.arange(x.size, dtype=np.float64).reshape(x.shape)
-    over_windows(lambda cells: windows.append(cells) or 0, numbers, where, **CASES[case][1])
+    over_windows(lambda elements: windows.append(elements) or 0, numbers, where, **CASES[case][1])
 
     pool = functools.partial(
         OPS[op], **settings_of(case), where=where, implementation=implementation
@@ -194,8 +196,8 @@ def test_gradients_are_those_of_the_definitions(
     want = np.zeros(x.size)
     for sent, window in zip(g.ravel(), windows, strict=True):
         if window:
-            cells = np.array(window, int)
-            want[cells] += sent * slopes(x.ravel()[cells].astype(np.float64))
+            elements = np.array(window, int)
+            want[elements] += sent * slopes(x.ravel()[elements].astype(np.float64))
     np.testing.assert_allclose(back(jnp.asarray(g))[0].ravel(), want, rtol=2e-5, atol=2e-5)
 
 

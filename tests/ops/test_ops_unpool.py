@@ -21,48 +21,48 @@ pytestmark = pytest.mark.grid(8)
 
 # --- the definition, as a loop --------------------------------------------------------------------
 
-Cell = tuple[int, ...]
+Element = tuple[int, ...]
 
 
-def write(y: np.ndarray, shape: tuple[int, ...], cells: Iterator[Cell | None]) -> np.ndarray:
-    """Put the values of ``y``, in row-major order, at cells of an array of zeros."""
+def write(y: np.ndarray, shape: tuple[int, ...], elements: Iterator[Element | None]) -> np.ndarray:
+    """Put the values of ``y``, in row-major order, at elements of an array of zeros."""
     out = np.zeros(shape, y.dtype)
-    for value, cell in zip(y.ravel(), cells, strict=True):
-        if cell is not None:
-            out[cell] = value
+    for value, element in zip(y.ravel(), elements, strict=True):
+        if element is not None:
+            out[element] = value
     return out
 
 
-def cells_of_indices(
+def elements_of_indices(
     indices: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]
-) -> Iterator[Cell | None]:
-    """The cell of every index, which is flat over ``axes`` of the result; None outside."""
+) -> Iterator[Element | None]:
+    """The element of every index, which is flat over ``axes`` of the result; None outside."""
     lengths = [shape[axis] for axis in axes]
     for source, index in np.ndenumerate(indices):
         if not 0 <= index < math.prod(lengths):
             yield None
             continue
-        cell = list(source)
+        element = list(source)
         for axis, place in zip(axes, np.unravel_index(int(index), lengths), strict=True):
-            cell[axis] = int(place)
-        yield tuple(cell)
+            element[axis] = int(place)
+        yield tuple(element)
 
 
-def cells_of_taps(
+def elements_of_taps(
     taps: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...], window: dict[str, Any]
-) -> Iterator[Cell | None]:
-    """The cell of every tap; None for no tap and on padding."""
+) -> Iterator[Element | None]:
+    """The element of every tap; None for no tap and on padding."""
     geometry = jaxpool.geometry([shape[axis] for axis in axes], **window)
     for source, tap in np.ndenumerate(taps):
         if not 0 <= tap < geometry.taps:
             yield None
             continue
-        cell = list(source)
+        element = list(source)
         digits = np.unravel_index(int(tap), geometry.kernel)
         for axis, line, digit in zip(axes, geometry.axes, digits, strict=True):
-            cell[axis] = line.start(source[axis]) + int(digit) * line.dilation
-        inside = all(0 <= cell[axis] < shape[axis] for axis in axes)
-        yield tuple(cell) if inside else None
+            element[axis] = line.start(source[axis]) + int(digit) * line.dilation
+        inside = all(0 <= element[axis] < shape[axis] for axis in axes)
+        yield tuple(element) if inside else None
 
 
 class Flat(NamedTuple):
@@ -122,7 +122,7 @@ def test_values_go_to_their_indices_and_the_last_write_wins(
 ) -> None:
     c = FLAT[case]
     y, indices = permutation(c.given, np.float32, rng), draw_indices(c, rng)
-    want = write(y, c.result, cells_of_indices(indices, c.result, c.axes))
+    want = write(y, c.result, elements_of_indices(indices, c.result, c.axes))
     assert len(np.unique(want)) < y.size  # some are overwritten
     assert_same(flat_call(c)(y, indices), want, case)
 
@@ -135,7 +135,7 @@ def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Gene
     c = FLAT[case]
     y, indices = permutation(c.given, np.float32, rng), draw_indices(c, rng)
     numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(c.given)
-    writer = write(numbers, c.result, cells_of_indices(indices, c.result, c.axes))
+    writer = write(numbers, c.result, elements_of_indices(indices, c.result, c.axes))
     g = permutation(c.result, np.float32, rng)
     want = np.zeros(y.size, np.float32)
     want[writer[writer > 0] - 1] = g[writer > 0]
@@ -143,11 +143,11 @@ def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Gene
     both = lambda y, g: (*jax.vjp(f, y)[1](g), jax.jvp(f, (y,), (y,))[1])  # noqa: E731
     got, tangent = jax.jit(both, compiler_options=QUICK)(y, g)
     assert_same(got, want.reshape(c.given), case)
-    written = write(y, c.result, cells_of_indices(indices, c.result, c.axes))
+    written = write(y, c.result, elements_of_indices(indices, c.result, c.axes))
     assert_same(tangent, written, case)
 
 
-# Blocks of windows side by side: their indices are seen not to leave them, on CPU.
+# Blocks of tiled windows: their indices are seen not to leave them, on CPU.
 BLOCKS = {
     "2x2, a rest": Flat((2, 2, 3, 2), (2, 5, 7, 2), (1, 2), "spatial", "channels_last"),
     "2x2, cut short": Flat((2, 2, 3, 4), (2, 2, 5, 7), (2, 3), "spatial", "channels_first"),
@@ -160,18 +160,18 @@ over_blocks = pytest.mark.parametrize("case", BLOCKS)
 
 
 def draw_in_blocks(c: Flat, rng: np.random.Generator) -> np.ndarray:
-    """For each source a cell of its own block; some mark an empty window."""
+    """For each source an element of its own block; some mark an empty window."""
     indices = np.full(c.given, -1, np.int32)
     for source in np.ndindex(c.given):
-        cell = list(source)
+        element = list(source)
         for axis, (out, size) in enumerate(zip(c.given, c.result, strict=True)):
             length = max(round(size / out), 1)
-            cell[axis] = source[axis] * length
+            element[axis] = source[axis] * length
             if out != size:
-                cell[axis] = int(rng.integers(cell[axis], min(cell[axis] + length, size)))
+                element[axis] = int(rng.integers(element[axis], min(element[axis] + length, size)))
         if rng.random() < 0.8:
             lengths = [c.result[axis] for axis in c.axes]
-            indices[source] = np.ravel_multi_index([cell[axis] for axis in c.axes], lengths)
+            indices[source] = np.ravel_multi_index([element[axis] for axis in c.axes], lengths)
     return indices
 
 
@@ -179,7 +179,7 @@ def check_writes(case: str, c: Flat, indices: np.ndarray, rng: np.random.Generat
     """Values, tangents and cotangents, one by one and in a batch with other indices."""
     y, g = permutation(c.given, np.float32, rng) + 1, permutation(c.result, np.float32, rng)
     numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(c.given)
-    writer = write(numbers, c.result, cells_of_indices(indices, c.result, c.axes))
+    writer = write(numbers, c.result, elements_of_indices(indices, c.result, c.axes))
     back = np.zeros(y.size, np.float32)
     back[writer[writer > 0] - 1] = g[writer > 0]
     value, back = np.where(writer > 0, y.ravel()[writer - 1], 0), back.reshape(c.given)
@@ -224,7 +224,7 @@ def test_one_index_that_leaves_its_block(case: str, rng: np.random.Generator) ->
 def test_behind_a_block_that_is_cut_short_the_next_row_begins(rng: np.random.Generator) -> None:
     case = "2x2, cut short"
     indices = draw_in_blocks(BLOCKS[case], rng)
-    indices[0, 0, 0, 3] = 7  # the cell (1, 0); the block has (0, 6) and (1, 6)
+    indices[0, 0, 0, 3] = 7  # the element (1, 0); the block has (0, 6) and (1, 6)
     check_writes(case, BLOCKS[case], indices, rng)
 
 
@@ -242,7 +242,7 @@ def test_a_batch_has_one_choice_for_all_its_indices(rng: np.random.Generator) ->
 
 # name -> shape of the result (channels last), window
 TAPS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    "side by side": ((2, 6, 4, 2), {"window_shape": (2, 2), "strides": 2}),
+    "tiled": ((2, 6, 4, 2), {"window_shape": (2, 2), "strides": 2}),
     "gaps between windows": ((1, 8, 9, 2), {"window_shape": (2, 3), "strides": (3, 4)}),
     "overlapping": ((2, 5, 4, 2), {"window_shape": (3, 2), "strides": 1, "padding": 1}),
     "overlapping on one axis": ((1, 6, 7, 2), {"window_shape": (2, 3), "strides": 2}),
@@ -250,7 +250,7 @@ TAPS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
         (1, 7, 6, 2),
         {"window_shape": (3, 2), "strides": (1, 2), "dilations": (2, 3), "padding": (2, 1)},
     ),
-    "interleaved without a shared cell": (
+    "interleaved without a shared element": (
         (1, 9, 2),
         {"window_shape": (2,), "strides": 1, "dilations": 8},
     ),
@@ -259,7 +259,7 @@ TAPS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "SAME": ((1, 7, 6, 2), {"window_shape": (3, 2), "strides": 2, "padding": "SAME"}),
     "25 taps": ((1, 6, 5, 2), {"window_shape": (5, 5), "strides": 1, "padding": 2}),
     "49 taps": ((1, 7, 8, 2), {"window_shape": (7, 7), "strides": (1, 2), "padding": 3}),
-    "49 taps side by side": ((1, 14, 7, 2), {"window_shape": (7, 7), "strides": 7}),
+    "49 taps, tiled": ((1, 14, 7, 2), {"window_shape": (7, 7), "strides": 7}),
     "300 taps": ((1, 21, 17, 1), {"window_shape": (20, 15), "strides": 1, "padding": 2}),
 }
 
@@ -294,10 +294,10 @@ def _kernel(shape: tuple[int, ...], window: dict[str, Any]) -> tuple[int, ...]:
     return (kernel,) * (len(shape) - 2) if isinstance(kernel, int) else kernel
 
 
-def tap_cells(case: str, taps: np.ndarray) -> Iterator[Cell | None]:
+def tap_elements(case: str, taps: np.ndarray) -> Iterator[Element | None]:
     shape, window = TAPS[case]
     window = {**window, "window_shape": _kernel(shape, window)}
-    return cells_of_taps(taps, shape, tuple(range(1, len(shape) - 1)), window)
+    return elements_of_taps(taps, shape, tuple(range(1, len(shape) - 1)), window)
 
 
 @pytest.mark.parametrize("case", [case for case in TAPS if case not in ("SAME", "25 taps", "3-D")])
@@ -305,7 +305,7 @@ def test_values_go_to_their_taps_and_the_last_write_wins(
     case: str, rng: np.random.Generator
 ) -> None:
     y, taps = tap_data(case, rng)
-    assert_same(tap_call(case)(y, taps), write(y, TAPS[case][0], tap_cells(case, taps)), case)
+    assert_same(tap_call(case)(y, taps), write(y, TAPS[case][0], tap_elements(case, taps)), case)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_the_derivative_through_taps_is_that_of_the_last_write(
 ) -> None:
     y, taps = tap_data(case, rng)
     numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(y.shape)
-    writer = write(numbers, TAPS[case][0], tap_cells(case, taps))
+    writer = write(numbers, TAPS[case][0], tap_elements(case, taps))
     g = permutation(writer.shape, np.float32, rng)
     want = np.zeros(y.size, np.float32)
     want[writer[writer > 0] - 1] = g[writer > 0]
@@ -341,8 +341,10 @@ def indices_in_windows(case: str, taps: np.ndarray, space: Any) -> np.ndarray:
     first = 1 if space == "spatial" else space
     lengths = shape[first : -1 if space == "spatial" else None]
     indices = [
-        -1 if cell is None else np.ravel_multi_index(cell[first : first + len(lengths)], lengths)
-        for cell in tap_cells(case, taps)
+        -1
+        if element is None
+        else np.ravel_multi_index(element[first : first + len(lengths)], lengths)
+        for element in tap_elements(case, taps)
     ]
     return np.array(indices, np.int32).reshape(taps.shape)
 
@@ -360,7 +362,7 @@ def test_known_windows_change_no_result(
     if elsewhere:  # the last source names the first element
         indices.flat[-1] = 0
     numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(y.shape)
-    writer = write(numbers, shape, cells_of_indices(indices, shape, axes))
+    writer = write(numbers, shape, elements_of_indices(indices, shape, axes))
     g = permutation(shape, np.float32, rng)
     back = np.zeros(y.size, np.float32)
     back[writer[writer > 0] - 1] = g[writer > 0]
@@ -426,7 +428,7 @@ SPACES = ["window", "spatial", "window", 0, -3]
 
 
 @pytest.mark.parametrize(("case", "space"), [*zip(BACK, itertools.cycle(SPACES), strict=False)])
-def test_unpooling_after_pooling_keeps_the_winners_alone(
+def test_unpooling_after_pooling_keeps_the_maxima_alone(
     case: str, space: Any, rng: np.random.Generator
 ) -> None:
     x, window = permutation((2, 7, 5, 3), np.float32, rng), BACK[case]
@@ -474,7 +476,7 @@ def test_the_dtype_stays(space: str, dtype: str, rng: np.random.Generator) -> No
 @pytest.mark.parametrize("wide", ["int8", "int64", "uint8", "uint64"])
 def test_indices_of_every_integer_dtype(wide: str, rng: np.random.Generator) -> None:
     y, indices = permutation((1, 6, 2), np.float32, rng), rng.integers(0, 9, (1, 6, 2))
-    want = write(y, (1, 9, 2), cells_of_indices(indices, (1, 9, 2), (1,)))
+    want = write(y, (1, 9, 2), elements_of_indices(indices, (1, 9, 2), (1,)))
     assert_same(jaxpool.max_unpool(y, indices.astype(wide), (9,)), want, wide)
 
 
@@ -544,7 +546,7 @@ def scatters(f: Any, y: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "case", ["gaps between windows", "overlapping", "dilated", "25 taps", "49 taps side by side"]
+    "case", ["gaps between windows", "overlapping", "dilated", "25 taps", "49 taps, tiled"]
 )
 def test_taps_need_no_scatter_on_any_platform(case: str, rng: np.random.Generator) -> None:
     y, taps = tap_data(case, rng)
@@ -709,7 +711,7 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "another rank": ({"data_format": "HW"}, ValueError, "the array has 4 axes"),
     "an unknown layout": ({"data_format": "XY"}, ValueError, "`data_format` = 'XY'"),
-    "an unknown space": ({"index_space": "cell"}, ValueError, "`index_space` = 'cell'"),
+    "an unknown space": ({"index_space": "element"}, ValueError, "`index_space` = 'element'"),
     "no such axis": ({"index_space": 4}, ValueError, "`index_space` = 4 is not an axis"),
     "an index that misses a pooled axis": (
         {"index_space": 2}, ValueError, "`index_space` = 2 does not count pooled axis -3",

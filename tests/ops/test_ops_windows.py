@@ -188,11 +188,13 @@ def test_torch_unfolds_the_same_windows(rng: np.random.Generator) -> None:
 # --- order statistics ----------------------------------------------------------------------------
 
 
-def ranked(cells: list[float], rank: int) -> float:
-    if not cells:
+def ranked(elements: list[float], rank: int) -> float:
+    if not elements:
         return math.inf if rank >= 0 else -math.inf
-    cells = sorted(cells)
-    return cells[min(rank, len(cells) - 1)] if rank >= 0 else cells[max(rank, -len(cells))]
+    elements = sorted(elements)
+    return (
+        elements[min(rank, len(elements) - 1)] if rank >= 0 else elements[max(rank, -len(elements))]
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_the_network_sorts_everything(count: int) -> None:
     ("name", "case"),
     [("median", "2-D"), ("rank 1", "very many"), ("rank -2", "2-D")],
 )
-def test_gradients_go_to_the_first_cell_of_the_value(
+def test_gradients_go_to_the_first_element_of_the_value(
     name: str, case: str, rng: np.random.Generator
 ) -> None:
     x, where = data(case, True, rng)
@@ -276,10 +278,10 @@ def test_gradients_go_to_the_first_cell_of_the_value(
     y = np.asarray(pool(x))
     g = rng.integers(1, 9, y.shape).astype(np.float32)
     got = jax.vjp(pool, jnp.asarray(x))[1](g)[0]
-    assert_same(got, first_cells(name, x, where, g, case), name)
+    assert_same(got, first_elements(name, x, where, g, case), name)
 
 
-def first_cells(
+def first_elements(
     name: str, x: np.ndarray, where: np.ndarray, g: np.ndarray, case: str
 ) -> np.ndarray:
     """The gradient by loops over windows of places instead of values."""
@@ -287,9 +289,9 @@ def first_cells(
     places = np.arange(x.size).reshape(x.shape)
     flat, out = x.ravel(), iter(g.ravel())
 
-    def send(cells: list[int]) -> int:
+    def scatter(elements: list[int]) -> int:
         cotangent = next(out)
-        values = sorted(flat[cells]) if cells else []
+        values = sorted(flat[elements]) if elements else []
         count = len(values)
         if name == "median" and values:
             wanted = [values[(count - 1) // 2], values[count // 2]]
@@ -298,11 +300,11 @@ def first_cells(
         else:
             wanted = []
         for value in wanted:
-            first = next(cell for cell in cells if flat[cell] == value)
+            first = next(element for element in elements if flat[element] == value)
             gradient.ravel()[first] += cotangent / 2
         return 0
 
-    over_windows(send, places, where, **CASES[case][1])
+    over_windows(scatter, places, where, **CASES[case][1])
     return gradient
 
 
@@ -318,7 +320,7 @@ def test_both_modes_agree_with_finite_differences_to_order_two(
         check_derivatives(pool, x, rng=rng, eps=1e-3)
 
 
-def test_medians_keep_a_byte_for_each_middle_cell() -> None:
+def test_medians_keep_a_byte_for_each_middle_element() -> None:
     x = jnp.zeros((2, 20, 20, 4))
     y, back = jax.vjp(lambda x: jaxpool.median_pool(x, (3, 3), 1), x)
     kept = [leaf for leaf in jax.tree.leaves(back) if hasattr(leaf, "nbytes") and leaf.nbytes > 64]

@@ -250,8 +250,8 @@ def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
     assert reduction.comparator is not None
     with wide(dtype):
         a, b, _ = triples(awkward(dtype))
-        winner = jnp.where(reduction.comparator(b, a), b, a)
-        assert same(reduction.combine(a, b), winner, reduction)
+        best = jnp.where(reduction.comparator(b, a), b, a)
+        assert same(reduction.combine(a, b), best, reduction)
 
 
 @pytest.mark.grid(7)
@@ -296,7 +296,7 @@ def test_the_order_is_that_of_numbers(case: str) -> None:
 
 @pytest.mark.grid(7)
 @over_selections
-def test_the_winner_of_three_is_the_first_of_the_best_however_they_are_cut(case: str) -> None:
+def test_the_argmax_of_three_is_the_first_however_they_are_grouped(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
     comparator = reduction.comparator
     assert comparator is not None
@@ -310,12 +310,14 @@ def test_the_winner_of_three_is_the_first_of_the_best_however_they_are_cut(case:
         a, b, c = ((value, jnp.full(value.shape, tap)) for tap, value in enumerate(values))
         left = later_if_better(later_if_better(a, b), c)[1]
         right = later_if_better(a, later_if_better(b, c))[1]
-    cells = np.stack([np.asarray(value) for value in values]).astype(np.float64)
-    cells = cells if reduction.extremum == "max" else -cells
-    cells = np.where(np.isnan(cells), np.inf, np.nan_to_num(cells, posinf=1e300, neginf=-1e300))
+    elements = np.stack([np.asarray(value) for value in values]).astype(np.float64)
+    elements = elements if reduction.extremum == "max" else -elements
+    elements = np.where(
+        np.isnan(elements), np.inf, np.nan_to_num(elements, posinf=1e300, neginf=-1e300)
+    )
     assert (np.asarray(left) == np.asarray(right)).all()
     if np.dtype(dtype).itemsize < 8:  # the wide integers do not fit a float64
-        assert (np.asarray(left) == cells.argmax(axis=0)).all()
+        assert (np.asarray(left) == elements.argmax(axis=0)).all()
 
 
 # --- dtypes ---------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_global_pools_take_symbolic_space(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
-# Axis 0 drops cells at its end, axis 1 has windows at stride 1; this fits arrays of any size, as
+# Axis 0 drops elements at its end, axis 1 has windows at stride 1; this fits arrays of any size, as
 # masks and weights of the table do not.
 ANY_SIZE = {"strides": (2, 1), "padding": ((1, 0), (1, 1)), "rounding": "floor"}
 SYMBOLIC_SPACE = [name for name in SLIDING if "masked" not in name and "weighted" not in name]

@@ -19,8 +19,8 @@ FOLDER = Path(__file__).parents[1] / "support"
 
 
 INDICES = ("argmax", "argmax in uint16", "argmax as taps")
-OPS = ("max", "min", *INDICES, "avg", "avg of real cells", "sum")
-WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 side by side", "gaps")
+OPS = ("max", "min", *INDICES, "avg", "avg of real elements", "sum")
+WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 tiled", "gaps")
 PARTS = 16
 CHECKS = {
     # two exchanges forward, four backward
@@ -30,7 +30,7 @@ CHECKS = {
         f"{axes}, {op}, {kind}"
         for axes in ("batch", "channels")
         for op in ("max", "avg", "argmax")
-        for kind in ("overlapping", "side by side")
+        for kind in ("overlapping", "tiled")
     ),
     # but of one truth value, where indices are unpooled
     *(f"every op, {name}" for name in LOCAL),
@@ -43,7 +43,7 @@ CHECKS = {
     # the compiler gathers nothing
     *(f"space, {op}" for op in ("max", "avg")),
     # masks are exchanged too
-    *(f"mask, {op}" for op in ("avg", "avg of real cells", "argmax")),
+    *(f"mask, {op}" for op in ("avg", "avg of real elements", "argmax")),
     # windows that do not fall evenly are errors
     "uneven",
     # so are indices of which a shard knows too little

@@ -1,7 +1,7 @@
 """Any function of a window, by loops: for ops that the oracle of ``jaxpool.testing`` does not have.
 
-Windows are found by walking along the axes, as the oracle does; a function gets the real cells of
-each window as a list of Python numbers, in row-major order.
+Windows are found by walking along the axes, as the oracle does; a function gets the real elements
+of each window as a list of Python numbers, in row-major order.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from jaxpool.testing import window_starts
 Pairs = Sequence[tuple[int, int]]
 
 
-def cells_of_windows(
+def elements_of_windows(
     x: np.ndarray,
     kernel: Sequence[int],
     strides: Sequence[int],
@@ -23,7 +23,7 @@ def cells_of_windows(
     dilations: Sequence[int],
     rounding: str = "floor",
 ) -> tuple[tuple[int, ...], Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]]:
-    """Return the output's shape, and for each output the places of the real cells of its window.
+    """Return the output's shape, and for each output the places of the real elements of its window.
 
     The layout is channels_last: the axes before the last one are pooled.
     """
@@ -57,16 +57,16 @@ def cells_of_windows(
 def over_windows(
     function: Callable[[list[Any]], Any], x: np.ndarray, where: Any = None, **window: Any
 ) -> np.ndarray:
-    """Return ``function`` of the real cells of every window that ``where`` does not take away.
+    """Return ``function`` of the real elements of every window that ``where`` does not take away.
 
     Args:
       function: of a list of numbers, which may be empty.
       x: array, channels last.
       where: mask that broadcasts to ``x``.
-      window: as in :func:`cells_of_windows`.
+      window: as in :func:`elements_of_windows`.
     """
     mask = np.broadcast_to(True if where is None else where, x.shape)
-    shape, walk = cells_of_windows(x, **window)
+    shape, walk = elements_of_windows(x, **window)
     y = np.empty(shape)
     for out, places in walk:
         y[out] = function([x[place].item() for place in places if mask[place]])

@@ -107,7 +107,7 @@ class Case:
         return array(self.data, self.shape, np.dtype(jnp.dtype(self.dtype)), self.rng(1))
 
     def where(self) -> np.ndarray | None:
-        """The mask; about two cells of three are there."""
+        """The mask; about two elements of three are there."""
         if self.mask is None:
             return None
         return self.rng(2).random(self.mask) < 0.65
@@ -186,17 +186,17 @@ def _draw_axes(rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
     """Windows, strides, dilations and sizes, each different from axis to axis.
 
     Most windows are small. Some are large, since other ways lead to those, and more than 255 taps
-    need a wider index; some lie side by side.
+    need a wider index; some are tiled.
     """
     count = int(rng.choice([1, 2, 3], p=[0.3, 0.5, 0.2]))
-    kind = str(rng.choice(["small", "large", "side by side"], p=[0.85, 0.07, 0.08]))
+    kind = str(rng.choice(["small", "large", "tiled"], p=[0.85, 0.07, 0.08]))
     if kind == "large":
         count = min(count, 2)
         window = _different(rng, 12, 22, count) if count == 2 else _different(rng, 5, 70, 1)
         sizes = tuple(size + int(rng.integers(0, 6)) for size in window)
         return window, _different(rng, 1, 5, count), (1,) * count, sizes
     window, sizes = _different(rng, 1, 5, count), _different(rng, 1, 9, count)
-    if kind == "side by side":
+    if kind == "tiled":
         return window, window, (1,) * count, sizes
     dilations = _different(rng, 1, 4, count) if rng.random() < 0.6 else (1,) * count
     return window, _different(rng, 1, 5, count), dilations, sizes
@@ -244,14 +244,14 @@ def _draw_dtype(rng: np.random.Generator, op: str) -> str:
     return "int32" if name == "bool" and op == "avg_pool" else name
 
 
-def _draw_data(rng: np.random.Generator, dtype: str, cells: int) -> str:
+def _draw_data(rng: np.random.Generator, dtype: str, elements: int) -> str:
     if dtype == "bool":
         return "ties"
     if dtype in ("int8", "uint8", "int32"):
         return str(rng.choice(["ties", "extremes"]))
     recipes = ["permutation", "ties", "special", "lowest", "highest"]
     recipe = str(rng.choice(recipes, p=[0.5, 0.2, 0.2, 0.05, 0.05]))
-    too_many = cells > {"bfloat16": 256, "float16": 4096}.get(dtype, 2**24)
+    too_many = elements > {"bfloat16": 256, "float16": 4096}.get(dtype, 2**24)
     return "ties" if recipe == "permutation" and too_many else recipe
 
 

@@ -32,14 +32,14 @@ OPS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "argmax in uint16": (jaxpool.max_pool_with_argmax, {"index_dtype": "uint16"}),
     "argmax as taps": (jaxpool.max_pool_with_argmax, {"index_space": "window"}),
     "avg": (jaxpool.avg_pool, {}),
-    "avg of real cells": (jaxpool.avg_pool, {"count_include_pad": False}),
+    "avg of real elements": (jaxpool.avg_pool, {"count_include_pad": False}),
     "sum": (jaxpool.sum_pool, {}),
 }
 WINDOWS: dict[str, dict[str, Any]] = {
     "3x3": {"window_shape": (3, 3), "strides": 1, "padding": "SAME"},
     "3x3 stride 2": {"window_shape": (3, 3), "strides": 2, "padding": "SAME"},
     "3x2 uneven pads": {"window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 1))},
-    "2x2 side by side": {"window_shape": (2, 2), "strides": 2},
+    "2x2 tiled": {"window_shape": (2, 2), "strides": 2},
     "dilated": {"window_shape": (3, 3), "strides": 1, "padding": "SAME", "dilations": (2, 3)},
     "gaps": {"window_shape": (1, 2), "strides": (2, 3)},
 }
@@ -123,7 +123,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
             if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
                 continue
             yield f"halo, {name}, {window}", lambda o=op, w=words, k=own: halo(o, {**w, **k})
-    kinds = {"overlapping": ((3, 3), 2, "SAME"), "side by side": ((8, 9), (8, 9))}
+    kinds = {"overlapping": ((3, 3), 2, "SAME"), "tiled": ((8, 9), (8, 9))}
     for kind, window in kinds.items():
         for name in ("max", "avg", "argmax"):
             for axes in ("batch", "channels"):
@@ -140,7 +140,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
                 yield words, lambda a=axes, k=kind, w=known: unpool(a, k, w)
     for name in ("max", "avg"):
         yield f"space, {name}", lambda n=name: space(*OPS[n])
-    for name in ("avg", "avg of real cells", "argmax"):
+    for name in ("avg", "avg of real elements", "argmax"):
         yield f"mask, {name}", lambda n=name: mask(*OPS[n])
     yield "uneven", uneven
     yield "refused", refused

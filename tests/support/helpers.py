@@ -28,7 +28,7 @@ def lowered(f: Callable[..., Any], platform: str, *arrays: Any) -> Callable[...,
 
 
 def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
-    """Every cell a different integer, in random order, centred on zero (from 0 if unsigned)."""
+    """Every element a different integer, in random order, centred on zero (from 0 if unsigned)."""
     count = math.prod(shape)
     numbers = rng.permutation(count).reshape(shape)
     if np.dtype(dtype).kind != "u":

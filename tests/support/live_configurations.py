@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def room(self) -> int:
-        """Cells by which the padded axis exceeds the dilated window; negative: it does not fit."""
+        """Elements by which the padded axis exceeds the dilated window; negative: too short."""
         return self.size + self.low + self.high - (self.kernel - 1) * self.dilation - 1
 
     @property
@@ -52,7 +52,7 @@ class Axis:
 
 
 HOLLOW = Axis(size=3, kernel=2, stride=2, dilation=4, low=1, high=1)
-"""The taps of its window read cells -1 and 3 of an axis of three."""
+"""The taps of its window read elements -1 and 3 of an axis of three."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ def draw_axes(
 ) -> tuple[Axis, ...]:
     """Draw one to three pooled axes, all different, each accepted by the peer's rules.
 
-    Padding and dilation leave a window without a real cell only once in hundreds of draws, so one
-    dilated draw in ten is of such an axis, if the peer accepts it.
+    Padding and dilation leave a window without a real element only once in hundreds of draws, so
+    one dilated draw in ten is of such an axis, if the peer accepts it.
 
     Args:
       accept: whether the peer runs such an axis by the same rule as jaxpool.
