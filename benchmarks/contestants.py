@@ -44,9 +44,9 @@ class Job:
     @functools.cached_property
     def data(self) -> np.ndarray:
         """Channels last; sixteenths, so that sums are exact in every dtype's accumulator."""
-        cells = np.random.default_rng(0).integers(-64, 64, self.case.shape)
+        elements = np.random.default_rng(0).integers(-64, 64, self.case.shape)
         kind = np.int8 if self.dtype == "int8" else np.float32
-        return (cells if kind is np.int8 else cells / 16).astype(kind)
+        return (elements if kind is np.int8 else elements / 16).astype(kind)
 
     @functools.cached_property
     def cotangent(self) -> np.ndarray:
@@ -218,7 +218,7 @@ def _torch_call(job: Job) -> Callable | None:
     if job.dtype == "int8" and (len(axes) == 1 or case.op != "max_pool"):
         return None
     if job.dtype == "int8" and job.layout == "NHWC":
-        return None  # its indices are int8 there too, so a plane holds at most 127 cells
+        return None  # its indices are int8 there too, so a plane holds at most 127 elements
     words: dict[str, Any] = {
         "kernel_size": case.window,
         "stride": case.strides,

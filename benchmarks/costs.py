@@ -117,7 +117,7 @@ def _median(run: Callable, rounds: int) -> float:
 
 
 def _long_window() -> dict[str, float]:
-    """A window of a million taps over an axis of a million cells."""
+    """A window of a million taps over an axis of a million elements."""
     x = jnp.zeros((10**6, 1), jnp.float32)
     seconds = {}
     for name in ("max_pool", "avg_pool"):

@@ -70,23 +70,23 @@ def taps(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
     ]
 
 
-def cells(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Positions of the real cells of window ``o``."""
+def elements(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Positions of the real elements of window ``o``."""
     return [(h, w) for h, w in taps(asked, o) if 0 <= h < X.shape[1] and 0 <= w < X.shape[2]]
 
 
 def expected(asked: Asked, reduce: Callable[[np.ndarray, int], Any]) -> np.ndarray:
-    """``reduce(values of the real cells, declared cells)`` for every window of ``X``."""
+    """``reduce(values of the real elements, declared elements)`` for every window of ``X``."""
     y = np.empty((X.shape[0], *asked.out, X.shape[3]))
     for n, c in product(range(X.shape[0]), range(X.shape[3])):
         for o in np.ndindex(*asked.out):
-            values = np.array([X[n, h, w, c] for h, w in cells(asked, o)])
+            values = np.array([X[n, h, w, c] for h, w in elements(asked, o)])
             y[n, *o, c] = reduce(values, declared(asked, o))
     return y
 
 
 def declared(asked: Asked, o: tuple[int, ...]) -> int:
-    """Cells of window ``o`` up to the end of the declared padding: no overhang of a ceil."""
+    """Elements of window ``o`` up to the end of the declared padding: no overhang of a ceil."""
     ends = [X.shape[1 + a] + asked.padding[a][1] for a in range(2)]
     return sum(all(q[a] < ends[a] for a in range(2)) for q in taps(asked, o))
 
@@ -100,7 +100,7 @@ def expected_argmax(asked: Asked) -> np.ndarray:
     y = np.empty((X.shape[0], *asked.out, X.shape[3]), np.int64)
     for n, c in product(range(X.shape[0]), range(X.shape[3])):
         for o in np.ndindex(*asked.out):
-            h, w = max(cells(asked, o), key=lambda q: X[n, q[0], q[1], c])
+            h, w = max(elements(asked, o), key=lambda q: X[n, q[0], q[1], c])
             y[n, *o, c] = h * X.shape[2] + w
     return y
 
@@ -112,7 +112,7 @@ def at_maxima(asked: Asked, t: np.ndarray) -> np.ndarray:
 
 
 def to_maxima(asked: Asked, g: np.ndarray | float) -> np.ndarray:
-    """Every entry of ``g``, one a window, added to the cell where its window has its maximum."""
+    """Every entry of ``g``, one a window, added to the element where its window has its maximum."""
     flat = np.zeros((X.shape[0], X.shape[1] * X.shape[2], X.shape[3]))
     indices = expected_argmax(asked)
     for (n, h, w, c), value in np.ndenumerate(np.broadcast_to(g, indices.shape)):
@@ -482,13 +482,13 @@ def indices_gradient(library: Library) -> bool:
 
 
 def unpooled(library: Library) -> bool:
-    """The maxima at their cells, zeros elsewhere; a cell that wins twice holds its value once."""
+    """The maxima at their elements, zeros elsewhere; the argmax of two windows, once."""
     y = library.unpool(*library.argmax(X, PLAIN.window, PLAIN.strides), X.shape[1:3])
     return same(y, np.where(to_maxima(PLAIN, 1) > 0, X, 0))
 
 
 def adaptive_average(library: Library) -> bool:
-    """Window i of O over L cells is [i * L // O, ceil((i + 1) * L / O)); O may exceed L."""
+    """Window i of O over L elements is [i * L // O, ceil((i + 1) * L / O)); O may exceed L."""
     sizes = (3, 8)
     want = X.astype(np.float64)
     for axis, size in zip((1, 2), sizes, strict=True):
@@ -521,11 +521,11 @@ def own_reduction(library: Library) -> bool:
 
 
 def own_reduction_gradient(library: Library) -> bool:
-    """A window's product over a cell is the derivative by that cell."""
+    """A window's product over an element is the derivative by that element."""
     g = library.gradient(lambda x: library.product(x, PLAIN.window, PLAIN.strides), near_one())
     x, want = near_one().astype(np.float64), np.zeros(X.shape)
     for o in np.ndindex(*PLAIN.out):
-        rows, columns = zip(*cells(PLAIN, o), strict=True)
+        rows, columns = zip(*elements(PLAIN, o), strict=True)
         in_window = x[:, rows, columns]
         want[:, rows, columns] += in_window.prod(axis=1, keepdims=True) / in_window
     return same(g, want)
@@ -609,7 +609,7 @@ def weighted_average(library: Library) -> bool:
     y = library.avg(X, PLAIN.window, PLAIN.strides, weights=weights)
     want = np.empty(y.shape)
     for n, *o, c in np.ndindex(*want.shape):
-        at = (n, *zip(*cells(PLAIN, tuple(o)), strict=True), c)
+        at = (n, *zip(*elements(PLAIN, tuple(o)), strict=True), c)
         want[n, *o, c] = (weights[at] * X[at]).sum() / weights[at].sum()
     return same(y, want)
 
@@ -661,16 +661,18 @@ def aligned_regions(library: Library) -> bool:
 
 def pooled_regions(library: Library) -> bool:
     y = library.named("roi_pool")(X, BOXES, BINS)
-    return same(y, of_bins(BINS, X.shape[3], lambda *bin: whole_cells(*bin, 1).max()))
+    return same(y, of_bins(BINS, X.shape[3], lambda *bin: whole_elements(*bin, 1).max()))
 
 
 def regions_by_place(library: Library) -> bool:
-    """Bin q of a row of three reads channel q; the last end is outside, as are the last cells."""
+    """Bin q of a row of three reads channel q; the last end and elements are outside."""
     bins = (1, 3)
     aligned = library.named("ps_roi_align")(X, BOXES, bins, sampling_ratio=2)
     pooled = library.named("ps_roi_pool")(X, BOXES, bins)
     return same(aligned, of_bins(bins, 1, lambda box, b, o, _: sampled_mean(box, b, o, o[1]))) and (
-        same(pooled, of_bins(bins, 1, lambda box, b, o, _: whole_cells(box, b, o, o[1], 0).mean()))
+        same(
+            pooled, of_bins(bins, 1, lambda box, b, o, _: whole_elements(box, b, o, o[1], 0).mean())
+        )
     )
 
 
@@ -695,10 +697,10 @@ def sampled_mean(box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: 
     return float(np.mean(found))
 
 
-def whole_cells(
+def whole_elements(
     box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: int, last: int
 ) -> np.ndarray:
-    """Cells of a bin; ``last`` is 1 where the last end belongs to the box."""
+    """Elements of a bin; ``last`` is 1 where the last end belongs to the box."""
     image, starts, ends = int(box[0]), box[[2, 1]], box[[4, 3]] + last
     each = (ends - starts) / bins
     low = (starts + np.floor(o * each)).astype(int)
@@ -763,7 +765,7 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "gradient through the call that gives indices": indices_gradient,
     "maxima put back at their indices": unpooled,
     "adaptive average as in PyTorch and OpenVINO": adaptive_average,
-    "mask of cells to leave out": mask,
+    "mask of elements to leave out": mask,
     "minimum": minima,
     "a reduction of your own": own_reduction,
     "gradient of a reduction of your own": own_reduction_gradient,

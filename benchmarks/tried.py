@@ -116,20 +116,20 @@ class Setting:
         return {name: (run, arrays) for name, run in ours.items()} | {"torch": (theirs, tensors)}
 
 
-# --- whole small planes: the average of all cells of each ----------------------------------------
+# --- whole small planes: the average of all elements of each --------------------------------------
 
 
 def _whole_small_planes(setting: Setting) -> Ideas:
     axes, count = setting.axes, setting.geometry.taps
     h, w = axes
-    cells = np.random.default_rng(0).integers(-64, 64, setting.case.shape) / 16  # exact sums
+    elements = np.random.default_rng(0).integers(-64, 64, setting.case.shape) / 16  # exact sums
 
     def axis_after_axis(x):
         rows = lax.optimization_barrier(lax.reduce_sum(x, (w,)))  # or both become one sum
         return _average(lax.reduce_sum(rows, (h,)), axes, count)
 
     def transposed(x):
-        """Cells first where they were last, and last where they were not."""
+        """Elements first where they were last, and last where they were not."""
         others = [axis for axis in range(x.ndim) if axis not in axes]
         order = [*axes, *others] if axes[-1] == x.ndim - 1 else [*others, *axes]
         moved = lax.optimization_barrier(lax.transpose(x, order))  # or it is folded into the sum
@@ -145,20 +145,20 @@ def _whole_small_planes(setting: Setting) -> Ideas:
         "axis after axis": axis_after_axis,
         "transposed, then a sum": transposed,
     }
-    return setting.ideas(ours, lambda x: F.avg_pool2d(x, 7, 1), cells.astype(np.float32))
+    return setting.ideas(ours, lambda x: F.avg_pool2d(x, 7, 1), elements.astype(np.float32))
 
 
 def _after_a_relu(setting: Setting) -> Ideas:
     """What comes before a sum is fused with it, what comes before a product is not."""
     axes, count = setting.axes, setting.geometry.taps
-    cells = np.random.default_rng(0).integers(-64, 64, setting.case.shape) / 16
+    elements = np.random.default_rng(0).integers(-64, 64, setting.case.shape) / 16
     product = lambda x: _average(_product(x, axes, True), axes, count)  # noqa: E731
     ours = {
         "jaxpool": lambda x: jaxpool.avg_pool(jax.nn.relu(x), **setting.words),
         "product with ones, batched": lambda x: product(jax.nn.relu(x)),
     }
     theirs = lambda x: F.avg_pool2d(F.relu(x), 7, 1)  # noqa: E731
-    return setting.ideas(ours, theirs, cells.astype(np.float32))
+    return setting.ideas(ours, theirs, elements.astype(np.float32))
 
 
 def _average(total: Array, axes: Sequence[int], count: int) -> Array:
@@ -176,17 +176,17 @@ def _product(x: Array, axes: Sequence[int], batched: bool) -> Array:
 
 
 def _taps(x: Array, setting: Setting) -> list[Array]:
-    """The cells of each tap of the windows, row-major; without padding."""
+    """The elements of each tap of the windows, row-major; without padding."""
     made = []
     for taps in itertools.product(*map(range, setting.geometry.kernel)):
-        cells = x
+        elements = x
         for tap, axis, place in zip(taps, setting.geometry.axes, setting.axes, strict=True):
-            cells = slice_axis(cells, place, tap * axis.dilation, axis.out, axis.stride)
-        made.append(cells)
+            elements = slice_axis(elements, place, tap * axis.dilation, axis.out, axis.stride)
+        made.append(elements)
     return made
 
 
-# --- values and indices, of windows side by side --------------------------------------------------
+# --- values and indices, of tiled windows ---------------------------------------------------------
 
 
 def _values_and_indices(setting: Setting) -> Ideas:
@@ -199,7 +199,7 @@ def _values_and_indices(setting: Setting) -> Ideas:
 
     def two_operand_reduce(x):
         places = jnp.broadcast_to(_places(setting), x.shape)
-        split = _side_by_side(x, setting), _side_by_side(places, setting)
+        split = _tiles(x, setting), _tiles(places, setting)
         return lax.reduce(split, start, _better, range(2, split[0].ndim, 2))
 
     def taps_and_places(x):
@@ -208,16 +208,16 @@ def _values_and_indices(setting: Setting) -> Ideas:
     def values_first(x):
         values = jaxpool.max_pool(x, **setting.words)
         *earlier, (_, found) = taps_and_places(x)
-        for cells, place in earlier[::-1]:
-            found = jnp.where(cells == values, place, found)
+        for elements, place in earlier[::-1]:
+            found = jnp.where(elements == values, place, found)
         return values, jnp.broadcast_to(found, values.shape)
 
     def taps_first(x, finish=lambda taps: taps):
         taps = finish(both(x, index_space="window")[1])
         (values, found), *later = taps_and_places(x)
-        for number, (cells, place) in enumerate(later, 1):
+        for number, (elements, place) in enumerate(later, 1):
             here = taps == np.asarray(number, taps.dtype)
-            values, found = jnp.where(here, cells, values), jnp.where(here, place, found)
+            values, found = jnp.where(here, elements, values), jnp.where(here, place, found)
         return values, found
 
     ours = {
@@ -241,7 +241,7 @@ def _distinct(setting: Setting) -> np.ndarray:
 
 
 def _places(setting: Setting) -> Array:
-    """The number of each cell, flat over the pooled axes."""
+    """The number of each element, flat over the pooled axes."""
     shape = [1] * len(setting.case.shape)
     for axis, size in zip(setting.axes, setting.geometry.spatial_shape, strict=True):
         shape[axis] = size
@@ -253,8 +253,8 @@ def _better(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Arra
     return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
 
 
-def _side_by_side(x: Array, setting: Setting) -> Array:
-    """Each pooled axis split into windows and their cells; channels last."""
+def _tiles(x: Array, setting: Setting) -> Array:
+    """Each pooled axis split into windows and their elements; channels last."""
     axes = setting.geometry.axes
     split = itertools.chain.from_iterable((axis.out, axis.kernel) for axis in axes)
     return x.reshape(x.shape[0], *split, x.shape[-1])
@@ -334,7 +334,7 @@ def _scanned(x: Array, axis: int, reverse: bool) -> Array:
     return jnp.moveaxis(lax.scan(step, first, rows, reverse=reverse)[1], 0, axis)
 
 
-# --- spaced taps: two, two cells apart, at every cell ---------------------------------------------
+# --- spaced taps: two, two elements apart, at every element ---------------------------------------
 
 
 def _spaced_taps(setting: Setting) -> Ideas:
@@ -352,7 +352,7 @@ def _spaced_taps(setting: Setting) -> Ideas:
 
 
 def _joined(x: Array, axis: int) -> Array:
-    """The first and the last window are copies of one cell; they are joined to those between."""
+    """The first and the last window are copies of one element; they are joined to those between."""
     size, part = x.shape[axis], functools.partial(slice_axis, x, axis, stride=1)
     between = reduce_slices(MAX, [part(0, size - 2), part(2, size - 2)])
     return lax.concatenate([part(1, 1), between, part(size - 2, 1)], axis)
@@ -360,12 +360,14 @@ def _joined(x: Array, axis: int) -> Array:
 
 def _padded(x: Array, *axes: int) -> Array:
     shape, lowest = x.shape, np.asarray(-np.inf, x.dtype)
-    cells = [functools.reduce(lambda x, axis: pad(x, axis, 1, 1, lowest), axes, x)]
+    elements = [functools.reduce(lambda x, axis: pad(x, axis, 1, 1, lowest), axes, x)]
     for axis in axes:
-        cells = [
-            slice_axis(cell, axis, start, shape[axis], 1) for cell in cells for start in (0, 2)
+        elements = [
+            slice_axis(element, axis, start, shape[axis], 1)
+            for element in elements
+            for start in (0, 2)
         ]
-    return reduce_slices(MAX, cells)
+    return reduce_slices(MAX, elements)
 
 
 def _maximum(x: Array, setting: Setting) -> Array:
