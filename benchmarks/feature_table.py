@@ -665,7 +665,7 @@ def pooled_regions(library: Library) -> bool:
 
 
 def regions_by_place(library: Library) -> bool:
-    """Bin q of a row of three reads channel q; the last end and elements are outside."""
+    """Bin q of a row of three reads channel q; outside are the last end and the last elements."""
     bins = (1, 3)
     aligned = library.named("ps_roi_align")(X, BOXES, bins, sampling_ratio=2)
     pooled = library.named("ps_roi_pool")(X, BOXES, bins)

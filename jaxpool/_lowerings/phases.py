@@ -12,7 +12,7 @@ padded axis does.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,7 +27,6 @@ from .axis_slicing import concatenate, pad, slice_axis
 
 Arrays = tuple[Array, ...]
 """Arrays that belong together, of shapes that broadcast to one another."""
-Combine = Callable[[list[Arrays]], Arrays]
 
 
 class Phases(NamedTuple):
@@ -114,14 +113,15 @@ def over_elements(
     identities: tuple[float, ...],
     axis: Axis,
     position: int,
-    combine: Combine,
+    combine: Callable[[list[Arrays]], Arrays],
 ) -> Arrays:
     """Return for each element of an axis what the windows that hold it give, combined.
 
     Args:
       windows: for an offset, what each window gives to its element there, in arrays of one entry
         for each window.
-      identities: the result for an element that no window holds, one number for each array.
+      identities: of ``combine``, one number for each array: also the result for an element that no
+        window holds.
       axis, position: the axis.
       combine: from what the windows give to some elements to the result.
     """
@@ -131,8 +131,21 @@ def over_elements(
     reached, groups = sorted(phases.offsets), []
     for phase in reached:
         at = {shift: windows(offset) for shift, offset in phases.offsets[phase].items()}
-        grouped = _in_one_run if padded else _run_by_run
-        groups.append(grouped(at, identities, axis, position, combine))
+        every = phases.first, phases.last, list(at)
+        parts = []
+        for first, last, shifts in [every] if padded else runs(axis, phases, list(at)):
+            given = [
+                tuple(
+                    _between(a, position, first - s, last - s, axis.out, identity)
+                    for a, identity in zip(at[s], identities, strict=True)
+                )
+                for s in shifts
+            ]
+            like = next(iter(at.values()))
+            parts.append(
+                combine(given) if given else _constant(like, identities, position, last - first)
+            )
+        groups.append([concatenate(arrays, position) for arrays in zip(*parts, strict=True)])
     received = []
     for arrays, identity in zip(zip(*groups, strict=True), identities, strict=True):
         whole = interleave(arrays, reached, axis.stride, position, identity)
@@ -140,45 +153,11 @@ def over_elements(
     return tuple(received)
 
 
-def _in_one_run(
-    at: Mapping[int, Arrays],
-    identities: tuple[float, ...],
-    axis: Axis,
-    position: int,
-    combine: Combine,
-) -> Sequence[Array]:
-    """The elements of a phase from what the windows at each shift give, padded by identities."""
-    phases = phases_of(axis)
-
-    def shifted(shift: int, arrays: Arrays) -> Arrays:
-        low, high = shift - phases.first, phases.last - shift - axis.out
-        return tuple(
-            pad(a, position, low, high, np.asarray(identity, a.dtype))
-            for a, identity in zip(arrays, identities, strict=True)
-        )
-
-    return combine(list(itertools.starmap(shifted, at.items())))
-
-
-def _run_by_run(
-    at: Mapping[int, Arrays],
-    identities: tuple[float, ...],
-    axis: Axis,
-    position: int,
-    combine: Combine,
-) -> Sequence[Array]:
-    """:func:`_in_one_run`, concatenated of elements that as many windows hold."""
-    parts = []
-    for first, last, shifts in runs(axis, phases_of(axis), list(at)):
-        given = [
-            tuple(slice_axis(a, position, first - s, last - first, 1) for a in at[s])
-            for s in shifts
-        ]
-        like = next(iter(at.values()))
-        parts.append(
-            combine(given) if given else _constant(like, identities, position, last - first)
-        )
-    return [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
+def _between(x: Array, position: int, start: int, stop: int, count: int, identity: float) -> Array:
+    """Entries ``start`` to ``stop`` of an axis of ``count``, ``identity`` beyond its ends."""
+    if 0 <= start and stop <= count:
+        return slice_axis(x, position, start, stop - start, 1)
+    return pad(x, position, -start, stop - count, np.asarray(identity, x.dtype))
 
 
 def _constant(like: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:

@@ -89,9 +89,8 @@ def draw_window(rng: np.random.Generator, name: str, count: int, lead: tuple[int
     if auto_pad.startswith("same"):
         size = rng.permutation(np.arange(1, 9))[:count]
     strides = rng.permutation(np.arange(1, 5))[:count]
-    if (
-        dilated and auto_pad == "explicit" and rng.random() < 0.2
-    ):  # taps on elements -1 and 3 of three
+    # taps on elements -1 and 3 of three
+    if dilated and auto_pad == "explicit" and rng.random() < 0.2:
         kernel[0], dilation[0], low[0], high[0], size[0] = 2, 4, 1, 1, 3
     words: dict[str, Any] = {"strides": strides.tolist()}
     if name in ("max_pool_v8", "max_pool_v14", "avg_pool_v16"):

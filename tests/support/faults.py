@@ -91,11 +91,11 @@ FAULTS = [
     Fault("_numerics/indices.py", "space % rank - rank, 0", "space % rank - rank + 1, 0"),
     Fault("_numerics/indices.py", "fits = last + (limits.min == 0)", "fits = last"),
     Fault("_numerics/indices.py", "jnp.where(taps == sentinel", "jnp.where(taps != sentinel"),
-    Fault("_lowerings/phases.py", "first - s, last - first", "first - s - 1, last - first"),
+    Fault("_lowerings/phases.py", "first - s, last - s", "first - s - 1, last - s - 1"),
     Fault(
         "_lowerings/phases.py",
-        "shift - phases.first, phases.last - shift",
-        "shift - 1 - phases.first, phases.last - shift + 1",
+        "-start, stop - count, np",
+        "-start - 1, stop - count + 1, np",
     ),
     Fault("_lowerings/phases.py", "axis.span - 1 - axis.pad_low", "axis.span - axis.pad_low"),
     Fault(
