@@ -47,9 +47,12 @@ def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
 
 def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Array:
     """Return the element of every window at one offset per pooled axis, of a padded array."""
+    starts, ends, strides = [0] * padded.ndim, list(padded.shape), [1] * padded.ndim
     for (axis, position), offset in zip(geometry.placed, offsets, strict=True):
-        padded = slice_axis(padded, position, offset * axis.dilation, axis.out, axis.stride)
-    return padded
+        starts[position] = offset * axis.dilation
+        ends[position] = starts[position] + (axis.out - 1) * axis.stride + 1
+        strides[position] = axis.stride
+    return lax.slice(padded, starts, ends, strides)
 
 
 def concatenate(parts: Sequence[Array], position: int) -> Array:
