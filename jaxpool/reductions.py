@@ -13,8 +13,7 @@ commutative ``combine``, between ``prepare``, which turns elements into what is 
 A *selection* is a reduction that returns one of its operands, such as max. It has a
 ``comparator(b, a)``: whether ``b`` is strictly preferred to an ``a`` that comes earlier in the
 window. It must be the strict part of a total preorder; then the argmax of a window is the first of
-its most preferred elements, the same one however the window is cut into parts. (``MAX_LAST_NAN``
-orders elements by value and offset, which does as well.)
+its most preferred elements, the same one however the window is cut into parts.
 """
 
 import functools
@@ -171,7 +170,8 @@ def _less(b: Array, a: Array) -> Array:
 
 MAX = Reduction("max", lax.max, _lowest, idempotent=True, comparator=_greater, extremum="max")
 MAX_LAST_NAN = replace(MAX, comparator=_greater_or_nan)
-"""The same values; the argmax of a window with NaN is the last NaN, as in PyTorch."""
+"""The same values; the argmax of a window with NaN is the last NaN, as in PyTorch: elements are
+ordered by value and offset."""
 
 MIN = Reduction("min", lax.min, _highest, idempotent=True, comparator=_less, extremum="min")
 

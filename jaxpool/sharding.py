@@ -27,7 +27,7 @@ from ._errors import message, public, shown
 from ._geometry.axis import Axis
 from ._geometry.layout import pooled_axes
 from ._geometry.resolve import Geometry
-from ._geometry.window import Window
+from ._geometry.window import Padding, Rounding, Window
 from ._lowerings.argreduce import sentinel
 from ._lowerings.axis_slicing import concatenate, iota, slice_axis
 from ._numerics import indices as _indices
@@ -51,13 +51,13 @@ _OPS = (max_pool, max_pool_with_argmax, min_pool, avg_pool, sum_pool)
 def pool_shards(
     op: Callable[..., Any],
     x: Array,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     axis_names: str | None | Sequence[str | None],
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: Array | None = None,
     **settings: Any,

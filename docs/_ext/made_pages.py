@@ -156,8 +156,9 @@ def _is_public(module: Any, name: str, item: Any) -> bool:
 def entry(prefix: str, name: str) -> str:
     """A link and one line."""
     item = getattr(importlib.import_module(prefix), name)
-    kind = "class" if inspect.isclass(item) else "func"
-    return f"{{py:{kind}}}`{name} <{prefix}.{name}>`\n: {summary(item)}\n"
+    kind = "class" if inspect.isclass(item) else "func" if callable(item) else "data"
+    text = f"A ready-made {type(item).__name__}." if kind == "data" else summary(item)
+    return f"{{py:{kind}}}`{name} <{prefix}.{name}>`\n: {text}\n"
 
 
 def functions_page() -> str:
@@ -165,9 +166,12 @@ def functions_page() -> str:
     for group in GROUPS:
         lines += ["", f"## {group.title}", "", ":::{div} functions", ""]
         lines += [*(entry("jaxpool", name) for name in group.names), ":::"]
-    lines += ["", "## Modules", "", ":::{div} functions", ""]
-    lines += [f"[`jaxpool.{m.name}`](reference/{m.name}.md)\n: {m.title}.\n" for m in MODULES]
-    return "\n".join([*lines, ":::", ""])
+    for module in MODULES:
+        path = f"jaxpool.{module.name}"
+        names = public_names(importlib.import_module(path))
+        lines += ["", f"## [`{path}`](reference/{module.name}.md): {module.title}", ""]
+        lines += [":::{div} functions", "", *(entry(path, name) for name in names), ":::"]
+    return "\n".join([*lines, ""])
 
 
 INTRODUCTION = """\

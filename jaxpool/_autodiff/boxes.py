@@ -17,6 +17,7 @@ row-major order, and its tangent is a sum of products of comparisons, as is the 
 No array has both boxes and images, and no transpose has a scatter.
 """
 
+import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -65,8 +66,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
 
 
 def _mapped(x: Array, boxes: Boxes, one: OneBox, transposed: OneBox, channels: int) -> Array:
-    shape = (*(a.shape[n] for a, n in ((boxes.rows, 0), (boxes.rows, 1), (boxes.columns, 1))),)
-    full = (*shape, channels)
+    full = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
 
     def forward(t: Array) -> Array:
         of_box = lambda t, box: one(t, box.rows, box.columns)  # noqa: E731
@@ -88,10 +88,8 @@ def _flat_map(
 ) -> Array:
     """The linear map of arrays of one axis: that of its square system is as long as the longer."""
     flat = None if value is None else value.reshape(-1)
-    size = 1
-    for length in shape:
-        size = size * length
-    return linear_map(forward, transpose, x.reshape(-1), (size,), flat).reshape(shape)
+    size = (math.prod(shape),)
+    return linear_map(forward, transpose, x.reshape(-1), size, flat).reshape(shape)
 
 
 def _dot(subscripts: str, *arrays: Array) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.resolve import Geometry
-from .._lowerings.plan import choice_of
+from .._lowerings.plan import Choice, choice_of
 from .._xla.sharding_types import varying_alike
 from ..reductions import accumulator
 from .linear import linear_map
@@ -33,7 +33,6 @@ def gather(
     geometry: Geometry,
     value: Array | None = None,
     *,
-    implementation: str = "auto",
     any_offset: bool = False,
 ) -> Array:
     """Return the element of ``t`` at the offset of every window; linear in ``t``.
@@ -43,21 +42,27 @@ def gather(
       offsets: of each window, row-major in the window.
       geometry: the windows.
       value: the result, if it is known.
-      implementation: as in :func:`plan_for`.
       any_offset: whether offsets may be others than the argmax of every window.
     """
     dtype = np.dtype(t.dtype)
-    forward = choice_of("gather", geometry, dtype, implementation, any_offset)
-    transpose = functools.partial(
-        scatter,
-        offsets=offsets,
-        geometry=geometry,
-        dtype=dtype,
-        implementation=implementation,
-        any_offset=any_offset,
+    forward, transpose = (
+        choice_of(verb, geometry, dtype, any_offset=any_offset) for verb in ("gather", "scatter")
     )
-    wide = t.astype(accumulator(dtype))
-    read = linear_map(lambda t: forward(t, offsets), transpose, wide, offsets.shape, value)
+    return gather_by(forward, transpose, t, offsets, value)
+
+
+def gather_by(
+    forward: Choice, transpose: Choice, t: Array, offsets: Array, value: Array | None = None
+) -> Array:
+    """:func:`gather` by the implementations that were chosen for "gather" and for "scatter"."""
+    dtype = np.dtype(t.dtype)
+    read = linear_map(
+        lambda t: forward(t, offsets),
+        lambda g: transpose(g, offsets, dtype=dtype),
+        t.astype(accumulator(dtype)),
+        offsets.shape,
+        value,
+    )
     return read.astype(dtype)
 
 
@@ -78,7 +83,7 @@ def weighted_gather(
       value: the result.
     """
     dtype = np.dtype(t.dtype)
-    read = choice_of("gather", geometry, dtype, "auto", True)
+    read = choice_of("gather", geometry, dtype, any_offset=True)
     write = functools.partial(scatter, geometry=geometry, any_offset=True)
 
     def forward(t: Array) -> Array:
@@ -102,17 +107,14 @@ def scatter(
     offsets: Array,
     geometry: Geometry,
     *,
-    dtype: np.dtype | None = None,
-    implementation: str = "auto",
     any_offset: bool = False,
 ) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it.
 
     Args:
       g: values of the windows.
-      offsets, geometry, implementation, any_offset: as in :func:`gather`.
-      dtype: of the array that was read, if ``g`` is wider.
+      offsets, geometry, any_offset: as in :func:`gather`.
     """
-    dtype = np.dtype(g.dtype) if dtype is None else dtype
-    choice = choice_of("scatter", geometry, dtype, implementation, any_offset)
+    dtype = np.dtype(g.dtype)
+    choice = choice_of("scatter", geometry, dtype, any_offset=any_offset)
     return choice(g, offsets, dtype=dtype)

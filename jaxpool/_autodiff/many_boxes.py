@@ -18,6 +18,7 @@ from jax import Array, lax
 from .._geometry.axis import cdiv
 from .._lowerings import tuning
 from .._xla.by_platform import by_platform
+from .._xla.sharding_types import varying_alike
 
 
 class Boxes(NamedTuple):
@@ -85,7 +86,8 @@ def _added_in_turn(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]) -
         sum_ = image(total, box.image) + one(g, box)
         return lax.dynamic_update_index_in_dim(total, sum_, box.image, 0), None
 
-    return lax.scan(step, jnp.zeros(shape, g.dtype), (g, boxes))[0]
+    total, *each = varying_alike((jnp.zeros(shape, g.dtype), g, boxes))
+    return lax.scan(step, total, tuple(each))[0]
 
 
 # --- many at once ---------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ def _added_at_once(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], c
         of_image = (numbers[:, None] == boxes.image)[..., None, None, None]
         return total + jnp.where(of_image, parts, jnp.zeros((), g.dtype)).sum(1), None
 
-    total = jnp.zeros(shape, g.dtype)
+    total, g, boxes = varying_alike((jnp.zeros(shape, g.dtype), g, boxes))
     if count == boxes.image.shape[0]:
         return step(total, (g, boxes))[0]
     return lax.scan(step, total, _steps((g, boxes), count))[0]

@@ -28,7 +28,7 @@ from .._lowerings.plan import Plan
 from .._xla.batch_axis import batch_axis_first
 from .._xla.lost_rules import RULES_ARE_LOST
 from ..reductions import filled
-from .gather import gather
+from .gather import gather_by
 from .linear import is_differentiable, linear_map
 
 Reduce = Callable[..., Array]
@@ -112,8 +112,8 @@ def _argreduce_and_gather(plan: Plan) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
         return plan_.argreduce(plan, filled(x, valid, plan.reduction), valid)
 
-    read = functools.partial(gather, implementation=plan.implementation)
-    return argreduce, lambda x, offsets, value: read(x, offsets, plan.geometry, value)
+    assert plan.gather is not None and plan.scatter is not None
+    return argreduce, functools.partial(gather_by, plan.gather, plan.scatter)
 
 
 def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from .._errors import message, public, shown
 from .._geometry.arguments import entries_of, flag, is_sequence, per_axis
 from .._geometry.resolve import Geometry
-from .._geometry.window import Window
+from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.plan import Plan
 from .._lowerings.reduce_window import configuration
 from ..ops._dispatch import WindowArguments, configure
@@ -91,13 +91,13 @@ class Explanation:
 @public
 def explain(
     x_or_shape: Any,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     op: str = "max_pool",
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     dtype: Any = None,
     count_include_pad: bool = True,

@@ -69,7 +69,8 @@ class Axis:
         """
         padded = self.size + self.pad_low + self.pad_high
         dilation = min(self.dilation, padded) if self.kernel > 1 else 1
-        return replace(self, stride=min(self.stride, padded), dilation=dilation)
+        made = replace(self, stride=min(self.stride, padded), dilation=dilation)
+        return made if made == self else replace(made, overhang=max(0, made.reach - made.pad_high))
 
     def start(self, window: int) -> int:
         """Position of the first tap of ``window``; negative inside the low padding."""

@@ -63,7 +63,7 @@ class Window:
     dilations: tuple[int, ...]
     rounding: str
 
-    @public
+    @public(window_shape="kernel")
     def __init__(
         self,
         kernel: int | Sequence[int],

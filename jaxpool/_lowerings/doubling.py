@@ -57,7 +57,7 @@ def slower_reason(request: Request) -> str | None:
         return f"{longest} elements on one axis; doubling pays from {least} on TPU"
     assert request.reduction is not None, "values are those of a reduction"
     if not request.reduction.idempotent and longest <= tuning.LONGEST_SUMMED:
-        return f"{longest} elements on one axis; sums pay from {tuning.LONGEST_SUMMED} on TPU"
+        return f"{longest} elements on one axis; sums pay above {tuning.LONGEST_SUMMED} on TPU"
     return None
 
 

@@ -32,7 +32,11 @@ _NONE = 255
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why a chain over phases does not compute what is asked, or None."""
-    taps = request.geometry.taps
+    taps, reduction = request.geometry.taps, request.reduction
+    if request.dtype == np.bool_:
+        return "offsets are numbers, and have the dtype of the values until they are stored"
+    if reduction is None or reduction.extremum is None:
+        return "an element may tie with the identity and differ from it"
     if taps > tuning.MOST_CHAINED_ON_TPU:
         return f"{taps} elements; a chain pays up to {tuning.MOST_CHAINED_ON_TPU}"
     if any(axis.size % axis.stride for axis in request.geometry.axes):

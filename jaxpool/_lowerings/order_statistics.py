@@ -26,6 +26,7 @@ from jax import Array, lax
 
 from .._geometry.axis import Axis, cdiv
 from .._xla.by_platform import by_platform
+from .._xla.sharding_types import varying_alike
 from . import tuning
 
 
@@ -45,6 +46,7 @@ def kth(
     positions = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
     shape = (*x.shape[:-1], starts.shape[-1])
     windows = tuple(jnp.broadcast_to(a.astype(dtype), shape) for a in (starts, stops, k))
+    elements, windows = varying_alike(((ranks, positions), windows))
 
     def level(state: tuple[Any, ...]) -> tuple[Any, ...]:
         bit, elements, windows = state
@@ -53,7 +55,7 @@ def kth(
     # JAX 0.12 takes the body of a scan, which a fori_loop is, apart while it differentiates. If the
     # garbage collector runs as it comes to a sort with an output that nothing reads, it raises a
     # bare AssertionError. A while_loop stays whole.
-    start = np.asarray(bits - 1, dtype), (ranks, positions), windows
+    start = np.asarray(bits - 1, dtype), elements, windows
     _, (_, positions), (first, _, _) = lax.while_loop(lambda state: state[0] >= 0, level, start)
     return jnp.take_along_axis(positions, first, -1, mode="clip")
 

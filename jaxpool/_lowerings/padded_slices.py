@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from .._xla.materialize import materialize
-from ..reductions import SUM, Reduction
+from ..reductions import Reduction
 from . import tuning
 from .axis_slicing import elements_at, pad_all, tree_reduce
 from .phases import mirrored
@@ -40,7 +40,11 @@ def _reason(geometry: Geometry) -> str | None:
 
 def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
     """Whether a sum saves more time of the compiler than its copy costs."""
-    if reduction is not SUM or geometry.taps <= tuning.FEW_ELEMENTS or _reason(geometry):
+    if (
+        reduction.combine is not lax.add
+        or geometry.taps <= tuning.FEW_ELEMENTS
+        or _reason(geometry)
+    ):
         return False
     small = isinstance(x.size, int) and x.size <= tuning.MOST_COPIED
     return small and any(len(axis.segments()) > 1 for axis in geometry.axes)

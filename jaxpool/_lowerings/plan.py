@@ -115,7 +115,7 @@ class Plan:
         return "\n".join([f"{self.reduction.name} over {self.geometry.kernel}", *self.lines()])
 
     def lines(self) -> Iterator[str]:
-        """A line for each verb, and one for each implementation that does not support it."""
+        """A line for each verb, and one for each implementation that was not taken."""
         for choice in self.choices:
             for n, line in enumerate(choice.lines()):
                 yield f"  {'' if n else choice.verb:14} {line}"

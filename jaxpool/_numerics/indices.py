@@ -1,4 +1,4 @@
-"""Index spaces: from the tap that won a window to the index the caller asked for.
+"""Index spaces: from the window offset of an argmax to the index the caller asked for.
 
 Tap ``t`` of window ``o`` lies at ``q = o * stride - pad_low + t * dilation`` of each pooled axis.
 An index space is "window" (the window offset itself, row-major), "spatial" (flat over the pooled
@@ -123,10 +123,10 @@ def convert(
     """Return ``taps``, window offsets in row-major order, as indices of an array of ``shape``.
 
     Args:
-      op, space, dtype: as the caller wrote them.
-      taps: window offsets, or the mark of a window without an element.
+      taps: window offsets, or the sentinel of a window without an element.
       shape: of the array that is indexed.
       geometry: the windows.
+      space, dtype: as the caller wrote them.
       masked: whether windows may be empty beyond those that ``geometry`` leaves so.
     """
     if space == "window":
@@ -167,7 +167,7 @@ def flat(
     """Return places as flat indices, -1 where nothing was ``found``.
 
     Args:
-      op, space, dtype: as the caller wrote them.
+      space, dtype: as the caller wrote them.
       places: on pooled axes; on the others an entry lies at its own place.
       found: where a window has an element, or None if every place is to be named.
       shape: of the array that is indexed.

@@ -22,6 +22,7 @@ from .._numerics.checks import check_float
 from .._numerics.divisors import average, check_averageable, counts, divide, window_sum
 from .._numerics.integer_mean import Rounding
 from .._xla.materialize import materialize
+from .._xla.sharding_types import varying_alike
 from ..ops import adaptive
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
 from ..ops._partition import canonical_sizes
@@ -176,8 +177,8 @@ def sequential_sum(x: Array, geometry: Geometry) -> Array:
         part = lax.dynamic_slice(padded, list(jnp.asarray(starts)[tap]), sizes)
         return total + lax.slice(part, [0] * x.ndim, sizes, strides)
 
-    shape = geometry.full_shape(x.shape)
-    return lax.fori_loop(0, len(starts), add, jnp.zeros(shape, x.dtype))
+    total, _ = varying_alike((jnp.zeros(geometry.full_shape(x.shape), x.dtype), x))
+    return lax.fori_loop(0, len(starts), add, total)
 
 
 def _scalar(scale: ArrayLike | None) -> Array:

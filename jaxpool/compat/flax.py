@@ -1,4 +1,7 @@
-"""``flax.linen``'s pooling functions: ``from jaxpool.compat import flax as nn`` is the migration.
+"""``flax.linen``'s pooling functions, to call in the place of ``nn.max_pool`` and the others.
+
+Everything else of a model stays ``nn``; :func:`jaxpool.patch` replaces the pools of a model that
+should not be edited.
 
 Same names, arguments, defaults, shapes and dtypes, for any number of batch axes. What is computed
 better: sums of narrow floats and of integers do not lose or wrap what the storage type cannot hold,
@@ -63,9 +66,9 @@ def max_pool(
     Returns:
       Array of the dtype of ``inputs``; a window without an element gives the lowest value.
     Example:
-      >>> from jaxpool.compat import flax as nn
+      >>> from jaxpool.compat import flax as pooling
       >>> x = jnp.array([[1.0], [3.0], [2.0]])
-      >>> nn.max_pool(x, (2,))[:, 0]
+      >>> pooling.max_pool(x, (2,))[:, 0]
       Array([3., 3.], dtype=float32)
     """
     return _over_windows(_max_pool, inputs, window_shape, strides, padding)

@@ -1,7 +1,7 @@
 """The laws of a reduction, tried before it is used.
 
-Lowerings combine the parts of a window in an order of their own. That ``combine`` allows it is
-tried on a few numbers when a reduction first meets a dtype: enough to find a subtraction or an
+Implementations combine the parts of a window in an order of their own. That ``combine`` allows it
+is tried on a few numbers when a reduction first meets a dtype: enough to find a subtraction or an
 average of averages, no proof.
 
 What is combined is an array, which is a pytree of one leaf, or the pytree of arrays that

@@ -106,18 +106,19 @@ def _axis_shifts(axis: Axis) -> Iterator[tuple[int, int]]:
 
 def _overwritten(offsets: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
     """Whether a later window names the element that a window names."""
-    offsets = offsets.astype(jnp.int8)  # up to 32 taps, -1 is the sentinel
+    signed = np.dtype(np.int8 if geometry.taps < 128 else np.int16)  # -1 is the sentinel
+    offsets = offsets.astype(signed)
     on_axes = digits(offsets, geometry.kernel)
     overwritten = jnp.zeros(offsets.shape, bool)
     for shift in shifts:
-        later, wanted, reads = offsets, jnp.zeros((), jnp.int8), offsets >= 0
+        later, wanted, reads = offsets, jnp.zeros((), signed), offsets >= 0
         for axis, position, digit, (windows, nearer) in zip(
             geometry.axes, geometry.positions, on_axes, shift, strict=True
         ):
             later = pad(later, position, -windows, windows, sentinel(offsets.dtype))
-            tap = digit - np.int8(nearer)
+            tap = digit - signed.type(nearer)
             reads = reads & (tap >= 0) & (tap < axis.kernel)
-            wanted = wanted * np.int8(axis.kernel) + tap
+            wanted = wanted * signed.type(axis.kernel) + tap
         overwritten = overwritten | (reads & (later == wanted))
     return overwritten
 

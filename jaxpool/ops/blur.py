@@ -12,6 +12,7 @@ The divisor is 1 where all taps count, and is then not computed.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ from .._errors import message, public, shown
 from .._geometry.arguments import is_sequence, length_of, per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._geometry.window import Window
+from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.axis_slicing import pad, slice_axis, tree_reduce
 from .._lowerings.borders import extended
 from .._numerics.checks import check_float, check_where
@@ -45,13 +46,13 @@ MODES = (*_BORDERS, "constant")
 @public
 def blur_pool(
     x: ArrayLike,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     mode: str = "reflect",
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
@@ -96,14 +97,14 @@ def blur_pool(
 @public
 def max_blur_pool(
     x: ArrayLike,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
-    blur_shape: Any = 3,
+    blur_shape: int | Sequence[int] = 3,
     mode: str = "reflect",
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:

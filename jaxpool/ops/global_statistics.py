@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import planes as _planes
 from .._autodiff import rules
@@ -19,6 +19,7 @@ from .._lowerings.plan import plan_for
 from .._numerics import indices, scaled_sums
 from .._numerics.checks import check_float, check_real, check_where
 from .._numerics.divisors import divide, masked
+from .._numerics.indices import IndexSpace
 from ..reductions import MAX, accumulator
 from ._dispatch import Op, call
 from ._parameters import parameter
@@ -63,8 +64,8 @@ def global_max_pool_with_argmax(
     data_format: str = "channels_last",
     keepdims: bool = True,
     where: ArrayLike | None = None,
-    index_space: str | int = "spatial",
-    index_dtype: Any = None,
+    index_space: IndexSpace = "spatial",
+    index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
     """Maximum over all elements of the pooled axes, and where it was found.
 
@@ -89,9 +90,14 @@ def global_max_pool_with_argmax(
       Array([[1, 0]], dtype=int32)
     """
     return call(
-        _GLOBAL_ARGMAX, x, (where,), data_format=data_format, keepdims=keepdims,
-        index_space=index_space, index_dtype=index_dtype,
-    )  # fmt: skip
+        _GLOBAL_ARGMAX,
+        x,
+        (where,),
+        data_format=data_format,
+        keepdims=keepdims,
+        index_space=index_space,
+        index_dtype=index_dtype,
+    )
 
 
 @public
@@ -126,9 +132,13 @@ def global_std_pool(
       Array([1.6329932], dtype=float32)
     """
     return call(
-        _GLOBAL_STD_POOL, x, (where,), data_format=data_format, keepdims=keepdims,
+        _GLOBAL_STD_POOL,
+        x,
+        (where,),
+        data_format=data_format,
+        keepdims=keepdims,
         correction=correction,
-    )  # fmt: skip
+    )
 
 
 @public
@@ -162,9 +172,12 @@ def global_logsumexp_pool(
       Array([1.3862944], dtype=float32)
     """
     return call(
-        _GLOBAL_LOGSUMEXP_POOL, x, (where, temperature), data_format=data_format,
+        _GLOBAL_LOGSUMEXP_POOL,
+        x,
+        (where, temperature),
+        data_format=data_format,
         keepdims=keepdims,
-    )  # fmt: skip
+    )
 
 
 # --- bodies ---------------------------------------------------------------------------------------

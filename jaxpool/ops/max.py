@@ -50,7 +50,8 @@ def max_pool(
       data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
         letters such as "NHWC", "NCDHW", "HW", which fix the rank.
       where: boolean mask that broadcasts to ``x``; False takes the element away.
-      implementation: "auto", or the name of one, which runs or raises, never substitutes.
+      implementation: "auto", or the name of one, which runs or raises, never substitutes: "slices",
+        "tiled", "doubling", "separable", "reduce_window" or "mosaic".
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
     Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
@@ -179,17 +180,17 @@ def max_pool_with_argmax(
 @public
 def min_pool_with_argmin(
     x: ArrayLike,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
     implementation: str = "auto",
-    index_space: str | int = "spatial",
-    index_dtype: Any = None,
+    index_space: IndexSpace = "spatial",
+    index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
     """Minimum over sliding windows, and where it was found.
 

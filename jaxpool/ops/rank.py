@@ -192,7 +192,9 @@ def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)
     for axis, position in geometry.placed:
-        counts = counts * broadcast_along(axis.counts(include_pad=False), position, x.ndim)
+        found = axis.counts(include_pad=False)
+        each = found[:1] if len(set(found)) == 1 else found
+        counts = counts * broadcast_along(each, position, x.ndim)
     return counts.astype(np.int32)
 
 

@@ -1,5 +1,6 @@
 """Pools of regions: the bins of boxes that are known when the program runs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ _MOST_SAMPLES = 2**10
 def roi_align(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: Any,
+    output_size: int | Sequence[int],
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -83,7 +84,7 @@ def roi_align(
 def roi_pool(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: Any,
+    output_size: int | Sequence[int],
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -124,7 +125,7 @@ def roi_pool(
 def ps_roi_align(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: Any,
+    output_size: int | Sequence[int],
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -164,7 +165,7 @@ def ps_roi_align(
 def ps_roi_pool(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: Any,
+    output_size: int | Sequence[int],
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -295,8 +296,7 @@ def _means(read: Array) -> Array:
 
 
 def _weighted(found: Images, read: Boxes, by_place: bool = False) -> Array:
-    x = found.array
-    if 0 in x.shape:
+    if 0 in (x := found.array).shape:
         return _nothing(found, read, by_place)
     y = regions.weighted(x.astype(accumulator(x.dtype)), read, by_place)
     return as_asked(y.astype(x.dtype), found.letters)
@@ -306,8 +306,8 @@ def _nothing(found: Images, read: Boxes, by_place: bool = False) -> Array:
     """The result of an array without elements."""
     bins = read.rows.shape[1], read.columns.shape[1]
     channels = found.array.shape[-1] // (bins[0] * bins[1] if by_place else 1)
-    shape = (read.rows.shape[0], *bins, channels)
-    return as_asked(jnp.zeros(shape, found.array.dtype), found.letters)
+    y = jnp.zeros((read.rows.shape[0], *bins, channels), found.array.dtype)
+    return as_asked(y, found.letters)
 
 
 def _check_channels(array: Array, bins: tuple[int, int]) -> None:

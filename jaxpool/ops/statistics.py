@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
 from .._geometry.arguments import integer
+from .._geometry.window import Padding, Rounding
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
@@ -23,13 +25,13 @@ from .rank import between, element_counts, ranked
 @public
 def var_pool(
     x: ArrayLike,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     correction: int = 0,
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
@@ -70,13 +72,13 @@ def var_pool(
 @public
 def std_pool(
     x: ArrayLike,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     correction: int = 0,
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
@@ -107,13 +109,13 @@ def std_pool(
 def quantile_pool(
     x: ArrayLike,
     q: float,
-    window_shape: Any,
-    strides: Any,
-    padding: Any = "VALID",
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding = "VALID",
     *,
     method: str = "linear",
-    dilations: Any = 1,
-    rounding: str = "floor",
+    dilations: int | Sequence[int] = 1,
+    rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
@@ -236,7 +238,7 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
 
 def _at(values: tuple[float, ...], counts: Any) -> Any:
     known = isinstance(counts, np.ndarray)
-    return np.asarray(values)[counts] if known else jnp.asarray(values, jnp.float32)[counts]
+    return np.asarray(values)[counts] if known else jnp.asarray(values)[counts]
 
 
 def _between(low: Array, high: Array, share: Any) -> Array:

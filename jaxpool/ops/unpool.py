@@ -72,7 +72,7 @@ def max_unpool(
       computed: of several sources at one index only the last has a derivative, where PyTorch's
       backward gives each of them the cotangent of the element. Where no index is used twice the two
       agree. Results and derivatives do not depend on the order in which a device writes. Known
-      windows need no scatter, but for overlapping ones of more than 32 taps.
+      windows need no scatter, but for overlapping ones of more than 64 taps.
     Edge cases: an index never wraps, a negative one does not count from the end. An index outside
       the result is an error in an eager call, which therefore waits for the indices; inside a
       transformation (jit, vmap), where values are unknown, it is dropped. A tap on padding is

@@ -340,7 +340,7 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
     }
     assert strided == {"0.71"} and "kernels in Pallas, 0.71." in " ".join(README.split())
     for chips, words in (
-        (("H100",), "{} to {} of the memory of JAX's own on an H100"),
+        (("H100",), "{} to {} of the bytes of JAX's own on an H100"),
         (("v5e", "v6e"), "and {} to {} on TPU"),
     ):
         every = [

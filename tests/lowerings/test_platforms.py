@@ -140,6 +140,21 @@ def test_other_dtypes(case: str, dtype: str, rng: np.random.Generator) -> None:
     check(geometry, drawn(rng, shape, jnp.dtype(dtype)), None, 1)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("case", ["overlapping", "whole groups", "tiled", "two steps"])
+def test_argmax_of_bool(case: str, masked: bool, rng: np.random.Generator) -> None:
+    """Offsets are numbers, and the elements are none."""
+    geometry, shape = built(case)
+    x = jnp.asarray(rng.random(shape) < 0.3)
+    valid = jnp.asarray(rng.random(shape) < 0.6) if masked else None
+    plan = plan_for(geometry, MAX, np.dtype(bool))
+    values, offsets = _plan.argreduce(plan, filled(x, valid, MAX), valid)
+    for platform in PLATFORMS:
+        got = _plan.argreduce(on(platform, plan), filled(x, valid, MAX), valid)
+        assert_same(np.asarray(got[0]), np.asarray(values), platform)
+        assert_same(np.asarray(got[1]), np.asarray(offsets), platform)
+
+
 @pytest.mark.parametrize(
     "case", ["overlapping", "whole groups", "dilated", "empty windows", "levels"]
 )

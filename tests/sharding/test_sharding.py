@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
-from every_op import LOCAL
+from every_op import EVERY_OP, LOCAL
 from fresh import printed
 
 import jaxpool
@@ -74,8 +74,16 @@ CHECKS = {
             "max, masked",
             "unpool",
             "rank",
+            "rank of long windows",
+            "regions, means",
+            "regions, maxima",
             "pytrees",
         )
+    ),
+    *(f"manual axes, every op, {name}" for name in EVERY_OP),
+    *(
+        f"manual axes, every op, {name}"
+        for name in ("median", "long median", "long mean", "footprint", "any function")
     ),
 }
 

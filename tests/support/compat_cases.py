@@ -4,7 +4,8 @@ A case is one call, as code: a failure is pasted as it stands. 20 cases share on
 compiled without optimisation, because compiling costs far more than running. A front end refuses a
 call while the program is traced.
 
-``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/test_compat_torch.py`` runs more of them.
+``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/compat/test_compat_torch.py`` runs more of
+them.
 """
 
 import doctest

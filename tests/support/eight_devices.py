@@ -15,9 +15,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from every_op import LOCAL, VARIANCE, numbers, with_gradient
+from every_op import EVERY_OP, LOCAL, VARIANCE, numbers, with_gradient
 
 import jaxpool
+from jaxpool import filters
 from jaxpool.sharding import pool_shards
 
 P = jax.P
@@ -63,6 +64,7 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
 PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
+BOXES = np.array([[0, 0.5, 1, 3, 7], [0, 1, 0, 3, 4], [0, 0, 2, 2, 8.5]], np.float32)
 MANUAL: dict[str, Callable[[jax.Array], jax.Array]] = {
     "adaptive max": lambda x: jaxpool.adaptive_max_pool(x, (5, 3)),
     "adaptive max, masked": lambda x: jaxpool.adaptive_max_pool(x, (4, 7), where=THERE),
@@ -70,9 +72,21 @@ MANUAL: dict[str, Callable[[jax.Array], jax.Array]] = {
     "max, masked": lambda x: jaxpool.max_pool(x, (3, 3), 2, 1, where=THERE),
     "unpool": lambda x: jaxpool.max_unpool(x[:, :2, :2], PLACES, (9, 4)),
     "rank": lambda x: jaxpool.rank_pool(x, 1, (12, 4), 1, (5, 0)),
+    "rank of long windows": lambda x: jaxpool.rank_pool(x, 1, (70, 1), 1, (33, 0)),
+    "regions, means": lambda x: jaxpool.roi_align(x, BOXES, (2, 2)),
+    "regions, maxima": lambda x: jaxpool.roi_pool(x, BOXES, (2, 2)),
     "pytrees": lambda x: jaxpool.pool(x, VARIANCE, (3, 2), 2, 1, where=THERE),
 }
 """Ops on one example, with arrays that are the same on every device."""
+
+FOOTPRINT = np.arange(63).reshape(1, 9, 7, 1) % 3 > 0
+FILTERS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "median": lambda x: filters.median_filter(x, (1, 9, 9, 1)),
+    "long median": lambda x: filters.median_filter(x, (1, 1, 71, 1)),
+    "long mean": lambda x: filters.uniform_filter(x, (1, 31, 31, 1)),
+    "footprint": lambda x: filters.maximum_filter(x, footprint=FOOTPRINT),
+    "any function": lambda x: filters.generic_filter(x, lambda w: (w**2).sum(-1), (1, 7, 7, 1)),
+}
 
 
 def data(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -148,6 +162,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
     for name, op in MANUAL.items():
         yield f"manual axes, {name}", lambda o=op: manual(o)
+    for name, op in {**EVERY_OP, **FILTERS}.items():
+        yield f"manual axes, every op, {name}", lambda o=op: every_op_on_manual_axes(o)
 
 
 def halo(op: Callable, words: dict[str, Any]) -> None:
@@ -188,6 +204,15 @@ def manual(op: Callable) -> None:
         got = jax.jit(jax.shard_map(f, mesh=MESH, in_specs=spec, out_specs=spec))(x)
         want = np.concatenate([jax.jit(f)(example[None]) for example in x])
         np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-5)
+
+
+def every_op_on_manual_axes(op: Callable) -> None:
+    """Results and gradient inside shard_map, as of each example alone."""
+    x, spec, both = numbers(8, 3), P(("batch", "space")), with_gradient(op)
+    run = jax.jit(jax.shard_map(both, mesh=MESH, in_specs=spec, out_specs=spec))
+    examples = [jax.tree.leaves(jax.jit(both)(example[None])) for example in x]
+    for got, want in zip(jax.tree.leaves(run(x)), zip(*examples, strict=True), strict=True):
+        np.testing.assert_allclose(got, np.concatenate(want), rtol=3e-6, atol=1e-5)
 
 
 def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) -> None:

@@ -21,7 +21,7 @@ WINDOW: dict[str, Any] = {
     "rounding": "ceil_torch",
 }
 MASK = np.random.default_rng(3).random((*SPACE, 1)) < 0.7
-SIDE_BY_SIDE: dict[str, Any] = {"window_shape": (3, 2), "strides": (3, 2)}
+TILED: dict[str, Any] = {"window_shape": (3, 2), "strides": (3, 2)}
 WEIGHTS = np.random.default_rng(4).random((*SPACE, 1)).astype(np.float32)
 BOXES = np.array([[0, 0, 0, 3, 4.5], [0, 1.5, -2, 9, 3], [0, 2, 2, 2, 2]], np.float32)
 SAMPLES = np.array([0.5, 0.25], np.float32)
@@ -33,7 +33,7 @@ def _unpool(x: Any) -> jax.Array:
 
 
 def _unpool_taps(x: Any) -> jax.Array:
-    words = {"index_space": "window", **SIDE_BY_SIDE}
+    words = {"index_space": "window", **TILED}
     values, taps = jaxpool.max_pool_with_argmax(x, **words)
     return jaxpool.max_unpool(values, taps, SPACE, **words)
 

@@ -1,7 +1,7 @@
 """Pooling of ``torch.nn.functional``, with its arguments and its results.
 
-``import jaxpool.compat.torch as F`` takes the place of ``import torch.nn.functional as F``. Arrays
-are channels first, with or without a batch axis. The rules are those of PyTorch 2.13 on CPU:
+Its functions take the place of ``F.max_pool2d`` and the other pools in a model for JAX. Arrays are
+channels first, with or without a batch axis. The rules are those of PyTorch 2.13 on CPU:
 
 * ``stride=None`` means the window (documentation of ``MaxPool2d`` and ``AvgPool2d``);
 * ``ceil_mode`` keeps a last window that starts in the array or its left padding;
