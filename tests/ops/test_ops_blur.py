@@ -210,3 +210,10 @@ def test_errors_name_the_argument(
     with pytest.raises(kind, match=f"^{op}: {pattern}"):
         getattr(jaxpool, op)(**{**call, **words})
     assert jaxpool.blur_pool(np.ones((4, 1), np.float32), (2,), 1, 4).shape == (11, 1)
+
+
+def test_a_stride_of_any_length_costs_nothing() -> None:
+    x = np.arange(8, dtype=np.float32)[:, None]
+    got = jaxpool.blur_pool(x, (3,), 10**9, rounding="ceil")
+    assert_same(got, jaxpool.blur_pool(x, (3,), 20, rounding="ceil"), "stride 20")
+    assert got.shape == (2, 1)

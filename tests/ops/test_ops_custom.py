@@ -719,3 +719,18 @@ def test_errors_of_every_op_are_in_the_name_of_this_one(
     settings = {"window_shape": (2, 2), "strides": 1} | words
     x = np.ones((1, 4, 4, 1), np.float32)
     assert what in lines_of(error, lambda: pool(x, reductions.PRODUCT, **settings))[0]
+
+
+def test_a_mask_is_counted_by_any_implementation() -> None:
+    """A count is a sum, which the implementation of a maximum need not compute."""
+    x = np.arange(18, dtype=np.float32).reshape(1, 6, 3)
+    run = functools.partial(pool, window_shape=(2,), strides=2, implementation="tiled")
+    for reduction in (reductions.MAX, reductions.MEAN):
+        got = run(x, reduction, where=x > 4)
+        want = pool(x, reduction, (2,), 2, where=x > 4, implementation="reduce_window")
+        assert_same(got, want, reduction.name)
+    kernels = functools.partial(
+        pool, reduction=reductions.MAX, window_shape=(2, 2), strides=2, implementation="mosaic"
+    )
+    masked = jax.eval_shape(lambda x: kernels(x, where=x > 0), np.ones((1, 8, 8, 3), np.float32))
+    assert masked.shape == (1, 4, 4, 3)

@@ -245,3 +245,13 @@ def test_errors_name_the_argument(words: Any, kind: type[Exception], pattern: st
         jaxpool.var_pool(x, (2,), 1, correction=-1)
     with pytest.raises(TypeError, match="^std_pool: the array has dtype int32"):
         jaxpool.std_pool(x.astype(np.int32), (2,), 1)
+
+
+def test_quantiles_of_float64_are_those_of_numpy_with_a_mask_too() -> None:
+    with jax.enable_x64(True):
+        x = np.random.default_rng(5).standard_normal((9, 1)) * 1e6
+        want = np.quantile(np.lib.stride_tricks.sliding_window_view(x[:, 0], 4), 0.3, -1)
+        for where in (None, np.ones(x.shape, bool)):
+            got = jaxpool.quantile_pool(x, 0.3, (4,), 1, where=where)[:, 0]
+            assert got.dtype == np.float64
+            np.testing.assert_allclose(got, want, rtol=1e-14)
