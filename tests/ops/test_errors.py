@@ -523,9 +523,11 @@ def test_output_shape_refuses_in_its_own_name(case: str) -> None:
 def test_window_refuses_in_its_own_name(case: str) -> None:
     settings = {"kernel": (3, 2), "strides": (1, 2), **WINDOW_CASES[case].settings}
     settings["kernel"] = settings.pop("window_shape", (3, 2))
-    *same, what, facts, advice = WINDOW_CASES[case]
-    lines = (line.replace("window_shape", "kernel") for line in (what, facts, advice))
-    check("Window", lambda: jaxpool.Window(**settings), Case(*same, *lines))
+    asked = WINDOW_CASES[case]
+    own = {
+        k: getattr(asked, k).replace("window_shape", "kernel") for k in ("what", "facts", "advice")
+    }
+    check("Window", lambda: jaxpool.Window(**settings), asked._replace(**own))
 
 
 TRANSFORMATIONS: dict[str, Callable[[Callable[[Any], Any], np.ndarray], Any]] = {
