@@ -55,7 +55,7 @@ class Planes(NamedTuple):
     @property
     def geometry(self) -> Geometry:
         """Each plane as a window."""
-        axes = (Axis(length, length, 1, 1, 0, 0, 0, 1) for length in self.lengths)
+        axes = (Axis(length, length, length, 1, 0, 0, 0, 1) for length in self.lengths)
         return Geometry(tuple(axes), self.positions)
 
     @property

@@ -65,11 +65,14 @@ class Axis:
         """The same windows, with no stride or dilation longer than the padded axis.
 
         A longer one has no effect on them. Programs would grow with a stride that skips an axis,
-        or count past the integers of XLA.
+        or count past the integers of XLA. The stride of a single window has no effect either: it is
+        no shorter than the window, which overlaps no other.
         """
         padded = self.size + self.pad_low + self.pad_high
         dilation = min(self.dilation, padded) if self.kernel > 1 else 1
         made = replace(self, stride=min(self.stride, padded), dilation=dilation)
+        if made.out == 1:
+            made = replace(made, stride=max(made.stride, made.span))
         return made if made == self else replace(made, overhang=max(0, made.reach - made.pad_high))
 
     def start(self, window: int) -> int:

@@ -82,16 +82,15 @@ def _longest_kernels(request: Request) -> list[int]:
     is_sum = reduction is not None and not reduction.idempotent
     found = []
     for axis, position in geometry.placed:
-        alone = axis.kernel if axis.out == 1 else axis.stride
-        longest = min(most * alone, tuning.LONGEST_SLICED_STRIDED)
+        longest = min(most * axis.stride, tuning.LONGEST_SLICED_STRIDED)
         in_sum = tuning.LONGEST_SLICED_SUM if is_sum and position != -1 else 0
         found.append(max(longest, in_sum))
     return found
 
 
 def _is_tiled(axis: Axis) -> bool:
-    """Whether windows lie end to end, or are one: :mod:`.tiled` then reads each element once."""
-    return axis.out == 1 or axis.stride == axis.span
+    """Whether windows lie end to end: :mod:`.tiled` then reads each element once."""
+    return axis.stride == axis.span
 
 
 def _longest_kernel_of_argmax(request: Request) -> int:
