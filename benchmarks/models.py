@@ -3,9 +3,9 @@
     python benchmarks/models.py [--rounds N] [--compiles N] [--out results/models.json]
 
 The networks are written with the libraries alone, see ``networks``. A step is a loss, its
-gradient in the parameters, and an update. Both programs compile by turns and then run by turns.
-Outputs and gradients are compared first. Read the ratios: the library's over jaxpool's, so that
-above 1 jaxpool takes less.
+gradient in the parameters, and an update. Both programs are lowered, compile by turns and run by
+turns. Outputs and gradients are compared first. Read the ratios: the library's over jaxpool's, so
+that above 1 jaxpool takes less.
 """
 
 import contextlib
