@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import jaxpool
 
+_DATA = {jaxpool.Reduction: "A ready-made reduction."}
 _ROLE = re.compile(r":\w+:`([^`]+)`")
 
 
@@ -157,7 +158,7 @@ def entry(prefix: str, name: str) -> str:
     """A link and one line."""
     item = getattr(importlib.import_module(prefix), name)
     kind = "class" if inspect.isclass(item) else "func" if callable(item) else "data"
-    text = f"A ready-made {type(item).__name__}." if kind == "data" else summary(item)
+    text = _DATA.get(type(item), "The words that are allowed.") if kind == "data" else summary(item)
     return f"{{py:{kind}}}`{name} <{prefix}.{name}>`\n: {text}\n"
 
 

@@ -62,11 +62,11 @@ class Axis:
         return self.start(self.out - 1) + self.span - self.size
 
     def compact(self) -> "Axis":
-        """The same windows, with no stride or dilation longer than the padded axis.
+        """The same windows, with a stride and a dilation that say no more than they must.
 
-        A longer one has no effect on them. Programs would grow with a stride that skips an axis,
-        or count past the integers of XLA. The stride of a single window has no effect either: it is
-        no shorter than the window, which overlaps no other.
+        One longer than the padded axis has no effect. Programs would grow with a stride that skips
+        an axis, or count past the integers of XLA. The stride of a single window has no effect
+        either: it is no shorter than the window, which overlaps no other.
         """
         padded = self.size + self.pad_low + self.pad_high
         dilation = min(self.dilation, padded) if self.kernel > 1 else 1

@@ -11,6 +11,7 @@ and whose name is the message.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -51,12 +52,18 @@ def unsupported_reason(request: Request) -> str | None:
         return f"windows of {geometry.taps} elements; a byte numbers up to 255"
     if not all(isinstance(size, int) for size in geometry.spatial_shape):
         return "a pooled axis has a symbolic size; the blocks of a kernel are numbers"
-    needed = max(_bytes_forward(*geometry.axes), _bytes_transposed(*geometry.axes))
+    needed = max(_bytes_forward(*_axes(geometry)), _bytes_transposed(*_axes(geometry)))
     if needed > tuning.MOST_BYTES_OF_KERNEL:
         most = tuning.MOST_BYTES_OF_KERNEL >> 20
         rows = f"rows that take {-(-needed >> 20)} MiB of vector memory"
         return f"{rows}; the kernels use up to {most} MiB"
     return None
+
+
+def _axes(geometry: Geometry) -> tuple[Axis, Axis]:
+    """Rows and columns. A single row of windows has stride 1: a block has as many rows."""
+    rows, columns = geometry.axes
+    return (replace(rows, stride=1) if rows.out == 1 else rows), columns
 
 
 def _bytes_forward(rows: Axis, columns: Axis) -> int:
@@ -109,7 +116,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     def run(interpret: bool, g: Array, offsets: Array) -> tuple[Array]:
         from .mosaic_kernels import scatter
 
-        rows, columns = geometry.axes
+        rows, columns = _axes(geometry)
         return (scatter(g, offsets, rows, columns, interpret),)
 
     (dx,) = _on_tpu(run, geometry, geometry.spatial_shape, (dtype,), g.astype(dtype), offsets)

@@ -89,8 +89,8 @@ def _longest_kernels(request: Request) -> list[int]:
 
 
 def _is_tiled(axis: Axis) -> bool:
-    """Whether windows lie end to end: :mod:`.tiled` then reads each element once."""
-    return axis.stride == axis.span
+    """Whether windows lie end to end, or are one: :mod:`.tiled` then reads each element once."""
+    return axis.out == 1 or axis.stride == axis.span
 
 
 def _longest_kernel_of_argmax(request: Request) -> int:

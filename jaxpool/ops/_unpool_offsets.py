@@ -27,6 +27,8 @@ from .._lowerings.loop import digits
 from .._lowerings.tuning import MOST_SLICED_OFFSETS
 from .._xla.any_in_batch import any_in_batch
 
+_MOST_TAPS = min(MOST_SLICED_OFFSETS, 127)  # offsets of overlapping windows are int8 below
+
 
 def put_at_offsets(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
     """Return zeros with ``y`` at window offsets of windows over a result of ``shape``.
@@ -58,7 +60,7 @@ def put_at_indices(
 
 
 def _needs_no_scatter(geometry: Geometry) -> bool:
-    return geometry.is_non_overlapping or geometry.taps <= MOST_SLICED_OFFSETS
+    return geometry.is_non_overlapping or geometry.taps <= _MOST_TAPS
 
 
 def _put(y: Array, offsets: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
@@ -106,19 +108,18 @@ def _axis_shifts(axis: Axis) -> Iterator[tuple[int, int]]:
 
 def _overwritten(offsets: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
     """Whether a later window names the element that a window names."""
-    signed = np.dtype(np.int8 if geometry.taps < 128 else np.int16)  # -1 is the sentinel
-    offsets = offsets.astype(signed)
+    offsets = offsets.astype(jnp.int8)  # -1 is the sentinel
     on_axes = digits(offsets, geometry.kernel)
     overwritten = jnp.zeros(offsets.shape, bool)
     for shift in shifts:
-        later, wanted, reads = offsets, jnp.zeros((), signed), offsets >= 0
+        later, wanted, reads = offsets, jnp.zeros((), jnp.int8), offsets >= 0
         for axis, position, digit, (windows, nearer) in zip(
             geometry.axes, geometry.positions, on_axes, shift, strict=True
         ):
             later = pad(later, position, -windows, windows, sentinel(offsets.dtype))
-            tap = digit - signed.type(nearer)
+            tap = digit - np.int8(nearer)
             reads = reads & (tap >= 0) & (tap < axis.kernel)
-            wanted = wanted * signed.type(axis.kernel) + tap
+            wanted = wanted * np.int8(axis.kernel) + tap
         overwritten = overwritten | (reads & (later == wanted))
     return overwritten
 

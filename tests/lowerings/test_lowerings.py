@@ -38,6 +38,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "1-D dilated, ceil": ((10,), (3,), (3,), ((0, 1),), 2, "ceil"),
     "1-D, last axis": ((9,), (4,), (1,), ((0, 2),), 1, "floor", (-1,)),
     "one element": ((5,), (1,), (2,), 0, 1, "floor"),
+    "one window, elements behind it": ((6,), (3,), (4,), 0, 1, "floor"),
     "kernel == axis": ((7,), (7,), (1,), 0, 1, "floor"),
     "kernel == axis, padded": ((5,), (5,), (2,), ((2, 1),), 1, "floor"),
     "stride == kernel": ((9,), (3,), (3,), 0, 1, "floor"),
@@ -92,7 +93,8 @@ def build(name: str) -> tuple[Geometry, tuple[int, ...]]:
     shape = [2] + [3] * -positions[0]
     for position, size in zip(positions, sizes, strict=True):
         shape[position] = size
-    return dataclasses.replace(found, positions=positions), tuple(shape)
+    axes = tuple(axis.compact() for axis in found.axes)
+    return dataclasses.replace(found, axes=axes, positions=positions), tuple(shape)
 
 
 # --- brute force ----------------------------------------------------------------------------------

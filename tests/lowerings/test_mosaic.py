@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "overhang": ((8, 7), (2, 3), (3, 2), ((1, 0), (1, 1)), 1, "ceil_torch"),
     "elements that no window reads": ((11, 9), (2, 3), (5, 4), ((1, 0), (0, 2)), 1, "ceil"),
     "dilated": ((9, 10), (3, 2), (1, 3), ((2, 1), (0, 0)), (2, 3), "floor"),
+    "one row of windows": ((5, 8), (5, 3), 1, "VALID", 1, "floor"),
     "windows on padding alone": ((3, 4), (2, 3), (2, 3), ((4, 0), (0, 7)), 1, "floor"),
     "no column in a window": ((3, 3), (2, 2), (1, 50), ((0, 1), (4, 0)), 1, "floor"),
 }
@@ -243,6 +244,13 @@ def test_what_is_refused_and_why(case: str) -> None:
     call, words = REFUSED[case]
     with pytest.raises(NotImplementedError, match=words):
         call()
+
+
+def test_a_single_row_of_windows_reads_a_row_at_a_time() -> None:
+    """Its blocks would otherwise hold all rows of a window, more than a kernel may use."""
+    x = jax.ShapeDtypeStruct((1, 15, 80, 1), jnp.float32)
+    y = jax.eval_shape(lambda x: jaxpool.max_pool(x, (15, 3), 1, **NAMED), x)
+    assert y.shape == (1, 1, 78, 1)
 
 
 def test_the_plan_takes_it_by_its_name_alone() -> None:

@@ -214,6 +214,5 @@ def test_errors_name_the_argument(
 
 def test_a_stride_of_any_length_costs_nothing() -> None:
     x = np.arange(8, dtype=np.float32)[:, None]
-    got = jaxpool.blur_pool(x, (3,), 10**9, rounding="ceil")
-    assert_same(got, jaxpool.blur_pool(x, (3,), 20, rounding="ceil"), "stride 20")
-    assert got.shape == (2, 1)
+    got = jaxpool.blur_pool(x, (3,), 10**12, rounding="ceil")
+    assert_same(got, np.float32([[1], [0]]), "a window, and one behind the array")
