@@ -215,4 +215,4 @@ def test_errors_name_the_argument(
 def test_a_stride_of_any_length_costs_nothing() -> None:
     x = np.arange(8, dtype=np.float32)[:, None]
     got = jaxpool.blur_pool(x, (3,), 10**12, rounding="ceil")
-    assert_same(got, np.float32([[1], [0]]), "a window, and one behind the array")
+    assert_same(got, np.array([[1], [0]], np.float32), "a window, and one behind the array")
