@@ -131,7 +131,7 @@ def _extremes(
     def run(interpret: bool, x: Array) -> tuple[Array, ...]:
         from .mosaic_kernels import extremes
 
-        (rows, columns), comparator = geometry.axes, reduction.comparator
+        (rows, columns), comparator = _axes(geometry), reduction.comparator
         assert comparator is not None
         return extremes(x, rows, columns, comparator, identity, with_offsets, interpret)
 

@@ -1,5 +1,6 @@
 """The kernels of "mosaic" compile for TPU, and move what they read and write and nothing else."""
 
+import math
 from typing import Any
 
 import compilers
@@ -18,6 +19,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "empty windows": ((2, 3, 4, 3), (2, 3), (2, 3), ((4, 0), (0, 7)), 1, "floor"),
     "batch axes": ((2, 3, 14, 14, 40), (3, 3), 2, 1, 1, "ceil_torch"),
     "225 elements": ((8, 20, 20, 128), (15, 15), 1, 7, 1, "floor"),
+    "one row of windows": ((16, 15, 80, 128), (15, 3), 1, "VALID", 1, "floor"),
     "all of the memory": ((16, 8, 268, 128), (3, 3), 1, 1, 1, "floor"),
 }
 STEM: dict[str, Any] = {"window_shape": (3, 3), "strides": 2, "padding": "SAME"}
@@ -88,3 +90,18 @@ def test_kernels_compile_inside_shard_map(chip: str, check_vma: bool) -> None:
     assert str(lowered.compile().as_text()).count("tpu_custom_call") == 2
     with pytest.raises(NotImplementedError, match="shard_map"):
         jax.jit(local).trace(x).lower(lowering_platforms=("tpu",))
+
+
+@over_chips
+def test_a_single_row_of_windows_is_read_once(chip: str) -> None:
+    """The array and the gradient, and little more: windows cover all rows."""
+    shape = (64, 15, 80, 128)
+    one_row = {"window_shape": (15, 3), "strides": 1, "implementation": "mosaic"}
+
+    def program(x: jax.Array) -> Any:
+        values, pull = jax.vjp(lambda x: jaxpool.max_pool(x, **one_row), x)
+        return values, pull(values)[0]
+
+    found = compilers.costs(chip, program, *compilers.specs([(shape, "float32")]))
+    assert found["kernels"] == 2, found
+    assert found["megabytes"] <= 2.2 * 4 * math.prod(shape) / 1e6, found
