@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import jaxpool
 
-_DATA = {jaxpool.Reduction: "A ready-made reduction."}
 _ROLE = re.compile(r":\w+:`([^`]+)`")
 
 
@@ -134,7 +133,11 @@ def check_groups() -> None:
 
 
 def summary(item: Any) -> str:
-    """The first sentence of a docstring, as Markdown."""
+    """The first sentence of a docstring, as Markdown; values have none."""
+    if isinstance(item, jaxpool.Reduction):
+        return "A ready-made reduction."
+    if not callable(item):
+        return "The words that are allowed."
     first = (inspect.getdoc(item) or "").split("\n\n")[0].replace("\n", " ")
     head, stop, _ = first.partition(". ")
     return _ROLE.sub(r"`\1`", head + stop.strip()).replace("``", "`")
@@ -158,8 +161,7 @@ def entry(prefix: str, name: str) -> str:
     """A link and one line."""
     item = getattr(importlib.import_module(prefix), name)
     kind = "class" if inspect.isclass(item) else "func" if callable(item) else "data"
-    text = _DATA.get(type(item), "The words that are allowed.") if kind == "data" else summary(item)
-    return f"{{py:{kind}}}`{name} <{prefix}.{name}>`\n: {text}\n"
+    return f"{{py:{kind}}}`{name} <{prefix}.{name}>`\n: {summary(item)}\n"
 
 
 def functions_page() -> str:

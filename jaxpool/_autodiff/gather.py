@@ -22,7 +22,7 @@ from jax import Array, lax
 
 from .._geometry.resolve import Geometry
 from .._lowerings.plan import Choice, choice_of
-from .._xla.sharding_types import varying_alike
+from .._xla.sharding_types import varying_zeros
 from ..reductions import accumulator
 from .linear import linear_map
 
@@ -96,7 +96,7 @@ def weighted_gather(
             return total + write(g * weight, offset), None
 
         each = jnp.stack(offsets), jnp.stack([jnp.asarray(w, dtype) for w in weights])
-        start = varying_alike((jnp.zeros(t.shape, dtype), g, *each))[0]
+        start = varying_zeros(t.shape, dtype, (g, each))
         return lax.scan(add, start, each)[0]  # one after the other, or both would be held at once
 
     return linear_map(forward, transpose, t, offsets[0].shape, value)

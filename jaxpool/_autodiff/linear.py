@@ -33,7 +33,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._xla.select import select
-from .._xla.sharding_types import varying, varying_alike
+from .._xla.sharding_types import varying, varying_zeros
 
 Map = Callable[[Any], Any]
 """From an array to an array, or from a tuple to a tuple of as many."""
@@ -169,7 +169,7 @@ def _varies_as_a_whole(forward: Map, transpose: Map, t: Any, out_shape: tuple[in
     Constants do not. Inside ``jax.shard_map`` JAX (0.10.2 and 0.12) gives them the wrong types in a
     linear solve; without one it finds a transpose by itself.
     """
-    y = jax.tree.map(lambda a: varying_alike((jnp.zeros(out_shape, a.dtype), a))[0], t)
+    y = jax.tree.map(lambda a: varying_zeros(out_shape, a.dtype, a), t)
     consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
     over = varying(jax.tree.leaves(t)[0])
     return all(varying(const) == over for const in consts)

@@ -18,7 +18,7 @@ from jax import Array, lax
 from .._geometry.axis import cdiv
 from .._lowerings import tuning
 from .._xla.by_platform import by_platform
-from .._xla.sharding_types import varying_alike
+from .._xla.sharding_types import varying_zeros
 
 
 class Boxes(NamedTuple):
@@ -86,8 +86,7 @@ def _added_in_turn(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]) -
         sum_ = image(total, box.image) + one(g, box)
         return lax.dynamic_update_index_in_dim(total, sum_, box.image, 0), None
 
-    total, *each = varying_alike((jnp.zeros(shape, g.dtype), g, boxes))
-    return lax.scan(step, total, tuple(each))[0]
+    return lax.scan(step, varying_zeros(shape, g.dtype, (g, boxes)), (g, boxes))[0]
 
 
 # --- many at once ---------------------------------------------------------------------------------
@@ -115,7 +114,7 @@ def _added_at_once(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], c
         of_image = (numbers[:, None] == boxes.image)[..., None, None, None]
         return total + jnp.where(of_image, parts, jnp.zeros((), g.dtype)).sum(1), None
 
-    total, g, boxes = varying_alike((jnp.zeros(shape, g.dtype), g, boxes))
+    total = varying_zeros(shape, g.dtype, (g, boxes))
     if count == boxes.image.shape[0]:
         return step(total, (g, boxes))[0]
     return lax.scan(step, total, _steps((g, boxes), count))[0]

@@ -138,4 +138,4 @@ def _sum_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, tangents: An
         plan_.sum_transpose, plan, materialize_cotangent=materialize_cotangent
     )
     shape = plan.geometry.full_shape(x.shape)
-    return jax.jvp(lambda x: linear_map(reduce, transpose, x, shape), (x,), (t,))
+    return linear_map(reduce, transpose, x, shape), linear_map(reduce, transpose, t, shape)

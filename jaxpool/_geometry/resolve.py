@@ -78,6 +78,10 @@ class Geometry:
         """Whether no two windows share an element: no stride is shorter than its window."""
         return all(axis.stride >= axis.span for axis in self.axes)
 
+    def compact(self) -> "Geometry":
+        """The same windows, every axis :meth:`Axis.compact`."""
+        return Geometry(tuple(axis.compact() for axis in self.axes), self.positions)
+
     def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return ``shape``, an input shape, with the pooled axes at their output lengths."""
         out = list(shape)

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.resolve import Geometry
-from .._xla.sharding_types import varying_alike
+from .._xla.sharding_types import varying_alike, varying_zeros
 from . import tuning
 from .axis_slicing import lax_padding, pad_all, slice_axis
 from .phases import stretch
@@ -54,7 +54,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         here = lax.dynamic_slice(total, starts, given.shape)
         return lax.dynamic_update_slice(total, here + given, starts)
 
-    start = varying_alike((jnp.zeros(shape, g.dtype), g, offsets))[0]
+    start = varying_zeros(tuple(shape), g.dtype, (g, offsets))
     return lax.pad(lax.fori_loop(0, geometry.taps, body, start), zero, padding)
 
 

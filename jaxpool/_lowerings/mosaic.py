@@ -23,7 +23,7 @@ from .._errors import message
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
-from .._xla.sharding_types import varying_alike
+from .._xla.sharding_types import varying_alike, varying_zeros
 from ..reductions import Reduction, identity_array
 from . import tuning
 from .argreduce import ValueOffset, sentinel
@@ -159,7 +159,7 @@ def _on_tpu(
     images = math.prod(others[:-1])
     shape = (*pooled_shape, images, channels)
     if 0 in others:
-        found = tuple(varying_alike((jnp.zeros(shape, d), major[0]))[0] for d in dtypes)
+        found = tuple(varying_zeros(shape, d, major[0]) for d in dtypes)
     else:
         other = _elsewhere(kernel, [jax.ShapeDtypeStruct(shape, d) for d in dtypes])
         found = by_platform(

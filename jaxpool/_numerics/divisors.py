@@ -58,27 +58,24 @@ def window_sum(
     return rules.window_sum(x, plan, materialize_cotangent)
 
 
-def counts(
-    geometry: Geometry, valid: Array | None, include_pad: bool, implementation: str = "auto"
-) -> Any:
+def counts(geometry: Geometry, valid: Array | None, include_pad: bool) -> Any:
     """Return how many elements of each window count: an int, or int32 that broadcasts.
 
-    A small array that is known before tracing is one of NumPy.
+    A small array that is known before tracing is one of NumPy. The implementation that a caller
+    names need not count: that of a maximum may compute no sums.
     """
     if valid is None:
         return elements_per_window(geometry, include_pad)
-    real = window_sum(valid.astype(jnp.int32), geometry, implementation)
+    real = window_sum(valid.astype(jnp.int32), geometry)
     if not include_pad:
         return real
     padding = elements_per_window(geometry, True) - elements_per_window(geometry, False)
     return real + jnp.broadcast_to(padding, real.shape)
 
 
-def count_array(
-    geometry: Geometry, valid: Array | None, rank: int, implementation: str = "auto"
-) -> Array:
+def count_array(geometry: Geometry, valid: Array | None, rank: int) -> Array:
     """Return the number of elements of each window, an array of ``rank`` axes that broadcasts."""
-    count = jnp.asarray(counts(geometry, valid, False, implementation))
+    count = jnp.asarray(counts(geometry, valid, include_pad=False))
     return count.reshape((1,) * (rank - count.ndim) + count.shape)
 
 

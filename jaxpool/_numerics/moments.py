@@ -25,7 +25,7 @@ from jax import Array, lax
 from .._autodiff.linear import bilinear_map
 from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
-from .._xla.sharding_types import varying_alike
+from .._xla.sharding_types import varying_zeros
 from . import covariances
 from .divisors import finite, masked
 
@@ -61,7 +61,7 @@ def _no_middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
     shape = list(x.shape)
     for position in geometry.positions:
         shape[position] = 1
-    return varying_alike((jnp.zeros(shape, x.dtype), x))[0]
+    return varying_zeros(tuple(shape), x.dtype, x)
 
 
 # The plain function has the right derivative as well, but a slower one, should JAX lose the rule.

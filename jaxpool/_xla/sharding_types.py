@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 
 
@@ -47,6 +48,11 @@ def varying_alike(arrays: Any) -> Any:
     """Return the arrays, all as varying over the axes over which any of them varies."""
     every = frozenset().union(*map(varying, jax.tree.leaves(arrays)))
     return jax.tree.map(lambda a: _varying_over(a, every - varying(a)), arrays)
+
+
+def varying_zeros(shape: tuple[int, ...], dtype: Any, arrays: Any) -> Array:
+    """Return zeros that vary over the axes over which any of the arrays varies."""
+    return varying_alike((jnp.zeros(shape, dtype), arrays))[0]
 
 
 def _varying_over(a: Array, axes: frozenset[str]) -> Array:

@@ -22,7 +22,7 @@ from .._numerics.checks import check_float
 from .._numerics.divisors import average, check_averageable, counts, divide, window_sum
 from .._numerics.integer_mean import Rounding
 from .._xla.materialize import materialize
-from .._xla.sharding_types import varying_alike
+from .._xla.sharding_types import varying_zeros
 from ..ops import adaptive
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
 from ..ops._partition import canonical_sizes
@@ -177,7 +177,7 @@ def sequential_sum(x: Array, geometry: Geometry) -> Array:
         part = lax.dynamic_slice(padded, list(jnp.asarray(starts)[tap]), sizes)
         return total + lax.slice(part, [0] * x.ndim, sizes, strides)
 
-    total, _ = varying_alike((jnp.zeros(geometry.full_shape(x.shape), x.dtype), x))
+    total = varying_zeros(geometry.full_shape(x.shape), x.dtype, x)
     return lax.fori_loop(0, len(starts), add, total)
 
 

@@ -55,8 +55,7 @@ class Configuration:
         """Return the geometry of these windows over an array of ``shape``."""
         count = len(self.window.kernel)
         positions = layouts.pooled_axes(self.data_format, count, shape, self.window.kernel)
-        made = resolve(self.window, [shape[p] for p in positions], positions)
-        return Geometry(tuple(axis.compact() for axis in made.axes), positions)
+        return resolve(self.window, [shape[p] for p in positions], positions).compact()
 
     def plan(self, shape: tuple[int, ...], dtype: Any, reduction: Reduction) -> Plan:
         """Return the plan of ``reduction`` over an array of ``shape`` and ``dtype``."""

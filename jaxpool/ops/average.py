@@ -143,7 +143,7 @@ def _average(
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     divisor: Any = divisor_override
     if divisor is None:
-        divisor = counts(geometry, valid, count_include_pad, config.implementation)
+        divisor = counts(geometry, valid, count_include_pad)
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
     largest = max(geometry.taps, abs(divisor_override or 1))
     may_be_empty = valid is not None or geometry.has_empty_window

@@ -102,7 +102,6 @@ def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) 
     dtype = x.dtype
     if wide != np.bool_:
         reduction = _in_lax(reduction)
-    # Whatever the implementation of the reduction, which may compute no sums.
     has_finish = reduction.finish is not None
     count = counts(config.geometry(x.shape), valid, include_pad=False) if has_finish else None
     return _as_results(_reduce(x.astype(wide), valid, count, reduction, config), reduction, dtype)

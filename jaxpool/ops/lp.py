@@ -176,7 +176,7 @@ def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> 
     geometry, implementation = config.geometry(x.shape), config.implementation
     window_terms.check_implementation(implementation, geometry)
     valid = check_where(where, x.shape)
-    count = count_array(geometry, valid, x.ndim, implementation)
+    count = count_array(geometry, valid, x.ndim)
     dtype = accumulator(x.dtype)
     p = parameter("p", p, x.astype(dtype), geometry.positions)
 

@@ -160,7 +160,7 @@ def _soft(x: Array, where: Any, *, config: Configuration) -> Array:
     one = parameter("temperature", 1, wide, config.geometry(x.shape).positions)
     _, weights, weighted = _joined(x, where, config, one, weighted=True)
     valid = check_where(where, x.shape)
-    count = count_array(config.geometry(x.shape), valid, x.ndim, config.implementation)
+    count = count_array(config.geometry(x.shape), valid, x.ndim)
     empty, one = weights == 0, np.ones((), wide.dtype)
     identity = jnp.where(count > 0, np.asarray(-np.inf, wide.dtype), np.zeros((), wide.dtype))
     y = jnp.where(empty, identity, weighted / jnp.where(empty, one, weights))

@@ -93,8 +93,7 @@ def build(name: str) -> tuple[Geometry, tuple[int, ...]]:
     shape = [2] + [3] * -positions[0]
     for position, size in zip(positions, sizes, strict=True):
         shape[position] = size
-    axes = tuple(axis.compact() for axis in found.axes)
-    return dataclasses.replace(found, axes=axes, positions=positions), tuple(shape)
+    return dataclasses.replace(found, positions=positions).compact(), tuple(shape)
 
 
 # --- brute force ----------------------------------------------------------------------------------

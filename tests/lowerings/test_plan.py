@@ -28,8 +28,7 @@ REFERENCE = "reduce_window"
 def images(window: Any, strides: Any = 1, padding: Any = 0, **words: Any) -> Geometry:
     """The geometry of a window over NHWC images of 24 x 30 elements."""
     found = jaxpool.geometry((24, 30), window, strides, padding, **words)
-    axes = tuple(axis.compact() for axis in found.axes)
-    return dataclasses.replace(found, axes=axes, positions=(-3, -2))
+    return dataclasses.replace(found, positions=(-3, -2)).compact()
 
 
 GEOMETRIES: dict[str, Geometry] = {

@@ -62,8 +62,7 @@ def built(case: str) -> tuple[Geometry, tuple[int, ...]]:
     made = jaxpool.geometry(sizes, window, strides, padding, dilations=dilations, rounding=rounding)
     count = len(sizes)
     positions = tuple(p - behind for p in range(-count, 0))
-    axes = tuple(axis.compact() for axis in made.axes)
-    return Geometry(axes, positions), (2, 1, *sizes, *[3] * behind)
+    return Geometry(made.axes, positions).compact(), (2, 1, *sizes, *[3] * behind)
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> jax.Array:
@@ -198,8 +197,7 @@ def test_random_windows(data: st.DataObject) -> None:
         )
     except ValueError:
         return
-    axes = tuple(axis.compact() for axis in made.axes)
-    geometry = Geometry(axes, tuple(range(-rank - 1, -1)))
+    geometry = Geometry(made.axes, tuple(range(-rank - 1, -1))).compact()
     seed = data.draw(st.integers(0, 99))
     x = drawn(np.random.default_rng(seed), (2, *sizes, 2), jnp.float32)
     check(geometry, x, None, seed)

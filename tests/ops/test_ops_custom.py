@@ -734,3 +734,14 @@ def test_a_mask_is_counted_by_any_implementation() -> None:
     )
     masked = jax.eval_shape(lambda x: kernels(x, where=x > 0), np.ones((1, 8, 8, 3), np.float32))
     assert masked.shape == (1, 4, 4, 3)
+
+
+@pytest.mark.parametrize("op", [jaxpool.gem_pool, jaxpool.soft_pool])
+def test_a_mask_of_joined_terms_is_counted_too(op: Callable[..., Any]) -> None:
+    """By slices, terms are joined over longer windows than integers are added."""
+    x = np.arange(1, 41, dtype=np.float32)[:, None]
+    got, want = (
+        op(x, window_shape=(12,), strides=1, where=x > 15, implementation=name)
+        for name in ("slices", "auto")
+    )
+    assert_same(got, want, op.__name__, ulps=8)
