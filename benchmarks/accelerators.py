@@ -88,7 +88,7 @@ def has_kernels(case: Case, dtype: str, chip: str) -> bool:
     import numpy as np
 
     import jaxpool
-    from jaxpool._lowerings import mosaic
+    from jaxpool._lowerings.implementations import mosaic
     from jaxpool._lowerings.request import Request
     from jaxpool.reductions import MAX
 

@@ -26,9 +26,10 @@ from jax import Array, lax
 from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
 
 import jaxpool
-from jaxpool._lowerings import offset_levels, offset_slices, reduce_window, slices
-from jaxpool._lowerings.axis_slicing import levels, pad, slice_axis, tree_reduce
-from jaxpool._lowerings.float_order import reduce_in_integers, reduce_slices
+from jaxpool._lowerings.implementations import reduce_window, slices
+from jaxpool._lowerings.parts import offset_levels, offset_slices
+from jaxpool._lowerings.parts.axis_slicing import levels, pad, slice_axis, tree_reduce
+from jaxpool._lowerings.parts.float_order import reduce_in_integers, reduce_slices
 from jaxpool._xla.materialize import materialize
 from jaxpool.reductions import MAX
 from jaxpool.testing import NAMED_CASES, NamedCase

@@ -28,8 +28,8 @@ from ._geometry.axis import Axis
 from ._geometry.layout import pooled_axes
 from ._geometry.resolve import Geometry
 from ._geometry.window import Padding, Rounding, Window
-from ._lowerings.argreduce import sentinel
-from ._lowerings.axis_slicing import concatenate, iota, slice_axis
+from ._lowerings.parts.argreduce import sentinel
+from ._lowerings.parts.axis_slicing import concatenate, iota, slice_axis
 from ._numerics import indices as _indices
 from .ops._dispatch import Configuration, WindowArguments, configure
 from .ops.average import avg_pool, sum_pool

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._lowerings.argreduce import same
+from .._lowerings.parts.argreduce import same
 from .._xla.materialize import materialize
 from ..reductions import MAX, identity_array
 from .linear import linear_map

@@ -6,8 +6,8 @@ source, row-major, that names element ``i``,
     out[i] = y[w[i]],  0 where no source names the element,
     d out[i] = dy[w[i]].
 
-Anywhere. ``w`` is a maximum of source numbers, see :mod:`jaxpool._lowerings.flat_gather`. The map
-and its transpose are then gathers: of values by ``w``, and of cotangents by ``c`` where
+Anywhere. ``w`` is a maximum of source numbers, see ``_lowerings.parts.flat_gather``. The map and
+its transpose are then gathers: of values by ``w``, and of cotangents by ``c`` where
 ``w[c[s]] == s``.
 
 In blocks. Indices mostly come from tiled windows. If every source names an element of its own
@@ -30,9 +30,9 @@ from .._errors import message
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, is_at_most
 from .._lowerings import tuning
-from .._lowerings.argreduce import offset_dtype, sentinel
-from .._lowerings.axis_slicing import iota
-from .._lowerings.flat_gather import INT32_MAX, array_of, planes_of, take, writer
+from .._lowerings.parts.argreduce import offset_dtype, sentinel
+from .._lowerings.parts.axis_slicing import iota
+from .._lowerings.parts.flat_gather import INT32_MAX, array_of, planes_of, take, writer
 from .._xla.any_in_batch import any_in_batch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize

@@ -1,6 +1,7 @@
 """Sums and maxima over planes, the elements of whole axes, whose lengths may be unknown.
 
-A plane is a window that covers its axes, and is reduced as :mod:`jaxpool._lowerings.tiled` does.
+A plane is a window that covers its axes, and is reduced as
+``_lowerings.implementations.tiled`` does.
 The transpose is one comparison for each element.
 """
 
@@ -17,8 +18,8 @@ from jax import Array
 from .._errors import message
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._lowerings.argreduce import ValueOffset
-from .._lowerings.tiled import argmax_offsets, offset_iota, reduce_axes, window_axes
+from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes, window_axes
+from .._lowerings.parts.argreduce import ValueOffset
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, accumulator, filled
 from .linear import is_differentiable, linear_map

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from jax import Array
 
 from .._geometry.ragged import RaggedAxis
-from .._lowerings import ragged
-from .._lowerings.argreduce import ValueOffset
-from .._lowerings.ragged_gather import gather, scatter
-from .._lowerings.ragged_offsets import is_countable
+from .._lowerings.parts.argreduce import ValueOffset
+from .._lowerings.ragged import ragged
+from .._lowerings.ragged.ragged_gather import gather, scatter
+from .._lowerings.ragged.ragged_offsets import is_countable
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, Reduction, accumulator, filled

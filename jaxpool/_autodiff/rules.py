@@ -23,7 +23,7 @@ import jax
 from jax import Array, lax
 
 from .._lowerings import plan as plan_
-from .._lowerings.argreduce import ValueOffset
+from .._lowerings.parts.argreduce import ValueOffset
 from .._lowerings.plan import Plan
 from .._xla.batch_axis import batch_axis_first
 from .._xla.lost_rules import RULES_ARE_LOST

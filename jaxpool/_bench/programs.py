@@ -10,8 +10,8 @@ import numpy as np
 from jax import Array, lax
 
 from .._explain.explain import Explanation
-from .._lowerings.axis_slicing import broadcast_along
-from .._lowerings.reduce_window import configuration
+from .._lowerings.implementations.reduce_window import configuration
+from .._lowerings.parts.axis_slicing import broadcast_along
 from ..ops import average, max
 from ..reductions import MAX, MIN, accumulator, identity_array, sum_accumulator, sum_dtype
 

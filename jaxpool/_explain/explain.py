@@ -12,8 +12,8 @@ from .._errors import message, public, shown
 from .._geometry.arguments import entries_of, flag, is_sequence, per_axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
+from .._lowerings.implementations.reduce_window import configuration
 from .._lowerings.plan import Plan
-from .._lowerings.reduce_window import configuration
 from ..ops._dispatch import WindowArguments, configure
 from ..reductions import MAX, MIN, SUM, Reduction, sum_dtype
 from .axes import axis_lines, in_runs, row

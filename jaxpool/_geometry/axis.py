@@ -61,6 +61,11 @@ class Axis:
         """How far the last window reaches past the end of the axis; can be negative."""
         return self.start(self.out - 1) + self.span - self.size
 
+    @property
+    def groups(self) -> int:
+        """Groups of ``stride`` elements that cover the axis."""
+        return cdiv(self.size, self.stride)
+
     def compact(self) -> "Axis":
         """The same windows, with a stride and a dilation that say no more than they must.
 

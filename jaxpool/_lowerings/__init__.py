@@ -1,4 +1,10 @@
-"""The implementations, a file each, and the table that the plan chooses from.
+"""How windows are computed: the table of implementations that the plan chooses from.
+
+    tuning, request     tuned constants; what the plan asks of an implementation
+    parts/              what implementations are made of
+    implementations/    one file each
+    ranks/, ragged/     ranks, and windows of any start and length: no choice of the plan
+    plan                the choice for each platform
 
 A row is a module that has ``unsupported_reason(request)``, None or the reason, and any of the verbs
 
@@ -20,7 +26,7 @@ All implementations agree exactly, sums to the rounding of another order.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from . import (
+from .implementations import (
     axis_by_axis,
     broadcast_steps,
     doubling,

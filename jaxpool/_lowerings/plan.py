@@ -13,8 +13,8 @@ from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
 from ..reductions import Reduction
 from . import IMPLEMENTATIONS
-from .argreduce import ValueOffset
-from .float_order import widened
+from .parts.argreduce import ValueOffset
+from .parts.float_order import widened
 from .remembered import remembered
 from .request import PLATFORMS, Platform, Request, Row, Verb
 

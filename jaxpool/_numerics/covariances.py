@@ -35,10 +35,12 @@ from jax import Array, lax
 
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._lowerings import doubling, joint, tuning
-from .._lowerings.axis_slicing import digit_parts, lax_padding, pad, slice_axis, tree_reduce
-from .._lowerings.borders import extended
-from .._lowerings.phases import mirrored, over_elements, stretch
+from .._lowerings import tuning
+from .._lowerings.implementations import doubling
+from .._lowerings.parts import joint
+from .._lowerings.parts.axis_slicing import digit_parts, lax_padding, pad, slice_axis, tree_reduce
+from .._lowerings.parts.borders import extended
+from .._lowerings.parts.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import Reduction

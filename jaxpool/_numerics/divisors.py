@@ -10,8 +10,8 @@ from jax import Array, lax
 from .._autodiff import rules
 from .._errors import message
 from .._geometry.resolve import Geometry
+from .._lowerings.parts.window_counts import elements_per_window
 from .._lowerings.plan import plan_for
-from .._lowerings.window_counts import elements_per_window
 from ..reductions import SUM, accumulator
 from . import integer_mean
 from .checks import check_real

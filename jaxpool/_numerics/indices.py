@@ -17,8 +17,8 @@ from jax import Array
 from .._errors import message, shown
 from .._geometry.arguments import integer
 from .._geometry.resolve import Geometry, is_at_most
-from .._lowerings.argreduce import sentinel
-from .._lowerings.axis_slicing import iota
+from .._lowerings.parts.argreduce import sentinel
+from .._lowerings.parts.axis_slicing import iota
 
 SPACES: tuple[Literal["window", "spatial"], ...] = ("window", "spatial")
 IndexSpace = Literal["window", "spatial"] | int

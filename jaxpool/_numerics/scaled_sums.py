@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff.linear import tangent_only
-from .._lowerings.axis_slicing import tree_reduce
+from .._lowerings.parts.axis_slicing import tree_reduce
 from .float_bits import in_two, two_to
 
 Terms = tuple[Array, ...]

@@ -21,9 +21,10 @@ from jax import Array, lax
 from .._autodiff.linear import linear_map
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
-from .._lowerings import joint, tuning
-from .._lowerings.axis_slicing import broadcast_along, tree_reduce
-from .._lowerings.phase_sums import Term
+from .._lowerings import tuning
+from .._lowerings.parts import joint
+from .._lowerings.parts.axis_slicing import broadcast_along, tree_reduce
+from .._lowerings.parts.phase_sums import Term
 from .._xla.by_platform import by_platform
 
 

@@ -21,9 +21,10 @@ from .._autodiff.linear import linear_map
 from .._errors import message
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._lowerings import joint, tuning
-from .._lowerings.axis_slicing import digit_parts, lax_padding, pad
-from .._lowerings.phases import mirrored, over_elements, stretch
+from .._lowerings import tuning
+from .._lowerings.parts import joint
+from .._lowerings.parts.axis_slicing import digit_parts, lax_padding, pad
+from .._lowerings.parts.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from .scaled_sums import Terms, join, ratio, terms_where

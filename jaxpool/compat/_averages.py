@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, check_known, resolve
-from .._lowerings.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import broadcast_along
 from .._numerics.checks import check_float
 from .._numerics.divisors import average, check_averageable, counts, divide, window_sum
 from .._numerics.integer_mean import Rounding

@@ -10,7 +10,7 @@ from jax import Array
 
 from .._errors import message, shown
 from .._geometry.resolve import Geometry, check_known, geometry
-from .._lowerings.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import broadcast_along
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
 from ._mli_arithmetic import reciprocal, requantised, saturated, shifted_32, shifted_64

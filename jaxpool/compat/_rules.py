@@ -25,10 +25,10 @@ from jax.typing import ArrayLike
 from .._autodiff import rules
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._lowerings.argreduce import offset_dtype, sentinel
-from .._lowerings.axis_slicing import concatenate, slice_axis
-from .._lowerings.ragged import slice_of_windows
-from .._lowerings.window_counts import first_offsets, per_window
+from .._lowerings.parts.argreduce import offset_dtype, sentinel
+from .._lowerings.parts.axis_slicing import concatenate, slice_axis
+from .._lowerings.parts.window_counts import first_offsets, per_window
+from .._lowerings.ragged.ragged import slice_of_windows
 from .._numerics import indices
 from .._numerics.checks import check_real
 from ..ops import _partition, adaptive, fractional

@@ -21,8 +21,8 @@ from jax import Array, lax
 from .._autodiff.gather import gather
 from .._autodiff.rules import selection, selection_with_offsets
 from .._geometry.resolve import Geometry
-from .._lowerings.argreduce import sentinel
-from .._lowerings.window_counts import first_offsets
+from .._lowerings.parts.argreduce import sentinel
+from .._lowerings.parts.window_counts import first_offsets
 from ..ops._dispatch import Configuration
 from ..ops.max import max_pool, max_pool_with_argmax
 

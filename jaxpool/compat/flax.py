@@ -26,7 +26,7 @@ from .._errors import message, public, shown
 from .._geometry.axis import cdiv
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
-from .._lowerings.window_counts import elements_per_window
+from .._lowerings.parts.window_counts import elements_per_window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
 from ..ops.custom import pool as _pool

@@ -30,7 +30,7 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public, renamed, shown
 from .._geometry.arguments import flag, integer
-from .._lowerings.window_counts import elements_per_window
+from .._lowerings.parts.window_counts import elements_per_window
 from .._numerics import indices as _indices
 from ..ops import average
 from ..ops._dispatch import Configuration

@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from .._geometry.axis import cdiv
 from .._lowerings import tuning
-from .._lowerings.stack import stacked
+from .._lowerings.parts.stack import stacked
 from ._arguments import Extent
 from ._windows import Taps, rectangle
 

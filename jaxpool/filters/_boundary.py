@@ -1,4 +1,4 @@
-"""How an axis goes on past its ends: a constant, or a border of :mod:`.._lowerings.borders`."""
+"""How an axis goes on past its ends: a constant, or a border of ``_lowerings.parts.borders``."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 
 from .._errors import message
-from .._lowerings.axis_slicing import pad
-from .._lowerings.borders import extended
+from .._lowerings.parts.axis_slicing import pad
+from .._lowerings.parts.borders import extended
 from ._arguments import Extent
 
 

@@ -23,7 +23,7 @@ from jax import Array, lax
 from .._autodiff import rules
 from .._autodiff.rules import selection
 from .._lowerings import tuning
-from .._lowerings.axis_slicing import slice_axis, tree_reduce
+from .._lowerings.parts.axis_slicing import slice_axis, tree_reduce
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood

@@ -13,10 +13,11 @@ import numpy as np
 from jax import Array
 
 from .._autodiff.rules import selection
-from .._lowerings import radix_select, tuning
-from .._lowerings.argreduce import same
-from .._lowerings.float_order import from_sort_keys, sort_keys
-from .._lowerings.sorting_network import sorted_lanes
+from .._lowerings import tuning
+from .._lowerings.parts.argreduce import same
+from .._lowerings.parts.float_order import from_sort_keys, sort_keys
+from .._lowerings.ranks import radix_select
+from .._lowerings.ranks.sorting_network import sorted_lanes
 from .._xla.materialize import materialize
 from ..ops import rank as rank_
 from ..reductions import MAX, MIN, accumulator

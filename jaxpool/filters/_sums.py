@@ -27,7 +27,7 @@ from jax import Array, lax
 
 from .._geometry.axis import cdiv
 from .._lowerings import tuning
-from .._lowerings.axis_slicing import pad, slice_axis, tree_reduce
+from .._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce
 from .._xla.materialize import materialize
 
 Pair = tuple[Array, Array | None]

@@ -10,7 +10,7 @@ from jax import Array, lax
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings import tuning
-from .._lowerings.axis_slicing import tree_reduce
+from .._lowerings.parts.axis_slicing import tree_reduce
 from .._lowerings.plan import Plan, plan_for
 from .._xla.sharding_types import varying_alike
 from ..reductions import Reduction

@@ -21,9 +21,10 @@ from .._geometry.arguments import entries_of, integer, is_sequence
 from .._geometry.axis import Axis
 from .._geometry.ragged import RaggedAxis, share_out
 from .._geometry.resolve import Geometry, check_known
-from .._lowerings import ragged_offsets, tuning
-from .._lowerings.axis_slicing import broadcast_along
+from .._lowerings import tuning
+from .._lowerings.parts.axis_slicing import broadcast_along
 from .._lowerings.plan import Plan, plan_for
+from .._lowerings.ragged import ragged_offsets
 from .._numerics import indices
 from .._numerics.indices import IndexSpace
 from ..reductions import SUM, Reduction

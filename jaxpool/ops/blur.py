@@ -26,8 +26,8 @@ from .._geometry.arguments import is_sequence, length_of, per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
-from .._lowerings.axis_slicing import pad, slice_axis, tree_reduce
-from .._lowerings.borders import extended
+from .._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce
+from .._lowerings.parts.borders import extended
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import divide, masked, ones
 from .._numerics.weighted_windows import weighted_sum, weights_of
@@ -38,7 +38,7 @@ _LONGEST = 7
 """Taps of a window; a longer one is a blur of a blur."""
 
 _BORDERS = {"reflect": "mirror", "symmetric": "reflect", "edge": "nearest", "wrap": "wrap"}
-"""The borders of ``jnp.pad``, and what :mod:`.._lowerings.borders` calls them."""
+"""The borders of ``jnp.pad``, and what :mod:`.._lowerings.parts.borders` calls them."""
 
 MODES = (*_BORDERS, "constant")
 

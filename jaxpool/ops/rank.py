@@ -19,10 +19,10 @@ from .._errors import message, public
 from .._geometry.arguments import integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
-from .._lowerings import ranks
-from .._lowerings.argreduce import ValueOffset
-from .._lowerings.axis_slicing import broadcast_along
-from .._lowerings.window_counts import elements_per_window
+from .._lowerings.parts.argreduce import ValueOffset
+from .._lowerings.parts.axis_slicing import broadcast_along
+from .._lowerings.parts.window_counts import elements_per_window
+from .._lowerings.ranks import ranks
 from .._numerics.checks import check_real, check_where
 from .._numerics.divisors import window_sum
 from ..reductions import MAX, MIN, accumulator, identity_array

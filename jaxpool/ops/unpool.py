@@ -24,7 +24,7 @@ from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, is_sequence, per_axis
 from .._geometry.resolve import Geometry, check_known
 from .._geometry.window import Padding, Rounding
-from .._lowerings.argreduce import sentinel
+from .._lowerings.parts.argreduce import sentinel
 from .._numerics import indices as _indices
 from .._numerics.checks import as_array, check_real
 from .._numerics.indices import IndexSpace

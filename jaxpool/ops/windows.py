@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
 from .._geometry.window import Padding, Rounding
-from .._lowerings.stack import stacked
+from .._lowerings.parts.stack import stacked
 from .._numerics.checks import check_real, check_where
 from ._dispatch import Configuration, Op, WindowArguments, call
 

@@ -1,8 +1,8 @@
 """The nine floors of the package: a file imports only from the floors above its own.
 
 ``FLOORS`` is the picture of the architecture, the top floor first. Inside a folder files import one
-another without a cycle. A new op, implementation or front end is a new file in its folder; a new
-folder needs a place here.
+another without a cycle, and the folders of a large one have floors of their own. A new op,
+implementation or front end is a new file in its folder; a new folder needs a place here.
 """
 
 import ast
@@ -29,6 +29,17 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compat", "filters", "layers", "sharding", "_explain", "_bench", "_port"),
 )
 LEVELS = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+
+INNER: dict[str, tuple[tuple[str, ...], ...]] = {
+    "_lowerings": (
+        ("tuning", "request", "remembered"),
+        ("parts",),
+        ("implementations",),
+        ("ranks", "ragged", ""),
+        ("plan",),
+    ),
+}
+"""The floors of a folder that has folders; "" is its own ``__init__``."""
 
 BESIDES = {
     "compat": {"_port"},
@@ -142,10 +153,23 @@ def _objection(module: str, imported: str) -> str | None:
         if _is_private(imported):
             return "not public JAX"
         return None if top in ALLOWED | EXTRAS.get(module, set()) else "not a dependency"
-    there = room(imported.removeprefix("jaxpool").removeprefix("."))
+    inner = imported.removeprefix("jaxpool").removeprefix(".")
+    there = room(inner)
     if here in APART and there != here:
         return "this file shares no code with the library"
-    return None if _may_import(here, there) else "not on a floor above"
+    if not _may_import(here, there):
+        return "not on a floor above"
+    return _inner_objection(module, inner) if here == there else None
+
+
+def _inner_objection(here: str, there: str) -> str | None:
+    """Why a file may not import another one of its folder, or None."""
+    floors = INNER.get(room(here), ())
+    levels = {name: level for level, names in enumerate(floors) for name in names}
+    own, other = (room(name.partition(".")[2]) for name in (here, there))
+    if not floors or own == other or levels[other] < levels[own]:
+        return None
+    return f"{other or room(there)} is not above {own} in the folder"
 
 
 def _may_import(here: str, there: str) -> bool:
@@ -202,25 +226,35 @@ BAD = {
         "_geometry.axis imports jaxpool._lowerings.plan: not on a floor above",
     ),
     "a cycle": (
-        "_lowerings/doubling.py",
-        "from . import plan",
-        "_lowerings.doubling imports _lowerings.plan imports _lowerings.doubling: a cycle",
+        "_lowerings/parts/phases.py",
+        "from . import axis_slicing",
+        "_lowerings.parts.phases imports _lowerings.parts.axis_slicing imports",
     ),
-    "the public face": ("_lowerings/new.py", "import jaxpool", "imports jaxpool: not on a floor"),
+    "upward in a folder": (
+        "_lowerings/parts/axis_slicing.py",
+        "from ..implementations import doubling",
+        "imports jaxpool._lowerings.implementations.doubling: implementations is not above parts",
+    ),
+    "the table in an implementation": (
+        "_lowerings/implementations/doubling.py",
+        "from .. import plan",
+        "imports jaxpool._lowerings.plan: plan is not above implementations",
+    ),
+    "the public face": ("_lowerings/plan.py", "import jaxpool", "imports jaxpool: not on a floor"),
     "in a function": (
         "_errors/new.py",
         "def f():\n    from ..ops.max import max_pool\n    return max_pool",
         "_errors.new imports jaxpool.ops.max: not on a floor above",
     ),
     "by its full name": (
-        "_lowerings/new.py",
+        "_lowerings/plan.py",
         "import jaxpool._autodiff.rules",
-        "_lowerings.new imports jaxpool._autodiff.rules: not on a floor above",
+        "_lowerings.plan imports jaxpool._autodiff.rules: not on a floor above",
     ),
     "sideways": ("compat/torch.py", "from ..layers import linen", "compat.torch imports"),
     "not pure": ("_geometry/layout.py", "import numpy as np", "only the standard library"),
-    "a picture elsewhere": ("_lowerings/new.py", "import matplotlib", "not a dependency"),
-    "a framework": ("_lowerings/new.py", "import flax.linen", "flax.linen: not a dependency"),
+    "a picture elsewhere": ("_lowerings/plan.py", "import matplotlib", "not a dependency"),
+    "a framework": ("_lowerings/plan.py", "import flax.linen", "flax.linen: not a dependency"),
     "another framework": ("layers/nnx.py", "import haiku", "layers.nnx imports haiku: not a dep"),
     "a framework for all layers": ("layers/_common.py", "import flax", "imports flax: not a dep"),
     "a layer above the ops": (
@@ -246,17 +280,20 @@ def test_a_breach_is_found(case: str, tmp_path: Path) -> None:
         "__init__.py": "",
         "_errors.py": "",
         "_geometry/axis.py": "from .._errors import message",
-        "_lowerings/doubling.py": "",
+        "_lowerings/parts/phases.py": "",
+        "_lowerings/parts/axis_slicing.py": "from . import phases",
+        "_lowerings/implementations/doubling.py": "from ..parts import axis_slicing",
+        "_lowerings/__init__.py": "from .implementations import doubling",
         "_lowerings/plan.py": "from . import doubling",
         "_autodiff/rules.py": "from .._lowerings.plan import Plan",
         "layers/_common.py": "import jaxpool",
         "ops/max.py": "from .._autodiff import rules",
     }
     for path, content in good.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(content)
     assert faults(tmp_path) == []
-    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
     found = faults(tmp_path)
     assert any(expected in fault for fault in found), found

@@ -21,8 +21,9 @@ from helpers import PORTABLE, QUICK, assert_same
 
 import jaxpool
 from jaxpool import Geometry
-from jaxpool._lowerings import IMPLEMENTATIONS, doubling, tuning
+from jaxpool._lowerings import IMPLEMENTATIONS, tuning
 from jaxpool._lowerings import plan as _plan
+from jaxpool._lowerings.implementations import doubling
 from jaxpool._lowerings.plan import NAMES, Choice, Plan
 from jaxpool._lowerings.request import Request
 from jaxpool.reductions import MAX, MIN, SUM, Reduction, identity_array

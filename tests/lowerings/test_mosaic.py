@@ -17,7 +17,7 @@ from jax import export
 from test_lowerings import SETTINGS, check_extremes
 
 import jaxpool
-from jaxpool._lowerings import mosaic
+from jaxpool._lowerings.implementations import mosaic
 from jaxpool.ops import _dispatch
 
 # spatial shape, window, strides, padding, dilations, rounding

@@ -10,8 +10,8 @@ from helpers import lowered
 
 import jaxpool
 from jaxpool._lowerings import tuning
-from jaxpool._lowerings.order_statistics import kth, kth_of_axis, with_nan
-from jaxpool._lowerings.order_statistics import ranges as ranges_of
+from jaxpool._lowerings.ranks.order_statistics import kth, kth_of_axis, with_nan
+from jaxpool._lowerings.ranks.order_statistics import ranges as ranges_of
 
 KTH: Any = jax.jit(kth)
 WITH_NAN: Any = jax.jit(with_nan)

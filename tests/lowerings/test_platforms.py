@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 import jaxpool
 from jaxpool._geometry.resolve import Geometry
-from jaxpool._lowerings import IMPLEMENTATIONS, phase_sums
+from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings import plan as _plan
-from jaxpool._lowerings.argreduce import sentinel
+from jaxpool._lowerings.parts import phase_sums
+from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
 from jaxpool.reductions import MAX, MIN, SUM, Reduction, filled
 

@@ -18,7 +18,7 @@ from helpers import QUICK, assert_same, check_derivatives, permutation
 from peers import require
 
 import jaxpool
-from jaxpool._lowerings.sorting_network import sorted_lanes as in_network
+from jaxpool._lowerings.ranks.sorting_network import sorted_lanes as in_network
 
 pytestmark = pytest.mark.grid(4)
 

@@ -55,15 +55,21 @@ THEMES = {
         "tests/ops/test_ops_custom.py",
         "tests/ops/test_ops_pytrees.py",
     ],
-    "_lowerings/mosaic": ["tests/lowerings/test_mosaic.py", "tests/accelerators/test_kernels.py"],
-    "_lowerings/borders.py": ["tests/filters", "tests/ops/test_ops_blur.py"],
-    "_lowerings/flat_gather.py": ["tests/ops/test_ops_unpool.py", "tests/ops/test_ops_global.py"],
-    "_lowerings/phase_pads.py": [
+    "_lowerings/implementations/mosaic": [
+        "tests/lowerings/test_mosaic.py",
+        "tests/accelerators/test_kernels.py",
+    ],
+    "_lowerings/parts/borders.py": ["tests/filters", "tests/ops/test_ops_blur.py"],
+    "_lowerings/parts/flat_gather.py": [
+        "tests/ops/test_ops_unpool.py",
+        "tests/ops/test_ops_global.py",
+    ],
+    "_lowerings/implementations/phase_pads.py": [
         "tests/lowerings/test_lowerings.py",
         "tests/accelerators/test_exports.py",
     ],
     "_lowerings/ragged": ["tests/ops/test_ops_adaptive.py", "tests/ops/test_ops_random.py"],
-    "_lowerings/window_": [*COUNTS, "tests/lowerings/test_lowerings.py"],
+    "_lowerings/parts/window_": [*COUNTS, "tests/lowerings/test_lowerings.py"],
     "_autodiff/": [
         *GRADIENTS,
         "tests/autodiff/test_transforms.py",

@@ -157,7 +157,7 @@ def test_sharding_types_are_asked_for_the_result_alone() -> None:
 
 @on_cpu
 def test_the_cpu_drops_nan_from_large_reductions_of_floats() -> None:
-    """Why :mod:`jaxpool._lowerings.float_order` reduces integers."""
+    """Why :mod:`jaxpool._lowerings.parts.float_order` reduces integers."""
     x = np.zeros((64, 4096), np.float32)
     x[:, ::7] = np.nan
     found = jax.jit(lambda x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)))(x)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._autodiff.gather import gather
-from ..._lowerings.window_counts import elements_per_window
+from ..._lowerings.parts.window_counts import elements_per_window
 from ..._numerics.divisors import divide
 from ...ops.average import avg_pool
 from .._averages import sequential_sum, unknown_zeros

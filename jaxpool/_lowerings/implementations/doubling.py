@@ -1,0 +1,136 @@
+"""Windows made of smaller windows, one axis after the other: cost and program grow with log K.
+
+For an idempotent reduction a window of K elements is a few overlapping windows of fewer elements,
+and so on down to one (:func:`levels`). A sum must count each element once: it takes the windows of
+the binary digits of K, one after the other, where the window of ``2m`` elements is two of ``m``.
+Never a running sum, which would cancel.
+
+Source: van Herk 1992 and Gil and Werman 1993 for cost that does not grow with the window; here each
+level is one vector operation over the whole array.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from jax import Array
+
+from ..._geometry.axis import Axis
+from ..._geometry.resolve import Geometry
+from ..._xla.by_platform import by_platform
+from ...reductions import Reduction, identity_array, identity_like
+from .. import tuning
+from ..parts.argreduce import (
+    ValueOffset,
+    add_offset,
+    initial_pair,
+    offset_dtype,
+    reduce_pairs,
+    sentinel,
+    set_sentinels,
+)
+from ..parts.axis_slicing import digit_parts, lax_padding, levels, pad, shifted_slices, tree_reduce
+from ..parts.float_order import (
+    argreduce_in_integers,
+    has_sentinel_value,
+    is_float_extreme,
+    reduce_in_integers,
+)
+from ..parts.offset_levels import gather as gather
+from ..parts.offset_levels import scatter as scatter
+from ..request import Request
+
+
+def unsupported_reason(request: Request) -> str | None:
+    """Return why doubling does not compute what is asked, or None."""
+    return request.disagreement
+
+
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers another on TPU, or None."""
+    if request.verb != "reduce" or request.platform != "tpu":
+        return None
+    longest, least = max(request.geometry.kernel), tuning.SHORTEST_DOUBLED_ON_TPU
+    if request.geometry.is_non_overlapping:
+        return "windows do not overlap, so each element is read once"
+    if longest < least:
+        return f"{longest} elements on one axis; doubling pays from {least} on TPU"
+    assert request.reduction is not None, "values are those of a reduction"
+    if not request.reduction.idempotent and longest <= tuning.LONGEST_SUMMED:
+        return f"{longest} elements on one axis; sums pay above {tuning.LONGEST_SUMMED} on TPU"
+    return None
+
+
+def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
+    """Return the reduction of every window; on CPU a float extreme runs in integers."""
+    plain = lambda x: _reduce(x, geometry, reduction)  # noqa: E731
+    if not is_float_extreme(reduction, x):
+        return plain(x)
+    quick = lambda x: reduce_in_integers(lambda k, order: _reduce(k, geometry, order), x, reduction)  # noqa: E731
+    return by_platform({"cpu": quick, "gpu": plain, "tpu": plain}, x)
+
+
+def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
+    joined = functools.partial(tree_reduce, reduction.combine)
+    along = _overlapping if reduction.idempotent else digit_parts
+    for axis, position in geometry.placed[::-1]:
+        x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
+        x = joined(along(x, axis, position, joined, radix=2))
+    return x
+
+
+def _overlapping(
+    x: Any, axis: Axis, position: int, joined: Callable[[list[Any]], Any], radix: int
+) -> list[Any]:
+    """Arrays that combine to the windows of ``axis``, elements counted more than once."""
+    parts: list[Any] = []
+    for window, shifts in levels(axis.kernel, radix)[::-1]:
+        last = window == axis.kernel
+        parts = shifted_slices(x, axis, position, shifts, last)
+        if not last:
+            x = joined(parts)
+    return parts
+
+
+def argreduce(
+    x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
+) -> ValueOffset:
+    """Return the value of every window and the offset of its argmax, row-major."""
+    if not has_sentinel_value(reduction, x):
+        return _argreduce(x, valid, geometry, reduction, may_be_empty=True)
+    integers = lambda keys, order: _argreduce(keys, None, geometry, order, False)  # noqa: E731
+    return argreduce_in_integers(integers, x, valid, reduction)
+
+
+def _argreduce(
+    x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction, may_be_empty: bool
+) -> ValueOffset:
+    padded = any(any(lax_padding(axis)) for axis in geometry.axes)
+    may_be_empty = may_be_empty and (valid is not None or padded)
+    pair, inner = initial_pair(x, valid, offset_dtype(geometry)), 1
+    for axis, position in geometry.placed[::-1]:
+        pair = _argreduce_along(pair, axis, position, inner, reduction, may_be_empty)
+        inner *= axis.kernel
+    return set_sentinels(pair, geometry)
+
+
+def _argreduce_along(
+    pair: ValueOffset,
+    axis: Axis,
+    position: int,
+    inner: int,
+    reduction: Reduction,
+    may_be_empty: bool,
+) -> ValueOffset:
+    low, high = lax_padding(axis)
+    values, offsets = pair
+    empty = identity_array(reduction, values.dtype), sentinel(offsets.dtype)
+    pair = pad(pair, position, low, high, empty)
+    for window, shifts in levels(axis.kernel, tuning.ARGREDUCE_RADIX)[::-1]:
+        moved = shifted_slices(pair, axis, position, shifts, last=window == axis.kernel)
+        parts = [
+            add_offset(part, shift * inner, may_be_empty)
+            for part, shift in zip(moved, shifts, strict=True)
+        ]
+        pair = reduce_pairs(parts, reduction, may_be_empty)
+    return pair

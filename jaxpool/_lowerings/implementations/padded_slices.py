@@ -1,0 +1,63 @@
+"""Sums of windows that start at every element, as slices of a padded copy.
+
+With zeros around the array every window has all of its elements, so one loop adds one slice for
+each offset. :mod:`.slices` has a loop for each segment of the windows: no copy is stored, but
+XLA:CPU compiles up to nine loops in place of two.
+
+The transpose of such a sum is one as well, of the cotangent: the windows over window starts that
+:func:`.phases.mirrored` gives.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.resolve import Geometry
+from ..._xla.materialize import materialize
+from ...reductions import Reduction
+from .. import tuning
+from ..parts.axis_slicing import elements_at, pad_all, tree_reduce
+from ..parts.phases import mirrored
+from ..request import Request
+
+
+def unsupported_reason(request: Request) -> str | None:
+    """Return why another implementation computes the transpose, or None."""
+    return _reason(request.geometry)
+
+
+def _reason(geometry: Geometry) -> str | None:
+    if any(axis.stride > 1 for axis in geometry.axes):
+        return "windows do not start at every element"
+    if -1 in geometry.positions:
+        return "the contiguous axis is pooled: slices of a copy are not aligned"
+    if geometry.taps > tuning.MOST_JOINT:
+        return f"windows of {geometry.taps} elements; one loop reads up to {tuning.MOST_JOINT}"
+    return None
+
+
+def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+    """Whether a sum saves more time of the compiler than its copy costs."""
+    if (
+        reduction.combine is not lax.add
+        or geometry.taps <= tuning.FEW_ELEMENTS
+        or _reason(geometry)
+    ):
+        return False
+    small = isinstance(x.size, int) and x.size <= tuning.MOST_COPIED
+    return small and any(len(axis.segments()) > 1 for axis in geometry.axes)
+
+
+def window_sum(x: Array, geometry: Geometry) -> Array:
+    """Return the sum of every window."""
+    (padded,) = materialize(pad_all(x, geometry, np.zeros((), x.dtype)))
+    offsets = itertools.product(*map(range, geometry.kernel))
+    return tree_reduce(lax.add, [elements_at(padded, offset, geometry) for offset in offsets])
+
+
+def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
+    """Return for each element the sum of the values of all windows that hold it."""
+    del materialize_cotangent  # the copy reads each value once
+    return window_sum(g, Geometry(tuple(map(mirrored, geometry.axes)), geometry.positions))

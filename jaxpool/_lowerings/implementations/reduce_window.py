@@ -1,0 +1,130 @@
+"""The reference: ``lax.reduce_window`` with computed padding. It computes every window."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.resolve import Geometry
+from ..._xla.by_platform import by_platform
+from ..._xla.materialize import materialize
+from ...reductions import Reduction, identity_array, identity_like
+from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
+from ..parts.axis_slicing import iota, lax_padding
+from ..parts.float_order import is_float_extreme, reduce_in_integers
+from ..request import Request
+
+_PADDING = np.int32(-1)
+
+
+def unsupported_reason(request: Request) -> str | None:
+    """Return None: ``lax.reduce_window`` takes everything."""
+    return None
+
+
+def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
+    """The settings of ``lax.reduce_window`` for an array of ``rank`` axes."""
+    dims, strides, dilations = [1] * rank, [1] * rank, [1] * rank
+    padding = [(0, 0)] * rank
+    for axis, position in geometry.placed:
+        dims[position], strides[position] = axis.kernel, axis.stride
+        dilations[position], padding[position] = axis.dilation, lax_padding(axis)
+    return {
+        "window_dimensions": tuple(dims),
+        "window_strides": tuple(strides),
+        "padding": tuple(padding),
+        "window_dilation": tuple(dilations),
+    }
+
+
+def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
+    """Return the reduction of every window.
+
+    On CPU a float extreme runs in integers: XLA:CPU hands some of these reductions to a library
+    that drops NaN (jaxlib 0.10.2 and 0.12).
+    """
+    plain = lambda x: _reduce(x, geometry, reduction)  # noqa: E731
+    if not is_float_extreme(reduction, x):
+        return plain(x)
+    exact = lambda x: reduce_in_integers(lambda k, order: _reduce(k, geometry, order), x, reduction)  # noqa: E731
+    return by_platform({"cpu": exact, "gpu": plain, "tpu": plain}, x)
+
+
+def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
+    settings = configuration(geometry, jax.tree.leaves(x)[0].ndim)
+    return lax.reduce_window(x, identity_like(reduction, x), reduction.combine, **settings)
+
+
+def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
+    """Return for each element the sum of the values of all windows that hold it.
+
+    Window ``o`` lies at ``o * stride`` of an array with ``stride - 1`` zeros between values. There,
+    the windows of an element are again a window, of stride one and of the same dilation.
+    """
+    if materialize_cotangent:
+        (g,) = materialize(g)
+    spacing, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
+    for axis, position in geometry.placed:
+        shape[position] = axis.size
+        last = (axis.out - 1) * axis.stride
+        before, behind = axis.span - 1 - axis.pad_low, axis.size - 1 - last + axis.pad_low
+        spacing[position] = (before, behind, axis.stride - 1)
+    if 0 in g.shape:
+        return jnp.zeros(shape, g.dtype)
+    spread = lax.pad(g, np.zeros((), g.dtype), spacing)
+    settings = configuration(geometry, g.ndim) | {
+        "window_strides": (1,) * g.ndim,
+        "padding": "VALID",
+    }
+    return lax.reduce_window(spread, np.zeros((), g.dtype), lax.add, **settings)
+
+
+def argreduce(
+    x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
+) -> ValueOffset:
+    """Return the value of every window and the offset of its argmax, row-major.
+
+    Reduces pairs of a value and its index, flat over the pooled axes. The index breaks ties and is
+    then turned into the offset of the window that reads it.
+    """
+    indices = _indices(x, geometry)
+    if valid is not None:
+        indices = jnp.where(valid, indices, _PADDING)
+    init = (identity_array(reduction, x.dtype), _PADDING)
+    values, indices = lax.reduce_window(
+        (x, indices), init, _preferred(reduction), **configuration(geometry, x.ndim)
+    )
+    return values, _offsets(indices, geometry).astype(offset_dtype(geometry))
+
+
+def _indices(x: Array, geometry: Geometry) -> Array:
+    index = jnp.zeros_like(x, jnp.int32)
+    for axis, position in geometry.placed:
+        index = index * axis.size + iota(axis.size, position, x.ndim, jnp.int32)
+    return index
+
+
+def _preferred(reduction: Reduction) -> Callable[[ValueOffset, ValueOffset], ValueOffset]:
+    """Commutative and associative: the later of two elements has to be strictly preferred."""
+    comparator = reduction.comparator
+    assert comparator is not None
+
+    def combine(a: ValueOffset, b: ValueOffset) -> ValueOffset:
+        preferred = jnp.where(b[1] < a[1], ~comparator(a[0], b[0]), comparator(b[0], a[0]))
+        take = (b[1] != _PADDING) & (preferred | (a[1] == _PADDING))
+        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+
+    return combine
+
+
+def _offsets(indices: Array, geometry: Geometry) -> Array:
+    found, offset, scale = indices != _PADDING, jnp.zeros_like(indices), 1
+    for axis, position in geometry.placed[::-1]:
+        windows = iota(axis.out, position, indices.ndim, jnp.int32)
+        start = windows * axis.stride - axis.pad_low
+        offset = offset + (indices % axis.size - start) // axis.dilation * scale
+        indices, scale = indices // axis.size, scale * axis.kernel
+    return jnp.where(found, offset, sentinel(np.dtype(np.int32)))

@@ -1,0 +1,1 @@
+"""What implementations are made of: slices, pairs of values and offsets, index arithmetic."""

@@ -1,0 +1,213 @@
+"""Which windows hold an element of one axis: the index arithmetic of every transpose.
+
+Offset ``t`` of window ``o`` reads element ``o * stride + t * dilation`` of the padded axis. Let
+that be ``q * stride + phase``. Then the phase is ``t * dilation mod stride``, the same for all
+windows, and ``q = o + shift`` with ``shift = t * dilation // stride``. So the elements of one phase
+are held by the windows ``q - shift``, one for each offset of that phase:
+
+    elements[q, phase] = combine over shift of windows[q - shift]
+
+which for each shift is a slice of the windows. An array of ``(q, phase)`` lies in memory as the
+padded axis does.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.axis import Axis, cdiv
+from ..._geometry.resolve import Geometry
+from .. import tuning
+from .axis_slicing import concatenate, pad, slice_axis
+
+Arrays = tuple[Array, ...]
+"""Arrays that belong together, of shapes that broadcast to one another."""
+
+
+class Phases(NamedTuple):
+    """How the elements of a padded axis fall into phases.
+
+    Attributes:
+      first, last: the range of ``q`` that covers the elements of the axis.
+      offsets: for each phase that an offset falls into, the offset of each shift.
+    """
+
+    first: int
+    last: int
+    offsets: dict[int, dict[int, int]]
+
+    @property
+    def shifts(self) -> list[int]:
+        """Every shift of some phase."""
+        return sorted({shift for offsets in self.offsets.values() for shift in offsets})
+
+
+def offsets_by_phase(axis: Axis, offsets: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
+    """For each phase of an axis without its padding, the offsets that read it and their shifts.
+
+    Offset ``t`` of window ``q + shift`` reads element ``q * stride + phase``.
+    """
+    found: dict[int, list[tuple[int, int]]] = {}
+    for offset in offsets:
+        start = offset * axis.dilation - axis.pad_low
+        phase = start % axis.stride
+        found.setdefault(phase, []).append((offset, (phase - start) // axis.stride))
+    return found
+
+
+def phases_of(axis: Axis) -> Phases:
+    """Return the phases of an axis."""
+    in_padded = offsets_by_phase(replace(axis, pad_low=0), range(axis.kernel))
+    offsets = {phase: {-shift: t for t, shift in row} for phase, row in in_padded.items()}
+    last = cdiv(axis.pad_low + _read_length(axis), axis.stride)
+    return Phases(axis.pad_low // axis.stride, last, offsets)
+
+
+def runs(axis: Axis, phases: Phases, shifts: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield ranges ``first <= q < last`` and the shifts at which a window holds their elements."""
+    ends = {phases.first, phases.last}
+    for q in itertools.chain(shifts, (shift + axis.out for shift in shifts)):
+        if phases.first < q < phases.last:
+            ends.add(q)
+    for first, last in itertools.pairwise(sorted(ends)):
+        yield first, last, [shift for shift in shifts if 0 <= first - shift < axis.out]
+
+
+def _read_length(axis: Axis) -> int:
+    """Elements up to the last one that a window reads, and at least one."""
+    return max(1, min((axis.out - 1) * axis.stride + axis.span - axis.pad_low, axis.size))
+
+
+def crop(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
+    """Return the elements of an axis, out of whole groups of phases."""
+    length = _read_length(axis)
+    x = slice_axis(x, position, axis.pad_low % axis.stride, length, 1)
+    return pad(x, position, 0, axis.size - length, np.asarray(identity, x.dtype))
+
+
+def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) -> Array:
+    """Return the non-overlapping window of each group of phases, ``value`` without one."""
+    phases = phases_of(axis)
+    high = phases.last - axis.out
+    return pad(x, position, -phases.first, high, np.asarray(value, x.dtype))
+
+
+def surround(
+    arrays: Arrays, values: Sequence[float | np.ndarray], geometry: Geometry
+) -> tuple[Geometry, Arrays]:
+    """Return windows past both ends of each axis, so that every shift of each element has one.
+
+    Also the arrays of windows, with a value of each in those that are added. A transpose then is
+    one loop, with no other for the elements at an end.
+    """
+    axes = []
+    for axis, position in geometry.placed:
+        phases = phases_of(axis)
+        low = max(phases.shifts) - phases.first
+        high = cdiv(axis.pad_low + axis.size, axis.stride) - axis.out
+        start = axis.pad_low + low * axis.stride
+        axes.append(replace(axis, pad_low=start, out=low + axis.out + high))
+        arrays = tuple(
+            pad(array, position, low, high, np.asarray(value, array.dtype))
+            for array, value in zip(arrays, values, strict=True)
+        )
+    return Geometry(tuple(axes), geometry.positions), arrays
+
+
+def over_elements(
+    windows: Callable[[int], Arrays],
+    identities: tuple[float, ...],
+    axis: Axis,
+    position: int,
+    combine: Callable[[list[Arrays]], Arrays],
+) -> Arrays:
+    """Return for each element of an axis what the windows that hold it give, combined.
+
+    Args:
+      windows: for an offset, what each window gives to its element there, in arrays of one entry
+        for each window.
+      identities: of ``combine``, one number for each array: also the result for an element that no
+        window holds.
+      axis, position: the axis.
+      combine: from what the windows give to some elements to the result.
+    """
+    phases = phases_of(axis)
+    strided_rows = position == -1 and axis.stride > 1
+    padded = strided_rows and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
+    reached, groups = sorted(phases.offsets), []
+    for phase in reached:
+        at = {shift: windows(offset) for shift, offset in phases.offsets[phase].items()}
+        every = phases.first, phases.last, list(at)
+        parts = []
+        for first, last, shifts in [every] if padded else runs(axis, phases, list(at)):
+            given = [
+                tuple(
+                    _between(a, position, first - s, last - s, axis.out, identity)
+                    for a, identity in zip(at[s], identities, strict=True)
+                )
+                for s in shifts
+            ]
+            like = next(iter(at.values()))
+            parts.append(
+                combine(given) if given else _constant(like, identities, position, last - first)
+            )
+        groups.append([concatenate(arrays, position) for arrays in zip(*parts, strict=True)])
+    received = []
+    for arrays, identity in zip(zip(*groups, strict=True), identities, strict=True):
+        whole = interleave(arrays, reached, axis.stride, position, identity)
+        received.append(crop(whole, axis, position, identity))
+    return tuple(received)
+
+
+def _between(x: Array, position: int, start: int, stop: int, count: int, identity: float) -> Array:
+    """Entries ``start`` to ``stop`` of an axis of ``count``, ``identity`` beyond its ends."""
+    if 0 <= start and stop <= count:
+        return slice_axis(x, position, start, stop - start, 1)
+    return pad(x, position, -start, stop - count, np.asarray(identity, x.dtype))
+
+
+def _constant(like: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
+    def full(a: Array, value: float) -> Array:
+        shape = list(a.shape)
+        shape[position] = length
+        return jnp.full(shape, value, a.dtype)
+
+    return tuple(map(full, like, values))
+
+
+def interleave(
+    arrays: Sequence[Array], phases: Sequence[int], stride: int, position: int, identity: float
+) -> Array:
+    """Return arrays of one phase each, the first of which is 0, with ``identity`` in the others."""
+    if stride == 1:
+        return arrays[0]
+    along = arrays[0].ndim + position + 1
+    pieces = []
+    for array, phase, following in zip(arrays, phases, [*phases[1:], stride], strict=True):
+        column = jnp.expand_dims(array, along)
+        pieces.append(column)
+        if following > phase + 1:
+            missing = [*column.shape[:along], following - phase - 1, *column.shape[along + 1 :]]
+            pieces.append(jnp.full(missing, identity, array.dtype))
+    shape = list(arrays[0].shape)
+    shape[position] *= stride
+    return lax.concatenate(pieces, along).reshape(shape)
+
+
+def stretch(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
+    """Return ``x`` on the grid of all window starts, ``identity`` where no window starts."""
+    config = [(0, 0, 0)] * x.ndim
+    config[position] = (0, 0, axis.stride - 1)
+    return lax.pad(x, np.asarray(identity, x.dtype), config)
+
+
+def mirrored(axis: Axis) -> Axis:
+    """Return the windows over window starts that hold those of the windows of each element."""
+    size = (axis.out - 1) * axis.stride + 1
+    low = axis.span - 1 - axis.pad_low
+    return Axis(size, axis.kernel, 1, axis.dilation, low, 0, 0, axis.size)

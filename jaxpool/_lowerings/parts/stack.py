@@ -1,0 +1,58 @@
+"""The elements of every window: one offset after the other, or as an axis.
+
+``stacked(x)[o, t] = x[o * stride - pad_low + t * dilation]``.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.axis import Axis, cdiv
+from ..._geometry.resolve import Geometry
+from .. import tuning
+from .axis_slicing import elements_at, lax_padding, pad, pad_all, slice_axis
+
+
+def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[Array]:
+    """Yield the elements at each offset of all windows, row-major."""
+    x = pad_all(x, geometry, padding)
+    for offsets in itertools.product(*map(range, geometry.kernel)):
+        yield elements_at(x, offsets, geometry)
+
+
+def stacked(x: Array, geometry: Geometry, padding: np.ndarray) -> Array:
+    """Return the elements of every window as a last axis."""
+    if geometry.taps <= tuning.MOST_STACKED:
+        return jnp.stack(list(each_offset(x, geometry, padding)), -1)
+    first = x.ndim
+    for axis, position in geometry.placed[::-1]:
+        x = _stacked_axis(x, axis, position + first, first, padding)
+    return x.reshape(*x.shape[:first], geometry.taps)
+
+
+def _stacked_axis(x: Array, axis: Axis, dimension: int, at: int, padding: np.ndarray) -> Array:
+    """The elements along one axis as a new axis ``at``; in two steps where they are many."""
+    position = dimension - x.ndim
+    inner = 1
+    if axis.kernel > tuning.LONGEST_STACKED:
+        inner = 1 << (axis.kernel.bit_length() // 2)
+    outer = cdiv(axis.kernel, inner)
+    low, high = lax_padding(axis)
+    x = pad(x, position, low, high + (inner * outer - axis.kernel) * axis.dilation, padding)
+    if inner == 1:
+        return _shifted(x, dimension, at, axis.kernel, axis.dilation, axis.out, axis.stride)
+    rest = x.shape[dimension] - (inner - 1) * axis.dilation
+    x = _shifted(x, dimension, at, inner, axis.dilation, rest, 1)
+    x = _shifted(x, dimension, at, outer, inner * axis.dilation, axis.out, axis.stride)
+    x = x.reshape(*x.shape[:at], outer * inner, *x.shape[at + 2 :])
+    return lax.slice_in_dim(x, 0, axis.kernel, 1, at)
+
+
+def _shifted(
+    x: Array, dimension: int, at: int, steps: int, step: int, count: int, stride: int
+) -> Array:
+    parts = [slice_axis(x, dimension - x.ndim, n * step, count, stride) for n in range(steps)]
+    return jnp.stack(parts, at)

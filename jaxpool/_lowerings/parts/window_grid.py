@@ -1,0 +1,80 @@
+"""Elements of windows that do not overlap, from one value of each window.
+
+An element of a padded axis lies at step ``r`` of group ``o``, at ``o * stride + r``. No window but
+``o`` can hold it, at offset ``r / dilation`` if that is an integer below the window's length. So
+values of windows become elements by a broadcast over the steps of every axis,
+
+    elements[o * stride + r] = where(step of offsets[o] == r, g[o], 0),
+
+which needs no sums and does not grow with the window.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.resolve import Geometry
+
+
+def step_axes(geometry: Geometry, rank: int) -> list[int]:
+    """Where the axes of steps lie, one behind each pooled axis, for arrays of ``rank`` axes."""
+    return [rank + position + n + 1 for n, position in enumerate(geometry.positions)]
+
+
+def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    """Values of windows over all steps.
+
+    Returns:
+      An array with an axis of steps behind each pooled one.
+    """
+    axes = step_axes(geometry, g.ndim)
+    shape = list(jnp.expand_dims(g, axes).shape)
+    for at, axis in zip(axes, geometry.axes, strict=True):
+        shape[at] = axis.stride
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    named = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
+    given = lax.broadcast_in_dim(g, shape, kept)
+    place = _places(named, geometry)
+    return jnp.where(place == _steps(shape, axes), given, jnp.zeros((), g.dtype))
+
+
+def _steps(shape: Sequence[int], axes: Sequence[int]) -> Array:
+    """The steps of a group, numbered row-major.
+
+    Made in the shape of the array: XLA:GPU would store a smaller one as a table, by a kernel.
+    """
+    number = jnp.zeros(shape, jnp.int32)
+    for at in axes:
+        number = number * shape[at] + lax.broadcasted_iota(jnp.int32, shape, at)
+    return number
+
+
+def _places(offsets: Array, geometry: Geometry) -> Array:
+    """The numbers of the steps at which offsets read, of no step for no offset of a window."""
+    if all(axis.stride == axis.kernel for axis in geometry.axes):
+        return offsets
+    place, rest, weight = jnp.zeros_like(offsets), offsets, 1
+    for axis in geometry.axes[::-1]:
+        place = place + lax.rem(rest, np.int32(axis.kernel)) * (axis.dilation * weight)
+        rest, weight = lax.div(rest, np.int32(axis.kernel)), weight * axis.stride
+    return jnp.where((offsets >= 0) & (offsets < geometry.taps), place, -1)
+
+
+def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> Array:
+    """The elements: steps merged with their pooled axes, and what is no element cut off.
+
+    Args:
+      grid: an array with an axis of steps behind each pooled one.
+      geometry: the windows.
+      rank: axes of the result.
+      padded: whether groups begin at the padding, not at the first element.
+    """
+    shape, config = list(grid.shape), [(0, 0, 0)] * rank
+    for at in reversed(step_axes(geometry, rank)):
+        shape[at - 1 : at + 1] = [shape[at - 1] * shape[at]]
+    for axis, position in geometry.placed:
+        low = axis.pad_low if padded else 0
+        config[position] = (-low, low + axis.size - shape[position], 0)
+    return lax.pad(grid.reshape(shape), np.zeros((), grid.dtype), config)

@@ -1,0 +1,1 @@
+"""Windows of any start and length: forward, at offsets, and back."""

@@ -1,0 +1,110 @@
+"""Reading windows of any start and length at their offsets, and the transpose.
+
+Along one axis, with ``p[o] = start[o] + offset[o]``,
+
+    gather(x)[o] = x[p[o]],    scatter(g)[i] = sum over {o: p[o] = i} of g[o].
+
+The transpose needs no scatter: the windows that hold an element are neighbours, so element ``i``
+adds up ``where(offset[o] == i - start[o], g[o], 0)`` over a window of windows. Along the contiguous
+axis, where gathers are slow, each element asks all windows, if they are few.
+
+Several axes are taken one after the other, the last one first. Windows of the same rows whose
+argmax have one coordinate have one argmax, since each is the first of the largest of these rows. So
+values that meet there may be added, and share what is left of their offsets.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.ragged import RaggedAxis
+from ..._xla.materialize import materialize
+from ...reductions import MIN, SUM
+from .. import tuning
+from ..parts.argreduce import ValueOffset
+from ..parts.axis_slicing import broadcast_along, iota
+from .ragged import (
+    Axes,
+    add_in_one_loop,
+    length_of_pieces,
+    reduce_axis,
+    slice_of_windows,
+)
+from .ragged_offsets import bits_below, coordinate, coordinates, offset_along, sentinel
+
+
+def gather(x: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> Array:
+    """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
+    on_axis = coordinates(offsets, positions, axes)
+    for axis in range(-x.ndim, 0):
+        if axis not in on_axis:
+            on_axis[axis] = iota(x.shape[axis], axis, x.ndim, jnp.int32)
+    index = tuple(jnp.broadcast_to(on_axis[axis], offsets.shape) for axis in range(-x.ndim, 0))
+    found = offsets != sentinel(offsets)
+    return jnp.where(found, x.at[index].get(mode="clip"), np.zeros((), x.dtype))
+
+
+def scatter(g: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> Array:
+    """Return the sum, for each element, of the values of the windows whose offset names it."""
+    along = list(zip(positions, axes, bits_below(axes), strict=True))
+    for position, axis, shift in along[::-1]:
+        g, offsets = materialize(g, offsets)
+        g, offsets = _scatter_axis(g, offsets, position, axis, shift)
+    return g
+
+
+def _scatter_axis(
+    g: Array, offsets: Array, position: int, axis: RaggedAxis, shift: int
+) -> ValueOffset:
+    if position == -1 and len(axis.starts) <= min(tuning.MOST_RAGGED_COMPARED, axis.size):
+        return _from_all_windows(g, offsets, axis, shift)
+    holders = axis.holders()
+    elements = np.arange(axis.size)
+    if holders.longest <= tuning.LONGEST_RAGGED:
+        return _from_holders(g, offsets, position, axis, holders, elements, shift)
+    pieces, groups = holders.pieces(length_of_pieces(holders))
+    elements = np.repeat(elements, groups.lengths)
+    g, offsets = _from_holders(g, offsets, position, axis, pieces, elements, shift)
+    return reduce_axis(g, position, groups, SUM), reduce_axis(offsets, position, groups, MIN)
+
+
+def _from_holders(
+    g: Array,
+    offsets: Array,
+    position: int,
+    axis: RaggedAxis,
+    holders: RaggedAxis,
+    elements: np.ndarray,
+    shift: int,
+) -> ValueOffset:
+    """For each row of windows, the values for one element that all of them hold."""
+    starts = np.array(axis.starts)
+    firsts, counts = np.array(holders.starts), np.array(holders.lengths)
+    none, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
+    for nth in range(holders.longest):
+        own_offset = elements - starts[firsts + np.minimum(nth, counts - 1)]
+        wanted = np.where(nth < counts, own_offset, sentinel(offsets))  # no offset is as large
+        wanted = broadcast_along(wanted.astype(offsets.dtype), position, g.ndim)
+        value, offset = (slice_of_windows(a, position, holders, nth) for a in (g, offsets))
+        hit = (offset != sentinel(offset)) & (offset_along(offset, axis, shift) == wanted)
+        parts.append(_where(hit, (value, offset), none))
+    return add_in_one_loop(parts, none)
+
+
+def _from_all_windows(g: Array, offsets: Array, axis: RaggedAxis, shift: int) -> ValueOffset:
+    """For each row of windows, the values for the elements of the last axis."""
+    named = jnp.where(offsets == sentinel(offsets), -1, coordinate(offsets, -1, axis, shift))
+    elements = iota(axis.size, -1, g.ndim, jnp.int32)
+    none, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
+    for window in range(len(axis.starts)):
+        of_window = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (named, g, offsets))
+        element, *pair = of_window
+        parts.append(_where(element == elements, pair, none))
+    return add_in_one_loop(parts, none)
+
+
+def _where(hit: Array, pair: Sequence[Array], none: Sequence[np.ndarray]) -> ValueOffset:
+    value, offset = (jnp.where(hit, a, b) for a, b in zip(pair, none, strict=True))
+    return value, offset

@@ -1,0 +1,1 @@
+"""Elements of given ranks: sorting networks, bits, order statistics of long windows."""
