@@ -82,8 +82,8 @@ def _plan_lines(here: Platform, op: str, window: Any, strides: Any) -> Iterator[
 
 
 def _reasons(here: Platform, choices: Iterable[Choice]) -> Iterator[tuple[str, str]]:
-    """Implementations that were not taken on this platform, and why."""
-    found = (reason for choice in choices for reason in choice.unsupported)
+    """Implementations that were passed over on this platform, and why."""
+    found = (reason for choice in choices for reason in choice.passed_over)
     return ((name, why) for place, name, why in found if place == here)
 
 

@@ -1,7 +1,7 @@
 """Which implementation computes what on which platform: decided before tracing, and printable."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -16,7 +16,7 @@ from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
 from .parts.float_order import widened
 from .remembered import remembered
-from .request import PLATFORMS, Platform, Request, Row, Verb
+from .request import PLATFORMS, Platform, Request, Verb
 
 NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.module, "reduce")))
 
@@ -29,8 +29,8 @@ class Choice:
       verb: what is computed.
       geometry: of these windows.
       cpu, gpu, tpu: name of the implementation on each platform; gpu is cuda and rocm.
-      rows: the implementations of the verb that were asked.
-      requests: what they were asked, for each platform.
+      passed_over: (platform, name, reason) of every implementation that comes before the chosen one
+        and does not compute the verb, or does so more slowly.
     """
 
     verb: Verb
@@ -38,19 +38,7 @@ class Choice:
     cpu: str
     gpu: str
     tpu: str
-    rows: tuple[Row, ...] = ()
-    requests: tuple[Request, ...] = ()
-
-    @property
-    def unsupported(self) -> tuple[tuple[Platform, str, str], ...]:
-        """(platform, name, reason) of every implementation that does not compute it, or does so
-        more slowly than the one chosen."""
-        return tuple(
-            (request.platform, row.name, why)
-            for request in self.requests
-            for row in self.rows
-            if (why := row.reason(request)) is not None
-        )
+    passed_over: tuple[tuple[Platform, str, str], ...] = ()
 
     def __call__(self, *arrays: Any, **settings: Any) -> Any:
         """Return the verb of ``arrays``, by the implementation of the platform lowered for."""
@@ -75,7 +63,7 @@ class Choice:
         """The choice in words, and then each reason."""
         yield self.chosen
         platforms: dict[tuple[str, str], list[str]] = {}
-        for platform, name, reason in self.unsupported:
+        for platform, name, reason in self.passed_over:
             platforms.setdefault((name, reason), []).append(platform)
         for (name, reason), on in platforms.items():
             there = "" if len(on) == len(PLATFORMS) else f" on {' and '.join(on)}"
@@ -115,7 +103,7 @@ class Plan:
         return "\n".join([f"{self.reduction.name} over {self.geometry.kernel}", *self.lines()])
 
     def lines(self) -> Iterator[str]:
-        """A line for each verb, and one for each implementation that was not taken."""
+        """A line for each verb, and one for each implementation that was passed over."""
         for choice in self.choices:
             for n, line in enumerate(choice.lines()):
                 yield f"  {'' if n else choice.verb:14} {line}"
@@ -164,36 +152,40 @@ def choice_of(
     reduction: Reduction | None = None,
 ) -> Choice:
     """Return who computes one verb, see :class:`Request` for the arguments."""
-    rows = tuple(
-        row
-        for row in IMPLEMENTATIONS.values()
-        if hasattr(row.module, verb) and (row.name == implementation or not row.is_opt_in)
-    )
-    requests = tuple(
-        Request(verb, geometry, reduction, dtype, any_offset, platform) for platform in PLATFORMS
-    )
-    cpu, gpu, tpu = (_chosen(rows, request, implementation) for request in requests)
-    return Choice(verb, geometry, cpu, gpu, tpu, rows, requests)
+    chosen, passed_over = [], []
+    for platform in PLATFORMS:
+        request = Request(verb, geometry, reduction, dtype, any_offset, platform)
+        name, reasons = _chosen(request, implementation)
+        chosen.append(name)
+        passed_over += [(platform, other, why) for other, why in reasons.items()]
+    return Choice(verb, geometry, *chosen, tuple(passed_over))
 
 
-def _chosen(rows: Sequence[Row], request: Request, implementation: str) -> str:
-    """The implementation that was named, or the first of those listed that has no reason."""
-    for row in rows:
-        if row.name == implementation and row.module.unsupported_reason(request) is None:
-            return implementation
-    auto = next(row.name for row in rows if row.is_listed(request) and row.reason(request) is None)
-    if implementation != "auto" and request.verb in ("reduce", "argreduce"):
-        raise NotImplementedError(_unsupported(implementation, request, auto))
-    return auto
+def _chosen(request: Request, implementation: str) -> tuple[str, dict[str, str]]:
+    """The implementation that was named, else the first listed one without a reason.
 
-
-def _unsupported(implementation: str, request: Request, auto: str) -> str:
-    reason = IMPLEMENTATIONS[implementation].module.unsupported_reason(request)
-    return message(
-        f"$implementation = {implementation!r} does not support these windows.",
-        f"The reason: {reason}.",
-        f'Use implementation="auto" (would take {auto!r} on {request.platform}).',
-    )
+    Also the reasons of those that come before it. A named one that does not compute what the caller
+    sees, values or offsets, is an error.
+    """
+    rows = IMPLEMENTATIONS.values()
+    named = [r for r in rows if r.name == implementation and hasattr(r.module, request.verb)]
+    reasons = dict[str, str]()
+    for row in (*named, *(row for row in rows if row.is_listed(request))):
+        why = row.reason(request, row.name == implementation)
+        if why is None:
+            break
+        reasons[row.name] = why
+    else:
+        raise AssertionError(f"no implementation of {request}")
+    if implementation in reasons and request.verb in ("reduce", "argreduce"):
+        raise NotImplementedError(
+            message(
+                f"$implementation = {implementation!r} does not support these windows.",
+                f"The reason: {reasons[implementation]}.",
+                f'Use implementation="auto" (would take {row.name!r} on {request.platform}).',
+            )
+        )
+    return row.name, reasons
 
 
 def reduce(plan: Plan, x: Any) -> Any:

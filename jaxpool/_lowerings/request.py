@@ -55,19 +55,14 @@ class Row(NamedTuple):
         """The name of the implementation: that of its file."""
         return self.module.__name__.rpartition(".")[2]
 
-    @property
-    def is_opt_in(self) -> bool:
-        """Whether the plan takes it by its name alone."""
-        return not any(self[1:])
-
     def is_listed(self, request: Request) -> bool:
         """Whether the plan may choose it for the verb on the platform."""
         return request.platform in getattr(self, request.verb)
 
-    def reason(self, request: Request) -> str | None:
-        """Why the plan does not choose it, or None."""
+    def reason(self, request: Request, is_named: bool) -> str | None:
+        """Why it does not compute what is asked or, unless it is named, is slower; or None."""
         unsupported = self.module.unsupported_reason(request)
-        if unsupported is not None or not self.is_listed(request):
-            return unsupported
         slower = getattr(self.module, "slower_reason", None)
-        return slower and slower(request)
+        if unsupported is not None or is_named or slower is None:
+            return unsupported
+        return slower(request)

@@ -38,7 +38,7 @@ def test_the_text_holds_the_whole_story():
         "divisors       (2, 3 x 2, 2) x (2, 4 x 2, 0)",
         "work           1,056 operations window by window; 3,192 bytes",
         "reduce         slices on cpu, reduce_window on gpu and tpu",
-        "not tiled: a dilated window is no tile",
+        "not padded_slices on cpu: windows do not start at every element",
         "sum_transpose  axis_by_axis",
         "padding = ((0, 0), (1, 1), (2, 4), (0, 0))",
     ):

@@ -73,25 +73,22 @@ def test_a_plan_has_a_choice_of_every_verb_of_its_reduction(
 
 @over_geometries
 @over_reductions
-def test_a_choice_has_every_reason_and_is_none_that_has_one(
+def test_a_choice_is_the_first_row_without_a_reason_and_has_those_before(
     name: str, reduction: Reduction
 ) -> None:
     for choice in plan_for(GEOMETRIES[name], reduction, FLOAT32).choices:
         for platform in PLATFORMS:
             request = Request(choice.verb, GEOMETRIES[name], reduction, FLOAT32, False, platform)
-            rows = {
-                other: row
-                for other, row in IMPLEMENTATIONS.items()
-                if hasattr(row.module, choice.verb) and not row.is_opt_in
-            }
-            reasons = {other: row.module.unsupported_reason(request) for other, row in rows.items()}
-            for other, row in rows.items():
-                slower = getattr(row.module, "slower_reason", lambda _: None)
-                if platform in getattr(row, choice.verb) and reasons[other] is None:
-                    reasons[other] = slower(request)
-            listed = {other: why for on, other, why in choice.unsupported if on == platform}
-            assert listed == {other: why for other, why in reasons.items() if why is not None}
-            assert reasons[getattr(choice, platform)] is None
+            rows = [r for r in IMPLEMENTATIONS.values() if platform in getattr(r, choice.verb)]
+            reasons = [row.module.unsupported_reason(request) for row in rows]
+            for n, row in enumerate(rows):
+                if reasons[n] is None and hasattr(row.module, "slower_reason"):
+                    reasons[n] = row.module.slower_reason(request)
+            first = reasons.index(None)
+            assert rows[first].name == getattr(choice, platform)
+            listed = [(other, why) for on, other, why in choice.passed_over if on == platform]
+            before = [row.name for row in rows[:first]]
+            assert listed == list(zip(before, reasons[:first], strict=True))
 
 
 @over_geometries
@@ -104,7 +101,7 @@ def test_a_plan_prints_what_and_why_without_contradiction(name: str, reduction: 
         at = next(n for n, line in enumerate(lines) if line.split()[0] == choice.verb)
         following = itertools.takewhile(lambda line: line.startswith("   "), lines[at + 1 :])
         printed = [line.strip() for line in following]
-        for platform, name_, reason in choice.unsupported:
+        for platform, name_, reason in choice.passed_over:
             assert any(f"not {name_}" in line and reason in line for line in printed), platform
         everywhere = {line.split()[1] for line in printed if " on " not in line.split(":")[0]}
         for platform in PLATFORMS:
@@ -125,7 +122,7 @@ def test_some_plans_differ() -> None:
     plans = [plan_for(geometry, MAX, FLOAT32) for geometry in GEOMETRIES.values()]
     assert len({plan.reduce.cpu for plan in plans}) >= 2
     assert REFERENCE not in {plan.reduce.cpu for plan in plans}
-    assert any(plan.reduce.unsupported for plan in plans)
+    assert any(plan.reduce.passed_over for plan in plans)
     scattered = {plan.scatter.cpu for plan in plans if plan.scatter is not None}
     assert scattered == {"slices", "tiled", "doubling"}
 
@@ -145,9 +142,11 @@ def test_a_named_implementation_computes_all_that_it_supports(name: str) -> None
         if module.unsupported_reason(request) is None:
             plan = plan_for(GEOMETRIES[name], MAX, FLOAT32, implementation)
             for choice in plan.choices:
-                unsupported = {name for _, name, _ in choice.unsupported}
-                if hasattr(module, choice.verb) and implementation not in unsupported:
-                    assert choice.chosen == implementation
+                refused = {
+                    platform for platform, name, _ in choice.passed_over if name == implementation
+                }
+                for platform in set(PLATFORMS) - refused if hasattr(module, choice.verb) else ():
+                    assert getattr(choice, platform) == implementation
         else:
             what = f"implementation. = '{implementation}' does not support these windows"
             with pytest.raises(NotImplementedError, match=what):
@@ -164,7 +163,7 @@ def test_every_row_lists_the_verbs_of_its_module() -> None:
         assert row.module.__doc__ and row.module.unsupported_reason.__doc__
         for verb in get_args(Verb):
             function = getattr(row.module, verb, None)
-            assert row.is_opt_in or bool(function) == bool(getattr(row, verb)), (name, verb)
+            assert not any(row[1:]) or bool(function) == bool(getattr(row, verb)), (name, verb)
             assert function is None or function.__doc__, (name, verb)
 
 

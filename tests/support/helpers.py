@@ -14,7 +14,7 @@ import numpy as np
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings.plan import NAMES
 
-PORTABLE = tuple(name for name in NAMES[1:] if not IMPLEMENTATIONS[name].is_opt_in)
+PORTABLE = tuple(name for name in NAMES[1:] if any(IMPLEMENTATIONS[name][1:]))
 """The implementations that run on every platform."""
 
 QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}

@@ -1,8 +1,9 @@
 """The transpose of sums of tiled windows: values broadcast over the steps of a window.
 
-Where strides are as long as windows an element lies in one window, see :mod:`..parts.window_grid`, or
-behind the last one. XLA:GPU and XLA:TPU make one kernel of the broadcast. Of a sum over windows of
-an array with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads every zero.
+Where strides are as long as windows an element lies in one window, see :mod:`..parts.window_grid`,
+or behind the last one. XLA:GPU and XLA:TPU make one kernel of the broadcast. Of a sum over
+windows of an array with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads
+every zero.
 """
 
 import jax.numpy as jnp

@@ -2,8 +2,8 @@
 
     value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
 
-The elements at one offset are read in place, see :mod:`..parts.element_grid`, where an axis is a whole
-number of groups long; another would be stored once more.
+The elements at one offset are read in place, see :mod:`..parts.element_grid`, where an axis is a
+whole number of groups long; another would be stored once more.
 
 One kernel has both results only if they are stored alike. So offsets have the dtype of the values
 until a barrier, and are bytes behind it. The chain runs in 32 bits, since a TPU v5e compares no

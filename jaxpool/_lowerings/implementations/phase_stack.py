@@ -1,7 +1,7 @@
 """The transpose of reading windows at their offsets, its phases stacked: for XLA:GPU.
 
-Phases, see :mod:`..parts.phase_sums`, are stacked behind their axis and reshaped, the last axis first.
-XLA:GPU makes one kernel of this and of the sums.
+Phases, see :mod:`..parts.phase_sums`, are stacked behind their axis and reshaped, the last axis
+first. XLA:GPU makes one kernel of this and of the sums.
 
 Windows that do not overlap are a broadcast, see :mod:`..parts.window_grid`.
 """
