@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -104,6 +105,8 @@ def _explain(options: argparse.Namespace) -> int:
         print(found)
         if options.plot:
             found.plot(options.plot)
+    except BrokenPipeError:
+        raise
     except (TypeError, ValueError, ModuleNotFoundError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -155,6 +158,8 @@ def _port(options: argparse.Namespace) -> int:
 
     try:
         return port(options.model, options.check)
+    except BrokenPipeError:
+        raise
     except (ValueError, ModuleNotFoundError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -218,5 +223,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return options.run(options)
 
 
+def _to_a_pipe() -> int:
+    """Run the command line; what reads its output may have enough of it before the end."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at exit
+        return 1
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_to_a_pipe())

@@ -85,8 +85,8 @@ def pool_shards(
       an axis.
     Raises:
       ValueError: the windows of an axis do not fall evenly onto the shards, or need elements
-        from beyond the neighbours; ``axis_names`` holds no axis of the mesh; ``index_space`` is an
-        int.
+        from beyond the neighbours; ``axis_names`` holds no axis of the mesh, or one twice;
+        ``index_space`` is an int.
       TypeError: ``op`` is none of those.
     Example:
       >>> mesh = jax.make_mesh((1,), ("space",))
@@ -163,8 +163,17 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
                 "Name the mesh axis of each pooled axis, None where there is none.",
             )
         )
-    for name in filter(None, names):
+    given = list(filter(None, names))
+    for name in given:
         _check_spread(name)
+    if len(set(given)) < len(given):
+        raise ValueError(
+            message(
+                f"$axis_names = {shown(axis_names)} names a mesh axis twice.",
+                "One mesh axis spreads one axis of an array.",
+                "Name the mesh axis of each pooled axis, None where there is none.",
+            )
+        )
     return names + (None,) * (count - len(names))
 
 

@@ -125,7 +125,7 @@ def _maximum(image: Array, rows: Array, columns: Array) -> Array:
     lowest = identity_array(MAX, np.dtype(image.dtype))
     (of_rows,) = materialize(_largest(image[:, None], columns[None, :, :, None], 2, lowest))
     y = _largest(of_rows[None], rows[:, :, None, None], 1, lowest)
-    there = rows.any(1)[:, None, None] & columns.any(1)[:, None]
+    there = rows.any(1)[:, None, None] & columns.any(1)[None, :, None]
     return jnp.where(there, y, jnp.zeros((), y.dtype))
 
 

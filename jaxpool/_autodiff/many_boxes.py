@@ -111,7 +111,7 @@ def _added_at_once(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], c
     def step(total: Array, of_boxes: tuple[Array, Boxes]) -> tuple[Array, None]:
         g, boxes = of_boxes
         parts = jax.vmap(one)(g, boxes)
-        of_image = (numbers[:, None] == boxes.image)[..., None, None, None]
+        of_image = (numbers[:, None] == boxes.image[None])[..., None, None, None]
         return total + jnp.where(of_image, parts, jnp.zeros((), g.dtype)).sum(1), None
 
     total = varying_zeros(shape, g.dtype, (g, boxes))

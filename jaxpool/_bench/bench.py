@@ -53,6 +53,14 @@ def bench(version: str, seconds: float, shape: Any, **settings: Any) -> Iterator
 
 
 def _check(found: Explanation) -> None:
+    if jax.dtypes.canonicalize_dtype(found.dtype) != found.dtype:
+        raise ValueError(
+            message(
+                f"bench: JAX makes no {found.dtype} now.",
+                "Numbers of 64 bits are off, unless they are asked for.",
+                "Set the environment variable JAX_ENABLE_X64=1.",
+            )
+        )
     if 0 in (*found.input_shape, *found.output_shape):
         raise ValueError(
             message(

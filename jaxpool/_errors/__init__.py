@@ -7,13 +7,15 @@ puts the caller's own name of that argument in its place, and the name of the fu
 
 import contextlib
 import functools
+import inspect
 import string
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from . import misuse
 
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
 _LONGEST = 80
 _KINDS = (TypeError, ValueError, NotImplementedError)
@@ -67,7 +69,15 @@ def named(error: Exception, function: str, names: Mapping[str, str] | None = Non
     return type(error)(Message(text.template, function, names))
 
 
-def public(function: Callable[..., Any] | None = None, /, **names: str) -> Any:
+@overload
+def public(function: F, /) -> F: ...
+
+
+@overload
+def public(**names: str) -> Callable[[F], F]: ...
+
+
+def public(function: Any = None, /, **names: str) -> Any:
     """Decorate a public function: its errors bear its name and the names of its arguments.
 
     Args:
@@ -81,7 +91,9 @@ def public(function: Callable[..., Any] | None = None, /, **names: str) -> Any:
 def public_constructor(made: C, /, **names: str) -> C:
     """Let the errors of the constructor of a class bear its name, as :func:`public` does."""
     changed: Any = made
-    changed.__init__ = _framed(changed.__init__, made.__qualname__, names)
+    run = _framed(changed.__init__, made.__qualname__, names)
+    run.__signature__ = inspect.signature(changed.__init__)  # for what does not follow wrappers
+    changed.__init__ = run
     return made
 
 
@@ -117,6 +129,23 @@ def _with_hint(
     own = [names.get(inner, inner) for inner in misuse.named_in(what)]
     advice = misuse.traced_setting(function, args, kwargs, own)
     return type(error)(Message(f"{what}\n{facts}\n  {advice}")) if advice else error
+
+
+@contextlib.contextmanager
+def framed(function: str, **names: str) -> Iterator[None]:
+    """Let errors raised inside bear the name of a function, as :func:`public` does.
+
+    Args:
+      function: the name.
+      names: for an argument of the inner code, the name that it has there.
+    """
+    try:
+        yield
+    except _KINDS as error:
+        told = named(error, function, names)
+        if told is error:
+            raise
+        raise told from None
 
 
 @contextlib.contextmanager

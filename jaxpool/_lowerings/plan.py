@@ -152,13 +152,13 @@ def choice_of(
     reduction: Reduction | None = None,
 ) -> Choice:
     """Return who computes one verb, see :class:`Request` for the arguments."""
-    chosen, passed_over = [], []
+    chosen: dict[Platform, str] = {}
+    passed_over: list[tuple[Platform, str, str]] = []
     for platform in PLATFORMS:
         request = Request(verb, geometry, reduction, dtype, any_offset, platform)
-        name, reasons = _chosen(request, implementation)
-        chosen.append(name)
-        passed_over += [(platform, other, why) for other, why in reasons.items()]
-    return Choice(verb, geometry, *chosen, tuple(passed_over))
+        chosen[platform], reasons = _chosen(request, implementation)
+        passed_over.extend((platform, name, why) for name, why in reasons.items())
+    return Choice(verb, geometry, **chosen, passed_over=tuple(passed_over))
 
 
 def _chosen(request: Request, implementation: str) -> tuple[str, dict[str, str]]:

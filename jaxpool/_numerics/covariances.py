@@ -98,7 +98,7 @@ def _joined(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
     parts = count, *arrays, jnp.zeros_like(x)
     _, *means, products = doubling.reduce(parts, geometry, _COVARIANCE)
     # An infinity that is joined last makes an infinity.
-    products = jnp.where(lax.is_finite(means[0]), products, np.asarray(np.nan, x.dtype))
+    products = products + 0 * means[0]
     return *means, jnp.zeros_like(products), products
 
 
@@ -183,7 +183,7 @@ def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: 
 def _scatter_joined(
     geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array
 ) -> Array:
-    g = jnp.where(lax.is_finite(mean), g, np.asarray(np.nan, g.dtype))
+    g = g + 0 * mean  # NaN where that is not finite
     mean = finite(mean)
     parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
     for axis, position in geometry.placed[::-1]:

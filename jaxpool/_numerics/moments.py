@@ -81,7 +81,7 @@ def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
     # of elements that share no window with the infinity.
     clean = finite(x)
-    one = jnp.where(lax.is_finite(mean), np.ones((), x.dtype), np.asarray(np.nan, x.dtype))
+    one = 1 + 0 * mean  # or NaN; as a constant it would trouble `jax_debug_nans`
 
     def forward(t: Array) -> Array:
         return one * covariances.covariance(clean, t, valid, geometry)

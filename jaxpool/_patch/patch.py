@@ -40,6 +40,7 @@ class Patch:
     replaced: tuple[str, ...]
 
     def __enter__(self) -> "Patch":
+        _hold(self)
         return self
 
     def __exit__(
@@ -90,10 +91,7 @@ def patch(*libraries: str) -> Patch:
     with _LOCK:
         swaps = {name: _swaps_of(name) for name in map(_check, names)}
         made = Patch(tuple(swaps), tuple(swap.name for row in swaps.values() for swap in row))
-        for name, row in swaps.items():
-            if not _HOLDERS.setdefault(name, set()):
-                apply(row)
-            _HOLDERS[name].add(made)
+        _hold(made)
     return made
 
 
@@ -124,6 +122,15 @@ def unpatch(*libraries: str) -> tuple[str, ...]:
 
 _LOCK = threading.RLock()
 _HOLDERS: dict[str, set[Patch]] = {}
+
+
+def _hold(holder: Patch) -> None:
+    """Let a holder hold its libraries, and replace their pooling if no other holds them."""
+    with _LOCK:
+        for name in holder.libraries:
+            if not _HOLDERS.setdefault(name, set()):
+                apply(_swaps_of(name))
+            _HOLDERS[name].add(holder)
 
 
 def _release(names: Iterable[str], drop: Callable[[set[Patch]], None]) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def _model(path: str) -> Any:
     onnx = module("onnx")
     try:
         model = onnx.load(path, load_external_data=False)
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(path)  # by its path, which tensors in other files are found from
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except OSError:
         raise

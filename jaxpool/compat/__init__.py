@@ -5,22 +5,32 @@ library that it stands for; each is loaded when it is first used.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# pyright: reportUnsupportedDunderAll=false
-# Each name is a module, found by __getattr__ below.
 __all__ = [
-    "equinox",  # noqa: F822
-    "flax",  # noqa: F822
-    "haiku",  # noqa: F822
-    "keras",  # noqa: F822
-    "mli",  # noqa: F822
-    "onednn",  # noqa: F822
-    "onnx",  # noqa: F822
-    "openvino",  # noqa: F822
-    "tensorflow",  # noqa: F822
-    "torch",  # noqa: F822
+    "equinox",
+    "flax",
+    "haiku",
+    "keras",
+    "mli",
+    "onednn",
+    "onnx",
+    "openvino",
+    "tensorflow",
+    "torch",
 ]
+
+if TYPE_CHECKING:
+    from . import equinox as equinox
+    from . import flax as flax
+    from . import haiku as haiku
+    from . import keras as keras
+    from . import mli as mli
+    from . import onednn as onednn
+    from . import onnx as onnx
+    from . import openvino as openvino
+    from . import tensorflow as tensorflow
+    from . import torch as torch
 
 
 def __dir__() -> list[str]:

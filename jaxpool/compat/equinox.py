@@ -32,6 +32,7 @@ from .._geometry.arguments import is_sequence
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
+from ._fitting import fitted
 from ._floats import as_floats
 
 __all__ = [
@@ -90,15 +91,27 @@ def avg_pool(x: Array, layer: Any) -> Array:
 def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings: Any) -> Array:
     x = jnp.asarray(x)
     _check_rank(x, layer.num_spatial_dims)
+    kernel, strides = tuple(layer.kernel_size), tuple(layer.stride)
+    pads = tuple(map(tuple, layer.padding))
+    if layer.use_ceil:
+        axes = zip(x.shape[1:], kernel, strides, pads, strict=True)
+        pads = tuple((p, q + _overhang(n + p + q - k, s)) for n, k, s, (p, q) in axes)
+    crop, pads, out = fitted(x.shape[1:], kernel, strides, pads)
+    if not all(out):
+        return jnp.zeros((x.shape[0], *out), x.dtype)
     return op(
-        x,
-        tuple(layer.kernel_size),
-        tuple(layer.stride),
-        tuple(map(tuple, layer.padding)),
-        rounding="ceil" if layer.use_ceil else "floor",
+        x if crop is None else x[(slice(None), *crop)],
+        kernel,
+        strides,
+        pads,
         data_format="channels_first",
         **settings,
     )
+
+
+def _overhang(room: int, stride: int) -> int:
+    """Padding that Equinox adds for a last window, which the ``room`` behind the first leaves."""
+    return stride if room % stride else 0
 
 
 def _check_rank(x: Array, count: int) -> None:

@@ -23,7 +23,6 @@ from jax.typing import ArrayLike
 
 from .. import reductions
 from .._errors import message, public, shown
-from .._geometry.axis import cdiv
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings.parts.window_counts import elements_per_window
@@ -35,6 +34,7 @@ from ..ops.max import min_pool as _min_pool
 from ..reductions import Reduction, accumulator, identity_array
 from ._cached import cached
 from ._checks import array
+from ._fitting import fitted
 from ._floats import as_floats
 
 __all__ = [
@@ -243,14 +243,8 @@ def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: A
                 "Give one entry per pooled axis, at most one fewer than axes.",
             )
         )
-    sizes, crop = list(shape[-rank - 1 : -1]), None
-    pads = _pads(padding, rank)
-    if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
-        pairs = zip(sizes, pads, strict=True)
-        crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
-        sizes = [max(part.stop - part.start, 0) for part in crop]
-        pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
-    out = _sizes(sizes, window, pads)
+    sizes, pads = shape[-rank - 1 : -1], _pads(padding, rank)
+    crop, pads, out = fitted(sizes, window.kernel, window.strides, pads)
     empty = None if all(out) else (*shape[: -rank - 1], *out, shape[-1])
     return Windows((window.kernel, window.strides, pads), crop, empty)
 
@@ -272,12 +266,3 @@ def _pads(padding: Any, count: int) -> str | Pairs:
             )
         )
     return pads
-
-
-def _sizes(sizes: list[int], window: Window, pads: str | Pairs) -> list[int]:
-    """Windows on each pooled axis, 0 where none fits."""
-    if isinstance(pads, str) and pads != "VALID":
-        return [cdiv(size, stride) for size, stride in zip(sizes, window.strides, strict=True)]
-    pairs = ((0, 0),) * len(sizes) if isinstance(pads, str) else pads
-    axes = zip(sizes, window.kernel, window.strides, pairs, strict=True)
-    return [max((size + low + high - k) // s + 1, 0) for size, k, s, (low, high) in axes]

@@ -22,6 +22,7 @@ from .._errors import message, public, shown
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
+from ._fitting import fitted
 from ._floats import as_floats
 
 __all__ = ["avg_pool", "max_pool"]
@@ -103,6 +104,11 @@ class _Windows(NamedTuple):
 
 def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
     window, strides, padding, data_format = _windows(x.ndim, *arguments)
+    end = x.ndim - (data_format == "channels_last")
+    sizes = x.shape[end - len(window) : end]
+    out = fitted(sizes, window, strides, padding).out
+    if not all(out):
+        return jnp.zeros((*x.shape[: end - len(window)], *out, *x.shape[end:]), x.dtype)
     return op(x, window, strides, padding, data_format=data_format)
 
 

@@ -81,6 +81,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 def _kernel(function: Kernel) -> Kernel:
     """Decorate a kernel: its errors bear its name."""
 
+    @public
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -88,7 +89,7 @@ def _kernel(function: Kernel) -> Kernel:
         except MliError as error:
             raise MliError(error.status, f"{function.__name__}: {error.what}") from None
 
-    return public(run)
+    return run  # pyright: ignore[reportReturnType]: the signature is that of the function
 
 
 # --- kernels --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ Source: the manual of scipy.ndimage, "Filter functions" and "Interpolation bound
 """
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -210,11 +211,18 @@ def _mode(mode: Any) -> str:
     )
 
 
+_LARGEST = int(sys.float_info.max)
+
+
 def number(name: str, value: Any) -> float:
     """Return a static real number, or raise in the caller's words."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, (int, float)):
-        return math.nan if plain != plain else plain  # NaN is equal to itself as the same object
+        if plain != plain:
+            return math.nan  # which is equal to itself as the same object
+        if abs(plain) > _LARGEST:
+            return math.inf if plain > 0 else -math.inf
+        return plain
     raise TypeError(
         message(
             f"${name} = {shown(value)} is not a real number.",
@@ -272,7 +280,7 @@ def neighborhood(
         _check_alike(asked.footprint.shape, shape, name)
         shape, name = asked.footprint.shape, "footprint"
     if shape is not None:
-        _check_rank(name, shape, count)
+        _check_shape(name, shape, count)
     sizes = shape if shape is not None else _spread("size", asked.size, count)
     modes, origins = _spread("mode", asked.mode, count), _spread("origin", asked.origin, count)
     extents = map(_extent, positions, sizes, origins, modes)
@@ -324,7 +332,15 @@ def _check_alike(footprint: tuple[int, ...], shape: tuple[int, ...] | None, name
         )
 
 
-def _check_rank(name: str, shape: tuple[int, ...], count: int) -> None:
+def _check_shape(name: str, shape: tuple[int, ...], count: int) -> None:
+    if 0 in shape:
+        raise ValueError(
+            message(
+                f"${name} is empty.",
+                f"It has shape {shape}; a window needs at least one element.",
+                "Give an array of one number or more.",
+            )
+        )
     if len(shape) != count:
         raise ValueError(
             message(

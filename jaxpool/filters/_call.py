@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 from jax import Array
 
+from .._errors import message
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
 from ._arguments import Neighborhood, Request, neighborhood, request
@@ -20,9 +22,21 @@ def filter_op(name: str, body: Body, *arrays: str) -> Op:
         check_real(x)
         if other is None:
             return body(x, neighborhood(asked, x.ndim), asked.own, None)
+        _check_beside(other, *arrays)
         return body(x, neighborhood(asked, x.ndim, other.shape, *arrays), asked.own, other)
 
     return Op(name, traced, _canonical, arrays)
+
+
+def _check_beside(array: Array, name: str) -> None:
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise TypeError(
+            message(
+                f"${name} has dtype {array.dtype}.",
+                "Filters are defined for real numbers and booleans.",
+                f"Give the real part of the {name}.",
+            )
+        )
 
 
 def _canonical(**arguments: Any) -> dict[str, Request]:

@@ -150,13 +150,22 @@ def weighted_extreme(x: Array, structure: Array, hood: Neighborhood, reduction: 
         extended = extended.astype(accumulator(np.dtype(x.dtype)))
     taps = Taps(hood.extents, offsets, x.shape)
     weights = structure[tuple(offsets.T)]
-    if jnp.issubdtype(weights.dtype, jnp.floating) and not jnp.issubdtype(x.dtype, jnp.floating):
-        weights = weights.astype(np.int32)  # of negative numbers no unsigned one
-    weights = weights.astype(extended.dtype)
+    weights = _in_dtype(weights, np.dtype(extended.dtype))
     if len(offsets) == 1:  # or XLA would make x of the opening (x - s) + s, which rounds twice
         (weights,) = materialize(weights)
     y = _over_taps(extended, weights, taps, reduction)
     return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
+
+
+def _in_dtype(weights: Array, dtype: np.dtype) -> Array:
+    """Weights of a structure in a dtype; floats become integers that wrap, as in NumPy."""
+    to_integers = jnp.issubdtype(weights.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer)
+    if to_integers and jnp.issubdtype(dtype, jnp.unsignedinteger):
+        size = jnp.abs(weights).astype(np.uint64 if dtype.itemsize == 8 else np.uint32)
+        weights = jnp.where(weights < 0, 0 - size, size)
+    elif to_integers:
+        weights = weights.astype(np.int64 if dtype.itemsize == 8 else np.int32)
+    return weights.astype(dtype)
 
 
 def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Reduction) -> Array:

@@ -1,6 +1,7 @@
 """Any function of a window."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -61,9 +62,41 @@ def generic_filter(
       >>> generic_filter(jnp.array([3.0, 4.0, 0.0]), power_mean, 2, extra_arguments=(2,))
       Array([3.      , 3.535534, 2.828427], dtype=float32)
     """
-    keywords = tuple(sorted((extra_keywords or {}).items()))
-    own = _checked(function), tuple(extra_arguments), keywords
+    arguments = tuple(_static("extra_arguments", value) for value in extra_arguments)
+    named = {key: _static("extra_keywords", v) for key, v in (extra_keywords or {}).items()}
+    own = _checked(function), arguments, tuple(sorted(named.items()))
     return call_filter(_GENERIC, x, size, footprint, mode, cval, origin, axes, *own)
+
+
+@dataclass(frozen=True)
+class _Static:
+    """An argument of the function, equal to those that mean the same program.
+
+    1, 1.0 and True are equal to Python, and so are 0.0 and -0.0.
+    """
+
+    key: Any
+    value: Any = field(compare=False)
+
+
+def _static(name: str, value: Any) -> _Static:
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            message(
+                f"${name} holds {shown(value)}, which is not hashable.",
+                f"Its type is {type(value).__name__}; the function is compiled for its arguments.",
+                "Give numbers, words or tuples of them, or define the function with the value.",
+            )
+        ) from None
+    return _Static(_key(value), value)
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_key, value))
+    return type(value), repr(value) if isinstance(value, (float, complex, np.inexact)) else value
 
 
 def _checked(function: Any) -> Callable[..., Any]:
@@ -79,7 +112,9 @@ def _checked(function: Any) -> Callable[..., Any]:
 
 
 def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> Array:
-    function, arguments, keywords = own
+    function = own[0]
+    arguments = [static.value for static in own[1]]
+    keywords = {key: static.value for key, static in own[2]}
     if not x.size:
         return x
     taps = Taps(hood.extents, offsets_of(hood), x.shape)
@@ -87,7 +122,7 @@ def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> 
 
     def of_windows(windows: Array) -> Array:
         flat = windows.reshape(-1, windows.shape[-1])
-        found = jax.vmap(lambda one: _number(function(one, *arguments, **dict(keywords))))(flat)
+        found = jax.vmap(lambda one: _number(function(one, *arguments, **keywords)))(flat)
         return found.reshape(windows.shape[:-1])
 
     extended = extend(real, hood.extents, hood.cval)

@@ -7,9 +7,15 @@ as there, and calls it; only ``GeMPool`` learns anything, and only ``StochasticP
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["equinox", "haiku", "linen", "nnx"]  # noqa: F822  # pyright: ignore
+__all__ = ["equinox", "haiku", "linen", "nnx"]
+
+if TYPE_CHECKING:
+    from . import equinox as equinox
+    from . import haiku as haiku
+    from . import linen as linen
+    from . import nnx as nnx
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,6 +16,10 @@ PerAxis = int | Sequence[int]
 """One number for all pooled axes, or one for each."""
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 Rounding = Literal["floor", "ceil", "ceil_torch"]
+
+T = TypeVar("T")
+
+_HERE = __name__.rpartition(".")[0]
 
 
 def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
@@ -37,9 +41,19 @@ def name_errors_of_layers(module: dict[str, Any]) -> None:
             public_constructor(module[name])
 
 
+@dataclass_transform(eq_default=False)
+def module(made: type[T]) -> type[T]:
+    """Make a dataclass of a layer that compares and prints as a module of its library."""
+    return dataclasses.dataclass(eq=False, repr=False)(made)
+
+
 def settings(layer: Any, *, besides: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a layer by name, which are the arguments of its op, ``besides`` left out."""
-    names = (field.name for field in dataclasses.fields(layer))
+    """The fields of a layer by name, which are the arguments of its op, ``besides`` left out.
+
+    A subclass that a user writes may have fields of its own, which are none of the op.
+    """
+    ours = next(made for made in type(layer).__mro__ if made.__module__.startswith(_HERE))
+    names = (field.name for field in dataclasses.fields(ours))
     return {name: getattr(layer, name) for name in names if name not in besides}
 
 

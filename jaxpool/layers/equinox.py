@@ -6,6 +6,7 @@ an argument of the call. ``key`` is accepted and ignored, as by every layer of E
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
-from .._errors import message, renamed, shown
+from .._errors import framed, message, shown
 from .._geometry.arguments import is_sequence
 from ._common import (
     Padding,
@@ -65,7 +66,6 @@ def __dir__() -> list[str]:
 
 
 _static = partial(eqx.field, static=True, converter=hashable)
-_keyword = partial(_static, kw_only=True)
 
 
 class _Layer(eqx.Module):
@@ -73,8 +73,8 @@ class _Layer(eqx.Module):
 
     def _call(self, x: Any, *arrays: Any, sizes: tuple[str, Any], **options: Any) -> Any:
         """Call the op; ``sizes`` name and hold an argument with an entry for each pooled axis."""
-        _check_example(jnp.shape(x), *sizes)
-        with renamed(data_format="x"):
+        with framed(type(self).__name__, data_format="x", deterministic="inference"):
+            _check_example(jnp.shape(x), *sizes)
             own = settings(self, besides=("inference",))
             return self.op(x, *arrays, data_format="channels_first", **own, **options)
 
@@ -101,11 +101,12 @@ def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
 
 
 class _Sliding(_Layer):
-    window_shape: PerAxis = _static()
-    strides: PerAxis = _static()
+    window_shape: PerAxis = eqx.field(static=True, converter=hashable)
+    strides: PerAxis = eqx.field(static=True, converter=hashable)
     padding: Padding = _static(default="VALID")
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
+    _: KW_ONLY
+    dilations: PerAxis = _static(default=1)
+    rounding: Rounding = _static(default="floor")
 
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
@@ -114,11 +115,12 @@ class _Sliding(_Layer):
 
 
 class _Windowed(_Sliding):
-    implementation: str = _keyword(default="auto")
+    _: KW_ONLY
+    implementation: str = _static(default="auto")
 
 
 class _Adaptive(_Layer):
-    output_size: int | Sequence[int | None] = _static()
+    output_size: int | Sequence[int | None] = eqx.field(static=True, converter=hashable)
 
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
@@ -127,7 +129,8 @@ class _Adaptive(_Layer):
 
 
 class _Global(_Layer):
-    keepdims: bool = _keyword(default=True)
+    _: KW_ONLY
+    keepdims: bool = _static(default=True)
 
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
@@ -153,15 +156,17 @@ class AvgPool(_Windowed):
     """:func:`jaxpool.avg_pool` as a layer."""
 
     op = staticmethod(jaxpool.avg_pool)
-    count_include_pad: bool = _keyword(default=True)
-    divisor_override: int | None = _keyword(default=None)
+    _: KW_ONLY
+    count_include_pad: bool = _static(default=True)
+    divisor_override: int | None = _static(default=None)
 
 
 class LpPool(_Windowed):
     """:func:`jaxpool.lp_pool` as a layer."""
 
     op = staticmethod(jaxpool.lp_pool)
-    p: float = _keyword(default=2)
+    _: KW_ONLY
+    p: float = _static(default=2)
 
 
 class GeMPool(_Windowed):
@@ -174,27 +179,30 @@ class GeMPool(_Windowed):
 
     op = staticmethod(jaxpool.gem_pool)
     p: Array = eqx.field(default=3.0, converter=exponent, kw_only=True)
-    eps: float = _keyword(default=1e-6)
+    _: KW_ONLY
+    eps: float = _static(default=1e-6)
 
 
 class MaxPoolWithArgmax(_Windowed):
     """:func:`jaxpool.max_pool_with_argmax` as a layer: returns (values, indices)."""
 
     op = staticmethod(jaxpool.max_pool_with_argmax)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = _static(default="spatial")
+    index_dtype: Any = _static(default=None)
 
 
 class MaxUnpool(_Layer):
     """:func:`jaxpool.max_unpool` as a layer, after a :class:`MaxPoolWithArgmax`."""
 
     op = staticmethod(jaxpool.max_unpool)
-    index_space: str | int = _keyword(default="spatial")
-    window_shape: PerAxis | None = _keyword(default=None)
-    strides: PerAxis | None = _keyword(default=None)
-    padding: Padding = _keyword(default="VALID")
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
+    _: KW_ONLY
+    index_space: str | int = _static(default="spatial")
+    window_shape: PerAxis | None = _static(default=None)
+    strides: PerAxis | None = _static(default=None)
+    padding: Padding = _static(default="VALID")
+    dilations: PerAxis = _static(default=1)
+    rounding: Rounding = _static(default="floor")
 
     def __call__(
         self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis, *, key: Array | None = None
@@ -231,30 +239,34 @@ class BlurPool(_Sliding):
     """:func:`jaxpool.blur_pool` as a layer."""
 
     op = staticmethod(jaxpool.blur_pool)
-    mode: str = _keyword(default="reflect")
+    _: KW_ONLY
+    mode: str = _static(default="reflect")
 
 
 class MaxBlurPool(_Sliding):
     """:func:`jaxpool.max_blur_pool` as a layer."""
 
     op = staticmethod(jaxpool.max_blur_pool)
-    blur_shape: PerAxis = _keyword(default=3)
-    mode: str = _keyword(default="reflect")
+    _: KW_ONLY
+    blur_shape: PerAxis = _static(default=3)
+    mode: str = _static(default="reflect")
 
 
 class StdPool(_Sliding):
     """:func:`jaxpool.std_pool` as a layer."""
 
     op = staticmethod(jaxpool.std_pool)
-    correction: int = _keyword(default=0)
+    _: KW_ONLY
+    correction: int = _static(default=0)
 
 
 class QuantilePool(_Sliding):
     """:func:`jaxpool.quantile_pool` as a layer."""
 
     op = staticmethod(jaxpool.quantile_pool)
-    q: float = _keyword()
-    method: str = _keyword(default="linear")
+    _: KW_ONLY
+    q: float = eqx.field(static=True, converter=hashable)
+    method: str = _static(default="linear")
 
 
 class MedianPool(_Sliding):
@@ -267,7 +279,8 @@ class LogSumExpPool(_Windowed):
     """:func:`jaxpool.logsumexp_pool` as a layer."""
 
     op = staticmethod(jaxpool.logsumexp_pool)
-    temperature: float = _keyword(default=1.0)
+    _: KW_ONLY
+    temperature: float = _static(default=1.0)
 
 
 class SoftPool(_Windowed):
@@ -280,8 +293,9 @@ class MinPoolWithArgmin(_Windowed):
     """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
 
     op = staticmethod(jaxpool.min_pool_with_argmin)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = _static(default="spatial")
+    index_dtype: Any = _static(default=None)
 
 
 class StochasticPool(_Sliding):
@@ -314,8 +328,8 @@ class FractionalMaxPool(_Layer):
     """:func:`jaxpool.fractional_max_pool` as a layer, with ``key`` or ``samples`` of a call."""
 
     op = staticmethod(fractional)
-    window_shape: PerAxis = _static()
-    output_size: PerAxis = _static()
+    window_shape: PerAxis = eqx.field(static=True, converter=hashable)
+    output_size: PerAxis = eqx.field(static=True, converter=hashable)
 
     def __call__(
         self,

@@ -10,10 +10,9 @@ What differs from Haiku: an int as stride stands for the pooled axes alone, wher
 axis but the first and the channels, also one that the window leaves alone.
 """
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from typing import Any
 
 from jax import Array
 from jax.typing import ArrayLike
@@ -23,10 +22,11 @@ from ._common import (
     PerAxis,
     Rounding,
     exponent,
+    module,
     name_errors_of_layers,
     not_installed,
-    settings,
 )
+from ._haiku_bases import Adaptive, Global, Layer, Sliding, Windowed
 from ._haiku_functions import adaptive_avg_pool as adaptive_avg_pool
 from ._haiku_functions import adaptive_max_pool as adaptive_max_pool
 from ._haiku_functions import avg_pool as avg_pool
@@ -104,83 +104,39 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-_keyword = partial(dataclasses.field, kw_only=True)
-_module = dataclasses.dataclass(eq=False, repr=False)
-
-
-class _Layer(hk.Module):
-    function: ClassVar[Callable[..., Any]]
-
-    def _call(self, *arrays: Any, **options: Any) -> Any:
-        return self.function(*arrays, **{**settings(self, besides=("name",)), **options})
-
-
-class _Pool(_Layer):
-    def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> Any:
-        return self._call(value, where=where)
-
-
-@_module
-class _Sliding(_Pool):
-    window_shape: PerAxis
-    strides: PerAxis
-    padding: Padding = "VALID"
-    channel_axis: int | None = -1
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
-    name: str | None = _keyword(default=None)
-
-
-@_module
-class _Windowed(_Sliding):
-    implementation: str = _keyword(default="auto")
-
-
-@_module
-class _Adaptive(_Pool):
-    output_size: int | Sequence[int | None]
-    channel_axis: int | None = -1
-    name: str | None = _keyword(default=None)
-
-
-@_module
-class _Global(_Pool):
-    channel_axis: int | None = -1
-    keepdims: bool = _keyword(default=True)
-    name: str | None = _keyword(default=None)
-
-
-class MaxPool(_Windowed):
+class MaxPool(Windowed):
     """:func:`max_pool` as a module."""
 
     function = staticmethod(max_pool)
 
 
-class MinPool(_Windowed):
+class MinPool(Windowed):
     """:func:`min_pool` as a module."""
 
     function = staticmethod(min_pool)
 
 
-@_module
-class AvgPool(_Windowed):
+@module
+class AvgPool(Windowed):
     """:func:`avg_pool` as a module."""
 
     function = staticmethod(avg_pool)
-    count_include_pad: bool = _keyword(default=False)
-    divisor_override: int | None = _keyword(default=None)
+    _: KW_ONLY
+    count_include_pad: bool = False
+    divisor_override: int | None = None
 
 
-@_module
-class LpPool(_Windowed):
+@module
+class LpPool(Windowed):
     """:func:`lp_pool` as a module."""
 
     function = staticmethod(lp_pool)
-    p: float = _keyword(default=2)
+    _: KW_ONLY
+    p: float = 2
 
 
-@_module
-class GeMPool(_Windowed):
+@module
+class GeMPool(Windowed):
     """:func:`gem_pool` as a module that learns its exponent, the parameter ``p``.
 
     Attributes:
@@ -189,9 +145,10 @@ class GeMPool(_Windowed):
     """
 
     function = staticmethod(gem_pool)
-    p: float | Sequence[Any] | ArrayLike = _keyword(default=3.0)
-    eps: float = _keyword(default=1e-6)
-    name: str | None = _keyword(default="gem_pool")
+    _: KW_ONLY
+    p: float | Sequence[Any] | ArrayLike = 3.0
+    eps: float = 1e-6
+    name: str | None = "gem_pool"
 
     def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> Array:
         start = exponent(self.p)
@@ -199,129 +156,138 @@ class GeMPool(_Windowed):
         return self._call(value, where=where, p=p)
 
 
-@_module
-class MaxPoolWithArgmax(_Windowed):
+@module
+class MaxPoolWithArgmax(Windowed):
     """:func:`max_pool_with_argmax` as a module: returns (values, indices)."""
 
     function = staticmethod(max_pool_with_argmax)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: Any = None
 
 
-@_module
-class MaxUnpool(_Layer):
+@module
+class MaxUnpool(Layer):
     """:func:`max_unpool` as a module, after a :class:`MaxPoolWithArgmax`."""
 
     function = staticmethod(max_unpool)
     channel_axis: int | None = -1
-    index_space: str | int = _keyword(default="spatial")
-    window_shape: PerAxis | None = _keyword(default=None)
-    strides: PerAxis | None = _keyword(default=None)
-    padding: Padding = _keyword(default="VALID")
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
-    name: str | None = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    window_shape: PerAxis | None = None
+    strides: PerAxis | None = None
+    padding: Padding = "VALID"
+    dilations: PerAxis = 1
+    rounding: Rounding = "floor"
+    name: str | None = None
 
     def __call__(self, value: ArrayLike, indices: ArrayLike, output_shape: PerAxis) -> Array:
         return self._call(value, indices, output_shape)
 
 
-class AdaptiveAvgPool(_Adaptive):
+class AdaptiveAvgPool(Adaptive):
     """:func:`adaptive_avg_pool` as a module."""
 
     function = staticmethod(adaptive_avg_pool)
 
 
-class AdaptiveMaxPool(_Adaptive):
+class AdaptiveMaxPool(Adaptive):
     """:func:`adaptive_max_pool` as a module."""
 
     function = staticmethod(adaptive_max_pool)
 
 
-class GlobalAvgPool(_Global):
+class GlobalAvgPool(Global):
     """:func:`global_avg_pool` as a module."""
 
     function = staticmethod(global_avg_pool)
 
 
-class GlobalMaxPool(_Global):
+class GlobalMaxPool(Global):
     """:func:`global_max_pool` as a module."""
 
     function = staticmethod(global_max_pool)
 
 
-@_module
-class BlurPool(_Sliding):
+@module
+class BlurPool(Sliding):
     """:func:`blur_pool` as a module."""
 
     function = staticmethod(blur_pool)
-    mode: str = _keyword(default="reflect")
+    _: KW_ONLY
+    mode: str = "reflect"
 
 
-@_module
-class MaxBlurPool(_Sliding):
+@module
+class MaxBlurPool(Sliding):
     """:func:`max_blur_pool` as a module."""
 
     function = staticmethod(max_blur_pool)
-    blur_shape: PerAxis = _keyword(default=3)
-    mode: str = _keyword(default="reflect")
+    _: KW_ONLY
+    blur_shape: PerAxis = 3
+    mode: str = "reflect"
 
 
-@_module
-class StdPool(_Sliding):
+@module
+class StdPool(Sliding):
     """:func:`std_pool` as a module."""
 
     function = staticmethod(std_pool)
-    correction: int = _keyword(default=0)
+    _: KW_ONLY
+    correction: int = 0
 
 
-@_module
-class QuantilePool(_Sliding):
+@module
+class QuantilePool(Sliding):
     """:func:`quantile_pool` as a module."""
 
     function = staticmethod(quantile_pool)
-    q: float = _keyword()
-    method: str = _keyword(default="linear")
+    _: KW_ONLY
+    q: float
+    method: str = "linear"
 
 
-class MedianPool(_Sliding):
+class MedianPool(Sliding):
     """:func:`median_pool` as a module."""
 
     function = staticmethod(median_pool)
 
 
-@_module
-class LogSumExpPool(_Windowed):
+@module
+class LogSumExpPool(Windowed):
     """:func:`logsumexp_pool` as a module."""
 
     function = staticmethod(logsumexp_pool)
-    temperature: float = _keyword(default=1.0)
+    _: KW_ONLY
+    temperature: float = 1.0
 
 
-class SoftPool(_Windowed):
+class SoftPool(Windowed):
     """:func:`soft_pool` as a module."""
 
     function = staticmethod(soft_pool)
 
 
-@_module
-class MinPoolWithArgmin(_Windowed):
+@module
+class MinPoolWithArgmin(Windowed):
     """:func:`min_pool_with_argmin` as a module: returns (values, indices)."""
 
     function = staticmethod(min_pool_with_argmin)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: Any = None
 
 
-@_module
-class StochasticPool(_Sliding):
+@module
+class StochasticPool(Sliding):
     """:func:`stochastic_pool` as a module, with a key of ``hk.next_rng_key``.
 
     A call may be given ``deterministic``, which then goes before that of the module.
     """
 
     function = staticmethod(stochastic_pool)
-    deterministic: bool = _keyword(default=False)
+    _: KW_ONLY
+    deterministic: bool = False
 
     def __call__(
         self, value: ArrayLike, *, where: ArrayLike | None = None, deterministic: bool | None = None
@@ -331,15 +297,16 @@ class StochasticPool(_Sliding):
         return self._call(key, value, where=where, deterministic=expected)
 
 
-@_module
-class FractionalMaxPool(_Layer):
+@module
+class FractionalMaxPool(Layer):
     """:func:`fractional_max_pool` as a module, with a key of ``hk.next_rng_key``."""
 
     function = staticmethod(fractional_max_pool)
     window_shape: PerAxis
     output_size: PerAxis
     channel_axis: int | None = -1
-    name: str | None = _keyword(default=None)
+    _: KW_ONLY
+    name: str | None = None
 
     def __call__(self, value: ArrayLike, *, where: Any = None, samples: Any = None) -> Array:
         key = hk.next_rng_key() if samples is None else None

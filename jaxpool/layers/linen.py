@@ -3,9 +3,8 @@
 The fields of a layer are the settings of its op; ``where`` is an argument of the call.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 from jax import Array
@@ -59,9 +58,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-_keyword = partial(dataclasses.field, kw_only=True)
-
-
 class _Layer(nn.Module):
     op: ClassVar[Callable[..., Any]]
 
@@ -79,23 +75,27 @@ class _Sliding(_Pool):
     window_shape: PerAxis
     strides: PerAxis
     padding: Padding = "VALID"
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
-    data_format: str = _keyword(default="channels_last")
+    _: KW_ONLY
+    dilations: PerAxis = 1
+    rounding: Rounding = "floor"
+    data_format: str = "channels_last"
 
 
 class _Windowed(_Sliding):
-    implementation: str = _keyword(default="auto")
+    _: KW_ONLY
+    implementation: str = "auto"
 
 
 class _Adaptive(_Pool):
     output_size: int | Sequence[int | None]
-    data_format: str = _keyword(default="channels_last")
+    _: KW_ONLY
+    data_format: str = "channels_last"
 
 
 class _Global(_Pool):
-    data_format: str = _keyword(default="channels_last")
-    keepdims: bool = _keyword(default=True)
+    _: KW_ONLY
+    data_format: str = "channels_last"
+    keepdims: bool = True
 
 
 class MaxPool(_Windowed):
@@ -114,15 +114,17 @@ class AvgPool(_Windowed):
     """:func:`jaxpool.avg_pool` as a layer."""
 
     op = staticmethod(jaxpool.avg_pool)
-    count_include_pad: bool = _keyword(default=True)
-    divisor_override: int | None = _keyword(default=None)
+    _: KW_ONLY
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
 
 class LpPool(_Windowed):
     """:func:`jaxpool.lp_pool` as a layer."""
 
     op = staticmethod(jaxpool.lp_pool)
-    p: float = _keyword(default=2)
+    _: KW_ONLY
+    p: float = 2
 
 
 class GeMPool(_Windowed):
@@ -134,8 +136,9 @@ class GeMPool(_Windowed):
     """
 
     op = staticmethod(jaxpool.gem_pool)
-    p: float | Sequence[Any] | ArrayLike = _keyword(default=3.0)
-    eps: float = _keyword(default=1e-6)
+    _: KW_ONLY
+    p: float | Sequence[Any] | ArrayLike = 3.0
+    eps: float = 1e-6
 
     @nn.compact
     def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Array:
@@ -147,21 +150,23 @@ class MaxPoolWithArgmax(_Windowed):
     """:func:`jaxpool.max_pool_with_argmax` as a layer: returns (values, indices)."""
 
     op = staticmethod(jaxpool.max_pool_with_argmax)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: Any = None
 
 
 class MaxUnpool(_Layer):
     """:func:`jaxpool.max_unpool` as a layer, after a :class:`MaxPoolWithArgmax`."""
 
     op = staticmethod(jaxpool.max_unpool)
-    index_space: str | int = _keyword(default="spatial")
-    data_format: str = _keyword(default="channels_last")
-    window_shape: PerAxis | None = _keyword(default=None)
-    strides: PerAxis | None = _keyword(default=None)
-    padding: Padding = _keyword(default="VALID")
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    data_format: str = "channels_last"
+    window_shape: PerAxis | None = None
+    strides: PerAxis | None = None
+    padding: Padding = "VALID"
+    dilations: PerAxis = 1
+    rounding: Rounding = "floor"
 
     def __call__(self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis) -> Array:
         return self._call(y, indices, output_shape)
@@ -195,30 +200,34 @@ class BlurPool(_Sliding):
     """:func:`jaxpool.blur_pool` as a layer."""
 
     op = staticmethod(jaxpool.blur_pool)
-    mode: str = _keyword(default="reflect")
+    _: KW_ONLY
+    mode: str = "reflect"
 
 
 class MaxBlurPool(_Sliding):
     """:func:`jaxpool.max_blur_pool` as a layer."""
 
     op = staticmethod(jaxpool.max_blur_pool)
-    blur_shape: PerAxis = _keyword(default=3)
-    mode: str = _keyword(default="reflect")
+    _: KW_ONLY
+    blur_shape: PerAxis = 3
+    mode: str = "reflect"
 
 
 class StdPool(_Sliding):
     """:func:`jaxpool.std_pool` as a layer."""
 
     op = staticmethod(jaxpool.std_pool)
-    correction: int = _keyword(default=0)
+    _: KW_ONLY
+    correction: int = 0
 
 
 class QuantilePool(_Sliding):
     """:func:`jaxpool.quantile_pool` as a layer."""
 
     op = staticmethod(jaxpool.quantile_pool)
-    q: float = _keyword()
-    method: str = _keyword(default="linear")
+    _: KW_ONLY
+    q: float
+    method: str = "linear"
 
 
 class MedianPool(_Sliding):
@@ -231,7 +240,8 @@ class LogSumExpPool(_Windowed):
     """:func:`jaxpool.logsumexp_pool` as a layer."""
 
     op = staticmethod(jaxpool.logsumexp_pool)
-    temperature: float = _keyword(default=1.0)
+    _: KW_ONLY
+    temperature: float = 1.0
 
 
 class SoftPool(_Windowed):
@@ -244,8 +254,9 @@ class MinPoolWithArgmin(_Windowed):
     """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
 
     op = staticmethod(jaxpool.min_pool_with_argmin)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: Any = None
 
 
 class StochasticPool(_Sliding):
@@ -255,7 +266,8 @@ class StochasticPool(_Sliding):
     """
 
     op = staticmethod(stochastic)
-    deterministic: bool = _keyword(default=False)
+    _: KW_ONLY
+    deterministic: bool = False
 
     def __call__(
         self,
@@ -278,7 +290,8 @@ class FractionalMaxPool(_Layer):
     op = staticmethod(fractional)
     window_shape: PerAxis
     output_size: PerAxis
-    data_format: str = _keyword(default="channels_last")
+    _: KW_ONLY
+    data_format: str = "channels_last"
 
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, samples: ArrayLike | None = None

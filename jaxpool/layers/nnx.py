@@ -4,10 +4,8 @@ The arguments of a layer are the settings of its op, which it holds as static at
 is an argument of the call.
 """
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Any
 
 from jax import Array
 from jax.typing import ArrayLike
@@ -20,12 +18,12 @@ from ._common import (
     Rounding,
     exponent,
     fractional,
-    hashable,
+    module,
     name_errors_of_layers,
     not_installed,
-    settings,
     stochastic,
 )
+from ._nnx_bases import Adaptive, Global, Layer, Random, Sliding, Windowed, static
 
 try:
     from flax import nnx
@@ -61,84 +59,39 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-_keyword = partial(dataclasses.field, kw_only=True)
-_module = dataclasses.dataclass(eq=False, repr=False)
-
-
-class _Layer(nnx.Module):
-    op: ClassVar[Callable[..., Any]]
-
-    def __post_init__(self) -> None:
-        for name, value in settings(self, besides=("rngs",)).items():
-            setattr(self, name, hashable(value))
-
-    def _call(self, *arrays: Any, **options: Any) -> Any:
-        return self.op(*arrays, **{**settings(self, besides=("rngs",)), **options})
-
-
-class _Pool(_Layer):
-    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Any:
-        return self._call(x, where=where)
-
-
-@_module
-class _Sliding(_Pool):
-    window_shape: PerAxis
-    strides: PerAxis
-    padding: Padding = "VALID"
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
-    data_format: str = _keyword(default="channels_last")
-
-
-@_module
-class _Windowed(_Sliding):
-    implementation: str = _keyword(default="auto")
-
-
-@_module
-class _Adaptive(_Pool):
-    output_size: int | Sequence[int | None]
-    data_format: str = _keyword(default="channels_last")
-
-
-@_module
-class _Global(_Pool):
-    data_format: str = _keyword(default="channels_last")
-    keepdims: bool = _keyword(default=True)
-
-
-class MaxPool(_Windowed):
+class MaxPool(Windowed):
     """:func:`jaxpool.max_pool` as a layer."""
 
-    op = staticmethod(jaxpool.max_pool)
+    op = static(jaxpool.max_pool)
 
 
-class MinPool(_Windowed):
+class MinPool(Windowed):
     """:func:`jaxpool.min_pool` as a layer."""
 
-    op = staticmethod(jaxpool.min_pool)
+    op = static(jaxpool.min_pool)
 
 
-@_module
-class AvgPool(_Windowed):
+@module
+class AvgPool(Windowed):
     """:func:`jaxpool.avg_pool` as a layer."""
 
-    op = staticmethod(jaxpool.avg_pool)
-    count_include_pad: bool = _keyword(default=True)
-    divisor_override: int | None = _keyword(default=None)
+    op = static(jaxpool.avg_pool)
+    _: KW_ONLY
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
 
-@_module
-class LpPool(_Windowed):
+@module
+class LpPool(Windowed):
     """:func:`jaxpool.lp_pool` as a layer."""
 
-    op = staticmethod(jaxpool.lp_pool)
-    p: float = _keyword(default=2)
+    op = static(jaxpool.lp_pool)
+    _: KW_ONLY
+    p: float = 2
 
 
-@_module
-class GeMPool(_Windowed):
+@module
+class GeMPool(Windowed):
     """:func:`jaxpool.gem_pool` as a layer that learns its exponent, the ``nnx.Param`` ``p``.
 
     Attributes:
@@ -146,9 +99,10 @@ class GeMPool(_Windowed):
         ``x`` with length 1 on the pooled axes, such as one number per channel.
     """
 
-    op = staticmethod(jaxpool.gem_pool)
-    p: Any = _keyword(default=3.0)
-    eps: float = _keyword(default=1e-6)
+    op = static(jaxpool.gem_pool)
+    _: KW_ONLY
+    p: Any = 3.0
+    eps: float = 1e-6
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,145 +112,141 @@ class GeMPool(_Windowed):
         return self._call(x, where=where, p=self.p[...])
 
 
-@_module
-class MaxPoolWithArgmax(_Windowed):
+@module
+class MaxPoolWithArgmax(Windowed):
     """:func:`jaxpool.max_pool_with_argmax` as a layer: returns (values, indices)."""
 
-    op = staticmethod(jaxpool.max_pool_with_argmax)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    op = static(jaxpool.max_pool_with_argmax)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: Any = None
 
 
-@_module
-class MaxUnpool(_Layer):
+@module
+class MaxUnpool(Layer):
     """:func:`jaxpool.max_unpool` as a layer, after a :class:`MaxPoolWithArgmax`."""
 
-    op = staticmethod(jaxpool.max_unpool)
-    index_space: str | int = _keyword(default="spatial")
-    data_format: str = _keyword(default="channels_last")
-    window_shape: PerAxis | None = _keyword(default=None)
-    strides: PerAxis | None = _keyword(default=None)
-    padding: Padding = _keyword(default="VALID")
-    dilations: PerAxis = _keyword(default=1)
-    rounding: Rounding = _keyword(default="floor")
+    op = static(jaxpool.max_unpool)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    data_format: str = "channels_last"
+    window_shape: PerAxis | None = None
+    strides: PerAxis | None = None
+    padding: Padding = "VALID"
+    dilations: PerAxis = 1
+    rounding: Rounding = "floor"
 
     def __call__(self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis) -> Array:
         return self._call(y, indices, output_shape)
 
 
-class AdaptiveAvgPool(_Adaptive):
+class AdaptiveAvgPool(Adaptive):
     """:func:`jaxpool.adaptive_avg_pool` as a layer."""
 
-    op = staticmethod(jaxpool.adaptive_avg_pool)
+    op = static(jaxpool.adaptive_avg_pool)
 
 
-class AdaptiveMaxPool(_Adaptive):
+class AdaptiveMaxPool(Adaptive):
     """:func:`jaxpool.adaptive_max_pool` as a layer."""
 
-    op = staticmethod(jaxpool.adaptive_max_pool)
+    op = static(jaxpool.adaptive_max_pool)
 
 
-class GlobalAvgPool(_Global):
+class GlobalAvgPool(Global):
     """:func:`jaxpool.global_avg_pool` as a layer."""
 
-    op = staticmethod(jaxpool.global_avg_pool)
+    op = static(jaxpool.global_avg_pool)
 
 
-class GlobalMaxPool(_Global):
+class GlobalMaxPool(Global):
     """:func:`jaxpool.global_max_pool` as a layer."""
 
-    op = staticmethod(jaxpool.global_max_pool)
+    op = static(jaxpool.global_max_pool)
 
 
-@_module
-class BlurPool(_Sliding):
+@module
+class BlurPool(Sliding):
     """:func:`jaxpool.blur_pool` as a layer."""
 
-    op = staticmethod(jaxpool.blur_pool)
-    mode: str = _keyword(default="reflect")
+    op = static(jaxpool.blur_pool)
+    _: KW_ONLY
+    mode: str = "reflect"
 
 
-@_module
-class MaxBlurPool(_Sliding):
+@module
+class MaxBlurPool(Sliding):
     """:func:`jaxpool.max_blur_pool` as a layer."""
 
-    op = staticmethod(jaxpool.max_blur_pool)
-    blur_shape: PerAxis = _keyword(default=3)
-    mode: str = _keyword(default="reflect")
+    op = static(jaxpool.max_blur_pool)
+    _: KW_ONLY
+    blur_shape: PerAxis = 3
+    mode: str = "reflect"
 
 
-@_module
-class StdPool(_Sliding):
+@module
+class StdPool(Sliding):
     """:func:`jaxpool.std_pool` as a layer."""
 
-    op = staticmethod(jaxpool.std_pool)
-    correction: int = _keyword(default=0)
+    op = static(jaxpool.std_pool)
+    _: KW_ONLY
+    correction: int = 0
 
 
-@_module
-class QuantilePool(_Sliding):
+@module
+class QuantilePool(Sliding):
     """:func:`jaxpool.quantile_pool` as a layer."""
 
-    op = staticmethod(jaxpool.quantile_pool)
-    q: float = _keyword()
-    method: str = _keyword(default="linear")
+    op = static(jaxpool.quantile_pool)
+    _: KW_ONLY
+    q: float
+    method: str = "linear"
 
 
-class MedianPool(_Sliding):
+class MedianPool(Sliding):
     """:func:`jaxpool.median_pool` as a layer."""
 
-    op = staticmethod(jaxpool.median_pool)
+    op = static(jaxpool.median_pool)
 
 
-@_module
-class LogSumExpPool(_Windowed):
+@module
+class LogSumExpPool(Windowed):
     """:func:`jaxpool.logsumexp_pool` as a layer."""
 
-    op = staticmethod(jaxpool.logsumexp_pool)
-    temperature: float = _keyword(default=1.0)
+    op = static(jaxpool.logsumexp_pool)
+    _: KW_ONLY
+    temperature: float = 1.0
 
 
-class SoftPool(_Windowed):
+class SoftPool(Windowed):
     """:func:`jaxpool.soft_pool` as a layer."""
 
-    op = staticmethod(jaxpool.soft_pool)
+    op = static(jaxpool.soft_pool)
 
 
-@_module
-class MinPoolWithArgmin(_Windowed):
+@module
+class MinPoolWithArgmin(Windowed):
     """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
 
-    op = staticmethod(jaxpool.min_pool_with_argmin)
-    index_space: str | int = _keyword(default="spatial")
-    index_dtype: Any = _keyword(default=None)
+    op = static(jaxpool.min_pool_with_argmin)
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: Any = None
 
 
-@_module
-class _Random(_Layer):
-    """A layer that draws from a stream."""
-
-    rngs: Any = _keyword(default=None)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.rngs = nnx.data(self.rngs and self.rngs["pooling"].fork())
-
-    def _key(self, needed: bool) -> Any:
-        return self.rngs() if needed and self.rngs is not None else None
-
-
-@_module
-class StochasticPool(_Sliding, _Random):
+@module
+class StochasticPool(Sliding, Random):
     """:func:`jaxpool.stochastic_pool` as a layer, with keys of the stream "pooling".
 
-    A call may be given ``deterministic``, which then goes before that of the layer.
+    A call may be given ``deterministic`` and ``rngs``, which then go before those of the layer, and
+    ``nnx.view`` sets ``deterministic``.
 
     Attributes:
       rngs: the stream, forked from the ``nnx.Rngs`` that is given; None if ``deterministic``.
     """
 
-    op = staticmethod(stochastic)
-    deterministic: bool = _keyword(default=False)
+    op = static(stochastic)
+    _: KW_ONLY
+    deterministic: bool = False
 
     def __call__(
         self,
@@ -304,30 +254,49 @@ class StochasticPool(_Sliding, _Random):
         *,
         where: ArrayLike | None = None,
         deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
     ) -> Array:
         expected = self.deterministic if deterministic is None else deterministic
-        return self._call(x, where=where, key=self._key(not expected), deterministic=expected)
+        key = self._key(not expected, rngs)
+        return self._call(x, where=where, key=key, deterministic=expected)
+
+    def set_view(self, deterministic: bool | None = None) -> None:
+        """What ``nnx.view`` calls.
+
+        Args:
+          deterministic: if True, the layer computes the expected value and draws no key.
+        """
+        if deterministic is not None:
+            self.deterministic = deterministic
 
 
-@_module
-class FractionalMaxPool(_Random):
+@module
+class FractionalMaxPool(Random):
     """:func:`jaxpool.fractional_max_pool` as a layer, with keys of the stream "pooling".
 
-    A call may be given ``samples``, which then stand for the key.
+    A call may be given ``rngs``, which then go before those of the layer, or ``samples``, which
+    stand for the key.
 
     Attributes:
       rngs: the stream, forked from the ``nnx.Rngs`` that is given.
     """
 
-    op = staticmethod(fractional)
+    op = static(fractional)
     window_shape: PerAxis
     output_size: PerAxis
-    data_format: str = _keyword(default="channels_last")
+    _: KW_ONLY
+    data_format: str = "channels_last"
 
     def __call__(
-        self, x: ArrayLike, *, where: ArrayLike | None = None, samples: ArrayLike | None = None
+        self,
+        x: ArrayLike,
+        *,
+        where: ArrayLike | None = None,
+        samples: ArrayLike | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
     ) -> Array:
-        return self._call(x, where=where, key=self._key(samples is None), samples=samples)
+        key = self._key(samples is None, rngs)
+        return self._call(x, where=where, key=key, samples=samples)
 
 
 name_errors_of_layers(globals())

@@ -144,13 +144,16 @@ def _numbered(boxes: Any, batch_index: Any, batch: bool) -> tuple[Array, Array]:
         return boxes[:, 1:], _truncated(boxes[:, 0])
     numbers = jnp.asarray(batch_index)
     _check_numbers(numbers, boxes)
-    return boxes, numbers
+    return boxes, _truncated(numbers)
 
 
 def _truncated(numbers: Array) -> Array:
-    """Integers in int32, -1 for what is none or does not fit."""
-    if not jnp.issubdtype(numbers.dtype, jnp.floating):
-        return numbers
+    """Integers in int32, -1 for what is none or does not fit.
+
+    Not compared in a dtype of their own, in which a number of images may wrap.
+    """
+    if not jnp.issubdtype(numbers.dtype, jnp.floating) and numbers.dtype.itemsize < 4:
+        return numbers.astype(jnp.int32)
     inside = (numbers >= 0) & (numbers < 2**30)
     return jnp.where(inside, numbers, -1).astype(jnp.int32)
 

@@ -27,7 +27,7 @@ from .._lowerings import plan as plan_
 from .._lowerings.plan import Plan
 from .._lowerings.remembered import remembered
 from .._numerics.checks import check_real, check_where
-from .._numerics.divisors import counts
+from .._numerics.divisors import count_array
 from ..reductions import Reduction, accumulator, filled
 from ._dispatch import Configuration, Op, WindowArguments, call
 from ._laws import check_laws, described, prepared
@@ -103,7 +103,7 @@ def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) 
     if wide != np.bool_:
         reduction = _in_lax(reduction)
     has_finish = reduction.finish is not None
-    count = counts(config.geometry(x.shape), valid, include_pad=False) if has_finish else None
+    count = count_array(config.geometry(x.shape), valid, x.ndim) if has_finish else None
     return _as_results(_reduce(x.astype(wide), valid, count, reduction, config), reduction, dtype)
 
 

@@ -213,6 +213,8 @@ def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: 
     total = functools.partial(_planes.total, planes=planes)
     count = total(there)
     deviation = masked(wide - divide(total(wide), count), valid)
+    # The rounding of the mean, which would be large beside small deviations.
+    deviation = masked(deviation - divide(total(deviation), count), valid)
     y = root(variance_of(count, total(deviation * deviation), correction))
     return squeezed(y.astype(x.dtype), planes, keepdims)
 

@@ -88,7 +88,7 @@ def stochastic_pool(
         raise ValueError(
             message(
                 "$key is None.",
-                "A random choice needs a key; the expectation, deterministic=True, needs none.",
+                "A random choice needs a key; the expectation, by $deterministic, needs none.",
                 "Give for example jax.random.key(0), another one for every step.",
             )
         )

@@ -155,3 +155,26 @@ def test_the_library_own_adaptive_windows_overlap_and_these_do_not() -> None:
     assert ours.AdaptiveAvgPool1d(3)(x).tolist() == [[0.5, 2.5, 4.0]]
     native = jaxpool.adaptive_avg_pool(x, (3,), data_format="channels_first")
     assert native.tolist() == [[0.5, 2.0, 3.5]]
+
+
+@pytest.mark.parametrize("name", ["MaxPool2d", "AvgPool2d"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        (9, 1, 0),
+        (9, 2, 0, True),
+        (3, 1, -1),
+        (3, 2, -1, True),
+        (3, 2, ((-2, 0), (1, -3)), True),
+        (2, 2, ((1, -1), (0, 1))),
+        (3, 1, -4),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_empty_and_negative_padding_crops(
+    name: str, call: tuple[Any, ...]
+) -> None:
+    x = jnp.asarray(np.random.default_rng(0).permutation(4 * 8 * 9).reshape(4, 8, 9) / 8)
+    mine, theirs = (getattr(module, name)(*call)(x) for module in (ours, eqx.nn))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    assert mine.dtype == theirs.dtype

@@ -76,3 +76,16 @@ def test_narrow_floats_and_integers_lose_nothing() -> None:
 def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         ours.max_pool(X, *words)
+
+
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
+@pytest.mark.parametrize(
+    "call",
+    [((20, 2, 1), (3, 2, 1)), ((2, 20, 1), (1, 1, 1)), ((3, 3, 9), (1, 1, 1)), (20, 2)],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:When running under vmap")
+def test_a_window_that_does_not_fit_gives_an_empty_array(name: str, call: tuple[Any, ...]) -> None:
+    x = jnp.ones((2, 8, 9, 4))
+    mine, theirs = (getattr(module, name)(x, *call, "VALID") for module in (ours, hk))
+    assert mine.shape == theirs.shape and mine.dtype == theirs.dtype and 0 in mine.shape

@@ -372,8 +372,9 @@ def test_numpy_numbers_are_numbers() -> None:
     for p in powers:
         want = torch.nn.functional.lp_pool1d(torch.from_numpy(x), float(p), 2).numpy()
         np.testing.assert_allclose(front.lp_pool1d(x, p, 2), want, rtol=1e-6)
-    x, half = x.reshape(1, 1, 4, 3), np.float32(0.5)
-    values = front.fractional_max_pool2d(x, 1, output_ratio=(half, half), key=jax.random.key(0))
+    ratio: Any = (np.float32(0.5), np.float32(0.5))
+    x = x.reshape(1, 1, 4, 3)
+    values = front.fractional_max_pool2d(x, 1, output_ratio=ratio, key=jax.random.key(0))
     assert values.shape == (1, 1, 2, 1)
 
 

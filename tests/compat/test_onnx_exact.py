@@ -86,8 +86,8 @@ def test_max_unpool_takes_and_refuses_pads_as_onnxruntime(
     kernel: int, stride: int, pads: tuple[int, int]
 ) -> None:
     y, i = np.array([[[5.0, 7.0]]], np.float32), np.array([[[0, 1]]])
-    attributes = {"kernel_shape": [kernel], "strides": [stride], "pads": list(pads)}
-    want = run("MaxUnpool", [y, i], **attributes)  # pyright: ignore
+    attributes: Any = {"kernel_shape": [kernel], "strides": [stride], "pads": list(pads)}
+    want = run("MaxUnpool", [y, i], **attributes)
     if want is None or want[0].size < 1 or (i >= want[0].size).any():
         with pytest.raises(ValueError, match="^max_unpool: "):
             front.max_unpool(y, i, **attributes)

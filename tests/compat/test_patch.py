@@ -143,6 +143,14 @@ def test_a_block_ends_with_an_error_and_after_unpatch() -> None:
     assert averages() == THEIRS
 
 
+def test_a_block_may_be_entered_again() -> None:
+    made = jaxpool.patch("flax")
+    for _ in range(3):
+        with made:
+            assert averages()["flax"] == 1.0
+        assert averages() == THEIRS
+
+
 def test_blocks_overlap_in_threads() -> None:
     """Each thread sees its pools replaced as long as it is inside its own block."""
     failures: list[float] = []

@@ -236,6 +236,20 @@ def test_a_path_out_of_the_folder_is_refused(tmp_path: Path, capsys: Any) -> Non
     assert status == 1 and out == "" and "points outside the directory" in error
 
 
+def test_weights_in_a_file_beside_the_model(tmp_path: Path, capsys: Any) -> None:
+    """Whatever the folder that the command runs in."""
+    weight = onnx.numpy_helper.from_array(np.arange(600, dtype=np.float32), "w")
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
+    path = onnx_file(tmp_path / "inside.onnx", [node], initializer=[weight])
+    outside = str(tmp_path / "outside.onnx")
+    onnx.save(
+        onnx.load(path), outside, save_as_external_data=True, location="w.data", size_threshold=0
+    )
+    assert (tmp_path / "w.data").exists()
+    status, out, error = run(capsys, outside, "--check")
+    assert (status, error) == (0, "") and "max_pool(" in out
+
+
 # --- files that mean harm -------------------------------------------------------------------------
 
 

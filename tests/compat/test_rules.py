@@ -35,7 +35,7 @@ from jaxpool.reductions import MAX_LAST_NAN
 pytestmark = pytest.mark.grid(4)
 
 NAN, INF = np.nan, np.inf
-CHANNELS_FIRST = {"data_format": "channels_first"}
+CHANNELS_FIRST: dict[str, Any] = {"data_format": "channels_first"}
 LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -311,14 +311,15 @@ def test_one_window_that_does_not_fit() -> None:
 
 
 def test_the_rounding_of_front_ends_is_none_that_a_caller_can_write() -> None:
+    unknown: Any = str(CEIL_OR_ONE)
     x = jnp.arange(1.0, 6.0)[None]
     for window in (6, 2):
         for _ in range(2):  # the second call would find what the first one left in a cache
             jaxpool.compat.torch.max_pool1d(x, window, 2, ceil_mode=True)
             with pytest.raises(ValueError, match="`rounding` = 'ceil_torch_or_one' is not"):
-                jaxpool.max_pool(x, (window,), 2, rounding=str(CEIL_OR_ONE), **CHANNELS_FIRST)
+                jaxpool.max_pool(x, (window,), 2, rounding=unknown, **CHANNELS_FIRST)
     with pytest.raises(ValueError, match="is not a rounding"):
-        jaxpool.geometry(5, 6, 2, rounding=str(CEIL_OR_ONE))
+        jaxpool.geometry(5, 6, 2, rounding=unknown)
 
 
 # --- one program for one rule ---------------------------------------------------------------------

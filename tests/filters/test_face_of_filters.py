@@ -75,6 +75,21 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
     "cval": ("maximum_filter", (3,), {"cval": "0"}, TypeError, "`cval` = '0'"),
     "no True": ("maximum_filter", (None, [[0]]), {}, ValueError, "`footprint` holds no True"),
     "flat footprint": ("maximum_filter", (None, [1]), {}, ValueError, "`footprint` has 1 axes"),
+    "a list": (
+        "generic_filter",
+        (jnp.max, 3),
+        {"extra_arguments": ([1],)},
+        TypeError,
+        "holds .1., which",
+    ),
+    "empty": ("grey_erosion", (None, None, [[]]), {}, ValueError, "`structure` is empty"),
+    "complex": (
+        "grey_erosion",
+        (None, None, [[1j]]),
+        {},
+        TypeError,
+        "`structure` has dtype complex",
+    ),
     "structure": ("grey_erosion", (None, None, [1]), {}, ValueError, "`structure` has 1 axes"),
     "both": ("grey_erosion", (None, [[1, 1]], [[1]]), {}, ValueError, "has shape .1, 2."),
     "rank": ("rank_filter", (9, 3), {}, ValueError, "`rank` = 9 is out of range"),
@@ -101,6 +116,49 @@ def test_complex_arrays_and_differences_of_booleans_are_errors() -> None:
         filters.morphological_gradient(X > 3, 3)
     with pytest.raises(ValueError, match="^minimum_filter: `cval` = nan is no integer"):
         filters.minimum_filter(X.astype(np.int32), 3, mode="constant", cval=np.nan)
+
+
+def test_arguments_of_a_function_differ_by_type_and_sign() -> None:
+    """1, 1.0 and True are equal to Python, and so are the zeros."""
+    x = jnp.array([1.0, 5.0, 2.0])
+    scaled = lambda taps, n: taps[n] if type(n) is int else taps.mean() * n  # noqa: E731
+    over = lambda taps, n: taps.sum() / n  # noqa: E731
+    means = jnp.array([7 / 3, 8 / 3, 3])
+    for _ in range(2):
+        assert_same(filters.generic_filter(x, scaled, 3, extra_arguments=(1,)), x, "int")
+        got = filters.generic_filter(x, scaled, 3, extra_arguments=(1.0,))
+        assert_same(got, means, "float", ulps=1)
+        assert_same(filters.generic_filter(x, scaled, 3, extra_keywords={"n": 1}), x, "int")
+        got = filters.generic_filter(x, scaled, 3, extra_keywords={"n": 1.0})
+        assert_same(got, means, "float", ulps=1)
+        for zero in (0.0, -0.0):
+            got = filters.generic_filter(x, over, 3, extra_arguments=(zero,))
+            assert_same(got, jnp.full(3, np.copysign(np.inf, zero)), zero)
+
+
+def test_numbers_past_all_floats_are_infinite() -> None:
+    words = {"mode": "constant", "cval": 10**400}
+    assert np.isinf(filters.maximum_filter(X, 3, **words)[0, 0])
+    assert_same(filters.maximum_filter(X, 3, **words)[1, 1], X[2, 2], "inside")
+    whole = filters.minimum_filter(X.astype(np.int32), 3, mode="constant", cval=-(10**400))
+    assert whole[0, 0] == np.iinfo(np.int32).min
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "structure"),
+    [
+        ("uint32", "grey_dilation", [0.0, 3e9, 0.0]),
+        ("uint32", "grey_erosion", [0.0, -2.5, 3.7]),
+        ("int32", "grey_erosion", [0.9, -2.9, 3.7]),
+        ("int16", "grey_dilation", [1.2, 200.9, -100.2]),
+    ],
+)
+def test_a_structure_of_floats_is_cut_to_integers(
+    dtype: str, name: str, structure: list[float]
+) -> None:
+    x = np.array([1, 5, 100], dtype)
+    want = getattr(ndimage, name)(x, structure=np.array(structure))
+    assert_same(getattr(filters, name)(jnp.asarray(x), structure=np.array(structure)), want, name)
 
 
 CALLS = {

@@ -295,7 +295,8 @@ def test_the_docstring_reader_finds_what_is_missing() -> None:
 
 def _values() -> dict[str, Any]:
     window = jaxpool.Window([3, 2], range(2, 0, -1), "same", 1, "ceil")
-    pairs = jaxpool.Window(3, 2, [(0, np.int8(1))])
+    padding: Any = [(0, np.int8(1))]
+    pairs = jaxpool.Window(3, 2, padding)
     shape = jaxpool.geometry((7, 5), (3, 2), (2, 1), ((1, 0), (0, 2)), rounding="ceil")
     return {
         "Window of a word": window,

@@ -150,6 +150,7 @@ def test_infinities_of_empty_windows_are_equal() -> None:
             "explain: `op` = 'pool' is not an op over sliding windows.",
         ),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float31"], "is not a dtype."),
+        (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float64"], "JAX makes no float64 now."),
         (["--shape", "2,9", *OPTIONS], "the array has 2 axes, too few for 2 pooled ones."),
     ],
 )

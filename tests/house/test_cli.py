@@ -2,6 +2,8 @@
 
 import platform
 import re
+import subprocess
+import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -116,6 +118,12 @@ def test_doctor_shows_the_plan_of_this_machine(capsys: pytest.CaptureFixture[str
         assert re.search(rf"{op} {re.escape(str(window))} by {strides}\n +{verbs}\n", plan)
         for place, name, why in made.reduce.passed_over:
             assert (f"not {name} for reduce" in plan and why in plan) or place != "cpu"
+
+
+def test_a_pipe_may_end_before_the_output():
+    command = f"{sys.executable} -m jaxpool doctor | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_doctor_knows_the_trouble_of_each_jax(capsys: pytest.CaptureFixture[str]):

@@ -68,7 +68,9 @@ EXTRAS = {
     "_explain.picture": {"matplotlib"},
     "layers.linen": {"flax"},
     "layers.nnx": {"flax"},
+    "layers._nnx_bases": {"flax"},
     "layers.haiku": {"haiku"},
+    "layers._haiku_bases": {"haiku"},
     "layers.equinox": {"equinox"},
 }
 """What single files may import besides, each an extra in pyproject.toml."""

@@ -242,10 +242,92 @@ def test_a_fractional_layer_draws_its_windows_or_is_told_them(
 
 def test_a_fractional_layer_says_what_it_lacks() -> None:
     settings = LAYERS["FractionalMaxPool"][1]
-    with pytest.raises(ValueError, match="neither `key` nor `samples`"):
+    with pytest.raises(ValueError, match="^FractionalMaxPool: `rngs` = None is no stream"):
         layers("nnx").FractionalMaxPool(**settings)(IMAGES)
-    with pytest.raises(ValueError, match="neither `key` nor `samples`"):
+    with pytest.raises(ValueError, match="^FractionalMaxPool: neither `key` nor `samples`"):
         layers("equinox").FractionalMaxPool(**settings)(np.moveaxis(IMAGES[0], -1, 0))
+
+
+@pytest.mark.parametrize("name", RANDOM_LAYERS)
+def test_nnx_layers_draw_from_streams_of_the_layer_or_of_the_call(name: str) -> None:
+    layer, settings = getattr(layers("nnx"), name), LAYERS[name][1] | {}
+    settings.pop("deterministic", None)
+    want = layer(**settings, rngs=nnx.Rngs(pooling=7))(IMAGES)
+    assert_same(layer(**settings, rngs=nnx.Rngs(pooling=7).pooling)(IMAGES), want, "a stream")
+    forked = nnx.Rngs(pooling=7).pooling.fork()
+    for rngs in (forked(), nnx.Rngs(pooling=7).pooling.fork()):
+        assert_same(layer(**settings)(IMAGES, rngs=rngs), want, "of the call")
+    with pytest.raises(TypeError, match=f"^{name}: `rngs` = .* is no stream of random numbers"):
+        layer(**settings, rngs=jax.random.key(0))
+    with pytest.raises(ValueError, match=f"^{name}: `rngs` = None is no stream"):
+        layer(**settings)(IMAGES)
+
+
+def test_a_view_of_an_nnx_model_is_deterministic() -> None:
+    """As ``nnx.Dropout`` is."""
+    pool = layers("nnx").StochasticPool(**RANDOM, rngs=nnx.Rngs(0))
+    model = nnx.Sequential(nnx.Dropout(0.5, rngs=nnx.Rngs(0)), pool)
+    view = nnx.view(model, deterministic=True)
+    expected = jaxpool.stochastic_pool(None, IMAGES, **RANDOM, deterministic=True)
+    assert_same(view(IMAGES), expected, "a view")
+    assert pool.deterministic is False and "deterministic" in nnx.view_info(pool)
+
+
+@pytest.mark.parametrize("name", ["MaxPool", "GeMPool", "QuantilePool", "GlobalAvgPool"])
+def test_nnx_tabulates_a_layer_and_leaves_its_class_alone(name: str) -> None:
+    layer = getattr(layers("nnx"), name)(**LAYERS[name][1])
+    want = layer(IMAGES)
+    assert name in nnx.tabulate(layer, IMAGES)
+    assert_same(layer(IMAGES), want, name)
+
+
+@over_libraries
+def test_a_subclass_has_settings_of_its_own(library: str) -> None:
+    base = layers(library).MaxPool
+    plain = library in ("linen", "equinox")  # whose metaclasses make dataclasses of subclasses
+    make = (lambda made: made) if plain else dataclasses.dataclass(eq=False, repr=False)
+
+    @make
+    class Scaled(base):  # pyright: ignore
+        scale: float = 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return super().__call__(x) * self.scale
+
+    window: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1)}
+    want = 3 * jaxpool.max_pool(IMAGES, **window)
+    if library == "haiku":
+        run = hk.transform(lambda: Scaled((3, 2, 1), (2, 1, 1), scale=3.0)(IMAGES))
+        got = run.apply({}, None)
+    elif library == "linen":
+        got = Scaled(**window, scale=3.0).apply({}, IMAGES)
+    elif library == "nnx":
+        got = Scaled(**window, scale=3.0)(IMAGES)
+    else:
+        first = jax.vmap(Scaled(**window, scale=3.0))(np.moveaxis(IMAGES, -1, 1))
+        got = jnp.moveaxis(first, 1, -1)
+    assert_same(got, want, library)
+
+
+def test_haiku_modules_print_their_arguments_and_take_a_name_as_haiku_does() -> None:
+    ours = layers("haiku")
+
+    def told() -> list[str]:
+        window = (3, 3, 1), 2, "SAME"
+        assert ours.MaxPool(*window, -1, "name").module_name == "name"
+        return [repr(ours.AvgPool(*window)), repr(ours.QuantilePool(*window, q=0.3))]
+
+    first, second = hk.transform(lambda: told()).apply({}, None)
+    assert first == "AvgPool(window_shape=(3, 3, 1), strides=2, padding='SAME')"
+    assert second == "QuantilePool(window_shape=(3, 3, 1), strides=2, padding='SAME', q=0.3)"
+
+
+def test_errors_of_equinox_layers_use_their_names() -> None:
+    ours, one = layers("equinox"), np.moveaxis(IMAGES[0], -1, 0)
+    with pytest.raises(ValueError, match="^MaxPool: `window_shape` = 9 does not fit"):
+        ours.MaxPool((9, 9), 2)(one)
+    with pytest.raises(ValueError, match="^StochasticPool: `key` is None.\n.* `inference`,"):
+        ours.StochasticPool((2, 2), 2)(one)
 
 
 def test_random_layers_follow_the_modes_of_their_libraries() -> None:

@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 over_cases = pytest.mark.parametrize("case", CASES)
 STEM: dict[str, Any] = {"window_shape": (3, 3), "strides": 2, "padding": "SAME"}
-NAMED = {"implementation": "mosaic"}
+NAMED: dict[str, Any] = {"implementation": "mosaic"}
 
 pytestmark = pytest.mark.grid(4)
 

@@ -50,7 +50,7 @@ SPACES_OF_NCHW: dict[str | int, list[int]] = {
 
 
 @pytest.mark.parametrize("space", SPACES_OF_NCHW)
-def test_spaces_of_channels_first_by_hand(space: str | int) -> None:
+def test_spaces_of_channels_first_by_hand(space: Any) -> None:
     for layout in ("NCHW", "channels_first"):
         got = indices(
             COUNTING.reshape(NCHW), (2, 2), 1, data_format=layout, index_space=space
@@ -72,7 +72,7 @@ SPACES_OF_NHWC: dict[str | int, list[int]] = {
 
 
 @pytest.mark.parametrize("space", SPACES_OF_NHWC)
-def test_spaces_of_channels_last_by_hand(space: str | int) -> None:
+def test_spaces_of_channels_last_by_hand(space: Any) -> None:
     for layout in ("NHWC", "channels_last"):
         got = indices(
             COUNTING.reshape(NHWC), (2, 2), 1, data_format=layout, index_space=space
@@ -174,8 +174,8 @@ def test_every_space_is_recomputed_from_taps(name: str, rng: np.random.Generator
     layout, shape, kernel, strides, padding, dilations, rounding = CASES[name]
     rank, x = len(shape), permutation(shape, np.float32, rng)
     axes = pooled_axes(layout, rank, len(kernel))
-    spaces: list[str | int] = ["window", "spatial", *range(-rank, rank)]
-    words = {"dilations": dilations, "rounding": rounding, "data_format": layout}
+    spaces: list[Any] = ["window", "spatial", *range(-rank, rank)]
+    words: Any = {"dilations": dilations, "rounding": rounding, "data_format": layout}
 
     @jax.jit
     def pooled(x: jax.Array) -> tuple[jax.Array, dict[str | int, jax.Array]]:
@@ -237,7 +237,7 @@ def test_default_dtypes() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("space", ["window", "spatial", 0, 3])
-def test_every_index_dtype_holds_the_same_numbers(space: str | int, dtype: str) -> None:
+def test_every_index_dtype_holds_the_same_numbers(space: Any, dtype: str) -> None:
     x = np.random.default_rng(7).permutation(2 * 5 * 4 * 3).reshape(2, 5, 4, 3)
     x = x.astype(np.float32)
     want = indices(x, (3, 2), (1, 2), index_space=space)
@@ -248,7 +248,7 @@ def test_every_index_dtype_holds_the_same_numbers(space: str | int, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize("space", ["window", "spatial", 0])
-def test_wide_indices_with_wide_types_on(space: str | int, dtype: str) -> None:
+def test_wide_indices_with_wide_types_on(space: Any, dtype: str) -> None:
     x = np.arange(40, dtype=np.float32)[::-1].reshape(1, 5, 8, 1).copy()
     want = indices(x, (3, 2), (1, 2), index_space=space)
     with jax.enable_x64(True):
@@ -334,7 +334,7 @@ def test_a_signed_byte_holds_128_taps() -> None:
 
 
 @pytest.mark.parametrize("space", ["window", "spatial", 0, -2])
-def test_under_vmap_an_axis_is_that_of_one_example(space: str | int) -> None:
+def test_under_vmap_an_axis_is_that_of_one_example(space: Any) -> None:
     x = np.random.default_rng(3).permutation(3 * 2 * 5 * 4).reshape(3, 2, 5, 4)
     x = x.astype(np.float32)
 
@@ -350,7 +350,7 @@ def test_under_vmap_an_axis_is_that_of_one_example(space: str | int) -> None:
 
 
 @pytest.mark.parametrize("space", ["window", "spatial", 1])
-def test_indices_do_not_depend_on_being_compiled_with_gradients(space: str | int) -> None:
+def test_indices_do_not_depend_on_being_compiled_with_gradients(space: Any) -> None:
     x = np.random.default_rng(5).permutation(2 * 6 * 5 * 3).reshape(2, 6, 5, 3)
     x = x.astype(np.float32)
 

@@ -1,5 +1,7 @@
 """Blur pools against kornia, in values and gradients: the paper's padding, filled with zeros."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +33,7 @@ def test_blur_pools_are_those_of_kornia(
     want.backward(torch.from_numpy(cotangent))
 
     def ours(x: jax.Array) -> jax.Array:
-        words = {"mode": "constant", "data_format": "NCHW"}
+        words: Any = {"mode": "constant", "data_format": "NCHW"}
         if maximum is None:
             pads = ((taps - 1) // 2, taps // 2)
             return jaxpool.blur_pool(x, (taps, taps), stride, (pads, pads), **words)

@@ -66,11 +66,12 @@ def test_a_blur_is_its_definition(
     window: tuple[int, int], mode: str, rng: np.random.Generator
 ) -> None:
     x = rng.standard_normal((9, 8)).astype(np.float32)
-    for strides, dilations, rounding in (
+    cases: list[Any] = [
         ((1, 1), (1, 1), "floor"),
         ((2, 3), (1, 2) if window[1] < 4 else (1, 1), "floor"),
         ((3, 2), (1, 1), "ceil"),
-    ):
+    ]
+    for strides, dilations, rounding in cases:
         want = blurred(x, window, strides, PADDING, mode, dilations, rounding)
         got = jaxpool.blur_pool(
             x, window, strides, PADDING, mode=mode, dilations=dilations, rounding=rounding,

@@ -83,7 +83,7 @@ def test_a_plane_of_many_elements(data: str, rank: int, rng: np.random.Generator
 
 def check_values_and_gradients(name: str, data: str, rank: int, rng: np.random.Generator) -> None:
     data_format, shape, words = WINDOWS[name]
-    words = words | {"data_format": data_format}
+    words: Any = words | {"data_format": data_format}
     x, where = array(data, shape, rng), rng.random(shape) < 0.4 if "masked" in data else None
     there = np.ones(shape, bool) if where is None else where
     pool = lambda x: jaxpool.rank_pool(x, rank, **words, where=where)  # noqa: E731

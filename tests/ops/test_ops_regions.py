@@ -348,3 +348,16 @@ def test_no_box_is_a_step_of_its_own_on(op: str, platform: str) -> None:
 
     assert loops(16) == 0
     assert loops(256) > 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
+    """More images than the dtype has numbers: none may wrap."""
+    images, first = jnp.ones((300, 2, 3, 1)), 100 if dtype == "int8" else 200
+    boxes, numbers = jnp.array([[0.0, 0, 2, 2]] * 2), jnp.array([first, 3], dtype)
+    for op in (jaxpool.roi_align, jaxpool.roi_pool, jaxpool.ps_roi_align, jaxpool.ps_roi_pool):
+        y = op(images, boxes, 1, batch_index=numbers)
+        assert_same(y, np.ones((2, 1, 1, 1), np.float32), (op.__name__, dtype))
+    if dtype in ("int8", "int32"):
+        whole = jnp.array([[first, 0, 0, 2, 2]], dtype)
+        assert_same(jaxpool.roi_align(images, whole, 1), np.ones((1, 1, 1, 1), np.float32), dtype)

@@ -164,6 +164,20 @@ def test_quantiles_of_infinities_and_nan() -> None:
     assert_same(low[:3], np.array([1, 2, -np.inf], np.float32), "minima")
 
 
+@pytest.mark.parametrize("mean", [0, 1e3, 1e6])
+def test_a_mean_that_is_large_beside_the_deviation(mean: float, rng: np.random.Generator) -> None:
+    """The rounding of the mean is as large as the deviations."""
+    x = (mean + rng.random((3, 1000))).astype(np.float32)
+    wide = x.astype(np.float64)
+    deviation = jaxpool.global_std_pool(x, data_format="NW", keepdims=False)
+    np.testing.assert_allclose(deviation, wide.std(-1), rtol=1e-5)
+    slope = jax.grad(lambda x: jaxpool.global_std_pool(x, data_format="NW").sum())(jnp.asarray(x))
+    want = (wide - wide.mean(-1, keepdims=True)) / (wide.std(-1, keepdims=True) * 1000)
+    np.testing.assert_allclose(slope, want, rtol=1e-4, atol=1e-7)
+    same = np.full((2, 10), 0.1 + mean, np.float32)
+    assert not np.any(jaxpool.global_std_pool(same, data_format="NW"))
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("window", [(3, 2), (7, 6)])
 def test_statistics_have_derivatives_of_second_order(
@@ -195,7 +209,8 @@ def test_the_derivative_is_zero_where_the_deviation_is_zero_and_where_nothing_co
 def test_argmin_is_the_argmax_of_what_is_reversed(dtype: str, rng: np.random.Generator) -> None:
     x = rng.integers(0, 5, (2, 7, 8, 3)).astype(dtype)
     reverse = np.negative if dtype == "float32" else np.invert
-    for words in ({}, {"index_space": "window"}, {"index_space": 1}):
+    cases: list[dict[str, Any]] = [{}, {"index_space": "window"}, {"index_space": 1}]
+    for words in cases:
         want = jaxpool.max_pool_with_argmax(reverse(x), **WINDOW, **words)
         got = jaxpool.min_pool_with_argmin(x, **WINDOW, **words)
         assert_same(got[0], reverse(np.asarray(want[0])), "values")

@@ -460,7 +460,7 @@ def test_pooling_after_unpooling_of_positives_is_the_identity(
         ("window", "float8_e4m3fn"),
     ],
 )
-def test_the_dtype_stays(space: str, dtype: str, rng: np.random.Generator) -> None:
+def test_the_dtype_stays(space: Any, dtype: str, rng: np.random.Generator) -> None:
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": 1, "padding": 1}
     x = rng.integers(0, 2, (1, 5, 4, 2)).astype(jnp.dtype(dtype))
     y, indices = jaxpool.max_pool_with_argmax(x, **window, index_space=space)
@@ -483,7 +483,7 @@ def test_indices_of_every_integer_dtype(wide: str, rng: np.random.Generator) -> 
 # --- derivatives and transformations --------------------------------------------------------------
 
 
-def problem(space: str, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
+def problem(space: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
     """An unpooling with overlapping windows as a function of the values, and values."""
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1), "padding": (1, 0)}
     x = permutation((2, 6, 5, 2), np.float32, rng)
@@ -502,14 +502,14 @@ over_spaces = pytest.mark.parametrize("space", ["spatial", "window"])
 
 @pytest.mark.deep
 @over_spaces
-def test_derivatives_to_order_two(space: str, rng: np.random.Generator) -> None:
+def test_derivatives_to_order_two(space: Any, rng: np.random.Generator) -> None:
     f, y = problem(space, rng)
     with jax.enable_x64(True):
         check_derivatives(lambda y: f(y) ** 2, jnp.asarray(y, jnp.float64), rng=rng, eps=1e-3)
 
 
 @over_spaces
-def test_a_batch_of_values_of_indices_or_of_both(space: str, rng: np.random.Generator) -> None:
+def test_a_batch_of_values_of_indices_or_of_both(space: Any, rng: np.random.Generator) -> None:
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": 2, "padding": (1, 0)}
     x = permutation((3, 2, 6, 5, 2), np.float32, rng)
     y, indices = jaxpool.max_pool_with_argmax(
@@ -529,7 +529,7 @@ def test_a_batch_of_values_of_indices_or_of_both(space: str, rng: np.random.Gene
 
 
 @over_spaces
-def test_the_same_inside_jit_and_for_an_empty_batch(space: str, rng: np.random.Generator) -> None:
+def test_the_same_inside_jit_and_for_an_empty_batch(space: Any, rng: np.random.Generator) -> None:
     f, y = problem(space, rng)
     assert_same(jax.jit(f)(y), f(y), space)
     empty = jnp.zeros((0, *y.shape[1:]))
@@ -588,7 +588,7 @@ def test_the_program_of_other_platforms_writes_the_same(
 
 
 @over_spaces
-def test_reverse_mode_keeps_indices_alone(space: str, rng: np.random.Generator) -> None:
+def test_reverse_mode_keeps_indices_alone(space: Any, rng: np.random.Generator) -> None:
     f, y = problem(space, rng)
     leaves = jax.tree.leaves(jax.eval_shape(lambda y: jax.vjp(f, y)[1], y))
     kept = [(math.prod(leaf.shape), str(leaf.dtype)) for leaf in leaves if leaf.shape]
@@ -596,7 +596,7 @@ def test_reverse_mode_keeps_indices_alone(space: str, rng: np.random.Generator) 
 
 
 @over_spaces
-def test_one_export_serves_every_platform_and_batch(space: str, rng: np.random.Generator) -> None:
+def test_one_export_serves_every_platform_and_batch(space: Any, rng: np.random.Generator) -> None:
     window: dict[str, Any] = {"window_shape": (2, 2), "strides": 2}
     x = permutation((4, 6, 4, 2), np.float32, rng)
     y, indices = jaxpool.max_pool_with_argmax(x, **window, index_space=space)

@@ -74,5 +74,5 @@ def test_fresh_equal_lists_are_traced_once_in_eager_calls() -> None:
     prepare: Any = chex.assert_max_traces(lambda x: x * 2, n=2)
     twice = jaxpool.Reduction("sum of doubles", jnp.add, 0, prepare=prepare)
     for _ in range(3):
-        settings = {key: list(v) if isinstance(v, tuple) else v for key, v in WINDOW.items()}
+        settings: Any = {key: list(v) if isinstance(v, tuple) else v for key, v in WINDOW.items()}
         jaxpool.pool(X, twice, **settings)

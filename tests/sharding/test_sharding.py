@@ -3,10 +3,12 @@
 The number of devices of a process is fixed when JAX starts, and this one has a single one.
 """
 
+import functools
 import json
 import os
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import pytest
 from every_op import EVERY_OP, LOCAL
@@ -111,3 +113,13 @@ def test_only_known_ops_are_pooled_in_shards():
 def test_weights_are_not_pooled_in_shards():
     with pytest.raises(ValueError, match="^pool_shards: `weights` cannot be pooled in shards"):
         pool_shards(jaxpool.avg_pool, jnp.ones((4, 1)), (2,), 2, axis_names="x", weights=2.0)
+
+
+def test_a_mesh_axis_spreads_one_axis():
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    pool = functools.partial(
+        pool_shards, jaxpool.max_pool, window_shape=(2, 2), strides=2, axis_names=("x", "x")
+    )
+    run = jax.shard_map(pool, mesh=mesh, in_specs=jax.P(None, "x"), out_specs=jax.P(None, "x"))
+    with pytest.raises(ValueError, match="^pool_shards: `axis_names` .* names a mesh axis twice"):
+        run(jnp.ones((1, 4, 4, 1)))

@@ -1,0 +1,44 @@
+"""Windows of libraries that take what does not fit: no window is an empty result, not an error."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .._geometry.axis import cdiv
+from .._geometry.window import Pairs
+
+
+class Fitted(NamedTuple):
+    """Windows over axes of known length.
+
+    Attributes:
+      crop: the part of each axis that negative padding leaves, or None for all.
+      pads: padding that is not negative, or a word.
+      out: windows on each axis, 0 where none fits.
+    """
+
+    crop: tuple[slice, ...] | None
+    pads: str | Pairs
+    out: tuple[int, ...]
+
+
+def fitted(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: str | Pairs
+) -> Fitted:
+    """Return the windows over axes of ``sizes``; ``pads`` are pairs of integers, or a word."""
+    crop, sizes = None, list(sizes)
+    if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
+        pairs = zip(sizes, pads, strict=True)
+        crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
+        sizes = [max(part.stop - part.start, 0) for part in crop]
+        pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
+    return Fitted(crop, pads, tuple(_lengths(sizes, kernel, strides, pads)))
+
+
+def _lengths(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: str | Pairs
+) -> list[int]:
+    if isinstance(pads, str) and pads != "VALID":
+        return [cdiv(size, stride) for size, stride in zip(sizes, strides, strict=True)]
+    pairs = ((0, 0),) * len(sizes) if isinstance(pads, str) else pads
+    axes = zip(sizes, kernel, strides, pairs, strict=True)
+    return [max((size + low + high - k) // s + 1, 0) for size, k, s, (low, high) in axes]

@@ -1,0 +1,102 @@
+"""What the layers for Flax NNX are made of."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar
+
+import jax
+from jax.typing import ArrayLike
+
+from .._errors import framed, message, shown
+from ._common import Padding, PerAxis, Rounding, hashable, module, not_installed, settings
+
+try:
+    from flax import nnx
+except ModuleNotFoundError as error:
+    raise not_installed("nnx", "flax", error) from None
+
+
+def static(op: Callable[..., Any]) -> Any:
+    """``op`` as a static method; not as a function, which ``nnx.tabulate`` takes for a method."""
+    return staticmethod(functools.partial(op))
+
+
+class Layer(nnx.Module):
+    op: ClassVar[Callable[..., Any]]
+
+    def __post_init__(self) -> None:
+        for name, value in settings(self, besides=("rngs",)).items():
+            setattr(self, name, hashable(value))
+
+    def _call(self, *arrays: Any, **options: Any) -> Any:
+        return self.op(*arrays, **{**settings(self, besides=("rngs",)), **options})
+
+
+class Pool(Layer):
+    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Any:
+        return self._call(x, where=where)
+
+
+@module
+class Sliding(Pool):
+    window_shape: PerAxis
+    strides: PerAxis
+    padding: Padding = "VALID"
+    _: KW_ONLY
+    dilations: PerAxis = 1
+    rounding: Rounding = "floor"
+    data_format: str = "channels_last"
+
+
+@module
+class Windowed(Sliding):
+    _: KW_ONLY
+    implementation: str = "auto"
+
+
+@module
+class Adaptive(Pool):
+    output_size: int | Sequence[int | None]
+    _: KW_ONLY
+    data_format: str = "channels_last"
+
+
+@module
+class Global(Pool):
+    _: KW_ONLY
+    data_format: str = "channels_last"
+    keepdims: bool = True
+
+
+@module
+class Random(Layer):
+    """A layer that draws from a stream."""
+
+    _: KW_ONLY
+    rngs: nnx.Rngs | nnx.RngStream | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rngs = nnx.data(None if self.rngs is None else _stream(self.rngs).fork())
+
+    def _key(self, needed: bool, rngs: Any) -> Any:
+        """The next key, of the stream of the call before that of the layer."""
+        if not needed or isinstance(rngs, jax.Array):
+            return rngs if needed else None
+        with framed(type(self).__name__):
+            return _stream(self.rngs if rngs is None else rngs)()
+
+
+def _stream(rngs: Any) -> Any:
+    if isinstance(rngs, nnx.RngStream):
+        return rngs
+    if isinstance(rngs, nnx.Rngs):
+        return rngs["pooling"]
+    raise (ValueError if rngs is None else TypeError)(
+        message(
+            f"$rngs = {shown(rngs)} is no stream of random numbers.",
+            "The layer draws a key from its stream `pooling` in each call.",
+            "Give rngs=nnx.Rngs(0), or one of its streams, to the layer or to the call.",
+        )
+    )

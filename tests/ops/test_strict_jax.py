@@ -1,0 +1,32 @@
+"""Every op under the settings by which JAX forbids what is often a mistake."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from every_op import EVERY_OP, numbers, with_gradient
+
+import jaxpool
+
+over_ops = pytest.mark.parametrize("name", EVERY_OP)
+
+
+@pytest.mark.grid(8)
+@over_ops
+def test_ranks_are_not_promoted(name: str) -> None:
+    with jax.numpy_rank_promotion("raise"):
+        jax.eval_shape(with_gradient(EVERY_OP[name]), numbers(2, 3))
+
+
+def test_ranks_are_not_promoted_in_what_finishes_a_mean() -> None:
+    mean = jaxpool.reductions.MEAN
+    with jax.numpy_rank_promotion("raise"):
+        y = jaxpool.pool(jnp.ones((2, 6, 2)), mean, (2,), 1, 1)
+    assert y.shape == (2, 7, 2)
+
+
+@pytest.mark.grid(8)
+@over_ops
+def test_no_nan_is_made_on_the_way(name: str) -> None:
+    """Not within ``jax.jit``, where JAX would look at the results alone."""
+    with jax.debug_nans(True):
+        with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
