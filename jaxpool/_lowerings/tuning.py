@@ -198,6 +198,11 @@ LONGEST_SUMMED = 256
 """Elements on an axis up to which a sum on TPU, and its transpose on GPU and TPU, reads each: an
 addition costs less than storing the sums of smaller windows."""
 
+LONGEST_SUMMED_IN_ROWS_ON_TPU = 7
+"""As LONGEST_SUMMED, where the contiguous axis alone is pooled. A rolling mean of 101 of 1e6 samples
+moves 12 MB in place of 2,056 and compiles in 0.6 s in place of 53; the same windows over two axes
+would move ten times as much so."""
+
 MOST_CHAINED_ON_GPU = 49
 """Elements of a window up to which the argmax is one chain over all axes on GPU: 7 x 7."""
 

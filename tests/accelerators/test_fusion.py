@@ -60,6 +60,7 @@ LONG_STEP = step(max_pool, (31, 31), 1, "SAME")
 ONE_AXIS = values(jaxpool.max_pool_with_argmax, (101,), 1, "SAME")
 PADDED_ARGMAX = values(jaxpool.max_pool_with_argmax, (3, 3), 1, "SAME", index_space="window")
 APART = step(max_pool, (2, 3), 6, dilations=2)
+ROLLING = step(avg_pool, 101, 1, "SAME", data_format="W")
 TILED_3D = step(max_pool, (2, 2, 2), 2)
 TILED_AVERAGE = step(avg_pool, (2, 2), 2)
 SOFT = step(jaxpool.soft_pool, (3, 3), 1, "SAME")
@@ -110,6 +111,7 @@ BOUNDS = {
     "variance on GPU": Bound("H100", VARIANCE, LARGE, "float32", 3, 2.15),
     "variance on TPU": Bound("v5e", VARIANCE, LARGE, "float32", 7, 2.6),
     "values of variance on TPU": Bound("v6e", VARIANCE_VALUES, LARGE, "float32", 3, 1.01),
+    "rolling mean on TPU": Bound("v5e", ROLLING, (10**6,), "float32", 18, 2.05),
     "31x31 on TPU": Bound("v5e", LONG, SMALL, "float32", 10, 1.36),
 }
 

@@ -56,9 +56,20 @@ def slower_reason(request: Request) -> str | None:
     if longest < least:
         return f"{longest} elements on one axis; doubling pays from {least} on TPU"
     assert request.reduction is not None, "values are those of a reduction"
-    if not request.reduction.idempotent and longest <= tuning.LONGEST_SUMMED:
-        return f"{longest} elements on one axis; sums pay above {tuning.LONGEST_SUMMED} on TPU"
+    most = longest_summed(request.geometry)
+    if not request.reduction.idempotent and longest <= most:
+        return f"{longest} elements on one axis; sums pay above {most} on TPU"
     return None
+
+
+def longest_summed(geometry: Geometry) -> int:
+    """Elements on an axis up to which a sum on TPU reads each of them.
+
+    Along the contiguous axis alone every shift moves lanes, for which XLA:TPU compiles the longer
+    the more elements there are, and of a single series it stores a copy for each lane.
+    """
+    long = [position for axis, position in geometry.placed if axis.kernel > 1]
+    return tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if long == [-1] else tuning.LONGEST_SUMMED
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
