@@ -28,16 +28,16 @@ from .._lowerings.parts.argreduce import same
 from .._xla.materialize import materialize
 from ..reductions import MAX, identity_array
 from .linear import linear_map
-from .many_boxes import Boxes, added, each, image
+from .many_boxes import Boxes, Near, added, each, image
 from .rules import selection
 
 OneBox = Callable[[Array, Array, Array], Array]
 """Of an array, the rows and the columns of one box."""
 
 
-def sums(x: Array, boxes: Boxes) -> Array:
+def sums(x: Array, boxes: Boxes, near: Near | None = None) -> Array:
     """Return the weighted sum of every bin, ``[box, bin, bin, channel]``; differentiable in x."""
-    return _mapped(x, boxes, _sum, _sum_transpose, x.shape[-1])
+    return _mapped(x, boxes, _sum, _sum_transpose, x.shape[-1], near)
 
 
 def sums_by_place(x: Array, boxes: Boxes) -> Array:
@@ -65,12 +65,19 @@ def maxima(x: Array, boxes: Boxes) -> Array:
 # --- all boxes ------------------------------------------------------------------------------------
 
 
-def _mapped(x: Array, boxes: Boxes, one: OneBox, transposed: OneBox, channels: int) -> Array:
+def _mapped(
+    x: Array,
+    boxes: Boxes,
+    one: OneBox,
+    transposed: OneBox,
+    channels: int,
+    near: Near | None = None,
+) -> Array:
     full = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
 
     def forward(t: Array) -> Array:
         of_box = lambda t, box: one(t, box.rows, box.columns)  # noqa: E731
-        return each(of_box, t.reshape(x.shape), boxes).reshape(-1)
+        return each(of_box, t.reshape(x.shape), boxes, near).reshape(-1)
 
     def transpose(g: Array) -> Array:
         back = lambda g, box: transposed(g, box.rows, box.columns)  # noqa: E731

@@ -2,11 +2,13 @@
 
 On CPU boxes take turns: the image of one box stays in the cache. GPU and TPU would run every step
 of such a loop for itself, so there a step takes as many boxes as a bound on the memory allows, each
-with a copy of its image. Sums over the boxes of an image leave out those of other images by a mask,
-so that no step has a scatter. (A product with a matrix of zeros and ones would carry a NaN from one
-image to all.)
+with a copy of its image. A sum of which boxes read a small part of their images gathers it instead.
+
+Sums over the boxes of an image leave out those of other images by a mask, so that no step has a
+scatter. (A product with a matrix of zeros and ones would carry a NaN from one image to all.)
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -35,16 +37,50 @@ class Boxes(NamedTuple):
     columns: Array
 
 
+class Near(NamedTuple):
+    """What the bins of boxes read in a sum, element by element; an entry for each box and bin.
+
+    Attributes:
+      rows: numbers of rows, in int32.
+      of_rows: the weight of each.
+      columns, of_columns: the same of columns.
+    """
+
+    rows: Array
+    of_rows: Array
+    columns: Array
+    of_columns: Array
+
+
 OfBox = Callable[[Array, Boxes], Array]
 """Of an array and one box."""
 
 
-def each(one: OfBox, x: Array, boxes: Boxes) -> Array:
-    """Return ``one(image, box)`` of the image of every box in ``x``."""
-    in_turn = lambda x, *boxes: _each_in_turn(one, x, Boxes(*boxes))  # noqa: E731
-    at_once = lambda x, *boxes: _each_at_once(one, x, Boxes(*boxes), count)  # noqa: E731
+def each(one: OfBox, x: Array, boxes: Boxes, near: Near | None = None) -> Array:
+    """Return ``one(image, box)`` of the image of every box in ``x``.
+
+    Args:
+      one: the function.
+      x: the images.
+      boxes: what it is given of each box.
+      near: if it is a sum of few elements, these.
+    """
     count = _at_once(x, boxes)
-    return _by_platform(in_turn, at_once if count > 1 else in_turn, x, *boxes)
+
+    def in_turn(x: Array, boxes: Boxes, _: Near | None) -> Array:
+        return _each_in_turn(one, x, boxes)
+
+    def at_once(x: Array, boxes: Boxes, _: Near | None) -> Array:
+        return _each_at_once(one, x, boxes, count)
+
+    def gathered(x: Array, boxes: Boxes, near: Near) -> Array:
+        return _gathered(x, boxes.image, near)
+
+    dense = at_once if count > 1 else in_turn
+    share = _share(x, near)
+    gpu = gathered if share >= 1 else dense
+    tpu = gathered if share >= tuning.LEAST_SHARE_GATHERED_ON_TPU else dense
+    return by_platform({"cpu": in_turn, "gpu": gpu, "tpu": tpu}, x, boxes, near)
 
 
 def added(one: OfBox, g: Array, boxes: Boxes, images: Array) -> Array:
@@ -71,6 +107,14 @@ def _at_once(x: Array, boxes: Boxes) -> int:
         return 1  # symbolic sizes
     bytes_of_image = math.prod(x.shape[1:]) * x.dtype.itemsize
     return min(boxes.image.shape[0], tuning.MOST_BYTES_OF_BOXES // max(1, bytes_of_image))
+
+
+def _share(x: Array, near: Near | None) -> float:
+    """How many times as many elements an image has as a box reads; 0 if that is not known."""
+    sizes = x.shape[1:3]
+    if near is None or not all(isinstance(size, int) for size in sizes):
+        return 0
+    return math.prod(sizes) / math.prod(near.rows.shape[1:] + near.columns.shape[1:])
 
 
 # --- one after the other --------------------------------------------------------------------------
@@ -103,6 +147,21 @@ def _each_at_once(one: OfBox, x: Array, boxes: Boxes, count: int) -> Array:
         return step(boxes)
     y = lax.map(step, _steps(boxes, count))
     return y.reshape(-1, *y.shape[2:])[:number]
+
+
+def _gathered(x: Array, images: Array, near: Near) -> Array:
+    """The sums of all boxes, an element of every bin after the other."""
+    total = None
+    number = images[:, None, None]
+    pairs = itertools.product(range(near.rows.shape[2]), range(near.columns.shape[2]))
+    for a, b in pairs:
+        row, column = near.rows[:, :, None, a], near.columns[:, None, :, b]
+        weight = near.of_rows[:, :, None, a] * near.of_columns[:, None, :, b]
+        read = x.at[number, row, column].get(mode="promise_in_bounds")
+        term = weight[..., None] * read
+        total = term if total is None else total + term
+    assert total is not None, "a bin has a sample"
+    return total
 
 
 def _added_at_once(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], count: int) -> Array:

@@ -17,12 +17,14 @@ these few are looked at. They are ``_NEAR``, with room for the rounding of the f
 Source: He et al. 2017 (arXiv:1703.06870), section 3; torchvision ``roi_align`` and ``roi_pool``.
 """
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from .._autodiff import boxes as maps
-from .._autodiff.many_boxes import Boxes
+from .._autodiff.many_boxes import Boxes, Near
 
 _NEAR = 7
 
@@ -50,6 +52,29 @@ def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int
     counts = (sample < samples) & (at >= -1) & (at <= length)
     near = jnp.maximum(0, 1 - jnp.abs(jnp.clip(at, 0, length - 1) - element))
     return jnp.where(counts, near, 0).sum(3) / divisor[..., 0]
+
+
+def near_samples(
+    start: Array, size: Array, bins: int, length: int, ratio: int
+) -> tuple[Array, Array]:
+    """Return the elements that the samples of every bin lie between, and their weights.
+
+    Args:
+      start, size, bins, length, ratio: as in :func:`sample_weights`, but ``ratio`` at least 1.
+    Returns:
+      Numbers of elements and weights, ``[box, bin, element]``, two of each sample.
+    """
+    start, step = start[:, None, None], _quotient(size, bins)[:, None, None]
+    first = start + _count(bins, 1, step) * step
+    at = first + _quotient((_count(ratio, 2, step) + 0.5) * step, jnp.full_like(step, ratio))
+    counts = (at >= -1) & (at <= length)
+    at = jnp.where(counts, jnp.clip(at, 0, length - 1), 0)
+    low = jnp.floor(at)
+    high = jnp.minimum(low + 1, length - 1)
+    pairs = ((low, 1 - (at - low)), (high, at - low))
+    number, weight = (jnp.concatenate(parts, 2) for parts in zip(*pairs, strict=True))
+    counted = jnp.concatenate([counts, counts], 2)
+    return number.astype(jnp.int32), jnp.where(counted, weight, 0) / ratio
 
 
 def whole_bins(start: Array, size: Array, bins: int, length: int) -> Array:
@@ -84,22 +109,23 @@ def rounded(coordinate: Array) -> Array:
     return lax.round(coordinate, lax.RoundingMethod.AWAY_FROM_ZERO)
 
 
-def weighted(x: Array, boxes: Boxes, by_place: bool = False) -> Array:
+def weighted(x: Array, boxes: Boxes, by_place: bool = False, near: Near | None = None) -> Array:
     """Return weighted sums of bins, where what is not finite stays in the bins that read it.
 
     The sums run over whole images, with weights of 0 for most elements, and 0 times infinity is
     NaN. So what is not finite is left out and added afterwards, if there is any.
     """
-    total = maps.sums_by_place if by_place else maps.sums
+    total = maps.sums_by_place if by_place else functools.partial(maps.sums, near=near)
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)
     known = lax.stop_gradient(x)
     read = Boxes(boxes.image, _one_if(boxes.rows), _one_if(boxes.columns))
+    read_by = maps.sums_by_place if by_place else maps.sums
 
     def others() -> Array:
         parts = ((known == np.inf, np.inf), (known == -np.inf, -np.inf), (known != known, np.nan))
         found = [
-            jnp.where(total(is_one.astype(x.dtype), read) > 0, jnp.asarray(value, x.dtype), zero)
+            jnp.where(read_by(is_one.astype(x.dtype), read) > 0, jnp.asarray(value, x.dtype), zero)
             for is_one, value in parts
         ]
         return found[0] + found[1] + found[2]

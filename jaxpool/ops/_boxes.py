@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._autodiff.many_boxes import Boxes
 from .._errors import message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
@@ -201,7 +200,6 @@ def _check_numbers(numbers: Array, boxes: Array) -> None:
         )
 
 
-def of_known(read: Boxes, known: Array) -> Boxes:
-    """Return what bins read: nothing, if there is no such image."""
-    rows = jnp.where(known[:, None, None], read.rows, jnp.zeros((), read.rows.dtype))
-    return Boxes(read.image, rows, read.columns)
+def of_known(weights: Array, known: Array) -> Array:
+    """Return what bins read along an axis: nothing, if there is no such image."""
+    return jnp.where(known[:, None, None], weights, jnp.zeros((), weights.dtype))

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import boxes as maps
-from .._autodiff.many_boxes import Boxes
+from .._autodiff.many_boxes import Boxes, Near
 from .._errors import message, public
 from .._geometry.arguments import flag, integer
 from .._numerics import regions
 from .._numerics.checks import check_float
 from ..reductions import accumulator
-from ._boxes import Corners, Images, as_asked, canonical_output, corners, images, of_known
+from ._bins import all_but_last, means, samples, whole
+from ._boxes import Corners, Images, as_asked, canonical_output, corners, images
 from ._dispatch import Op, call
 
 _MOST_SAMPLES = 2**10
@@ -210,8 +211,8 @@ def _align(
 ) -> Array:  # fmt: skip
     found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
     half, least = (0.5, None) if aligned else (0, 1)
-    read = _samples(ends, found, output_size, sampling_ratio, half, least)
-    return _weighted(found, read)
+    read, near = samples(ends, found, output_size, sampling_ratio, half, least)
+    return _weighted(found, read, near=near)
 
 
 def _align_by_place(
@@ -220,7 +221,7 @@ def _align_by_place(
 ) -> Array:  # fmt: skip
     found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
     _check_channels(found.array, output_size)
-    read = _samples(ends, found, output_size, sampling_ratio, 0.5, None)
+    read, _ = samples(ends, found, output_size, sampling_ratio, 0.5, None)
     return _weighted(found, read, by_place=True)
 
 
@@ -229,7 +230,7 @@ def _pool(
     data_format: str,
 ) -> Array:  # fmt: skip
     found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
-    read = _whole(ends, output_size, found.array.shape[1:3], last=1)
+    read = whole(ends, output_size, found.array.shape[1:3], last=1)
     if 0 in found.array.shape:
         return _nothing(found, read)
     return as_asked(maps.maxima(found.array, read), found.letters)
@@ -241,9 +242,9 @@ def _pool_by_place(
 ) -> Array:  # fmt: skip
     found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
     _check_channels(found.array, output_size)
-    read = _whole(ends, output_size, found.array.shape[1:3], last=0)
+    read = whole(ends, output_size, found.array.shape[1:3], last=0)
     dtype = accumulator(found.array.dtype)
-    rows, columns = (_means(_all_but_last(a).astype(dtype)) for a in (read.rows, read.columns))
+    rows, columns = (means(all_but_last(a).astype(dtype)) for a in (read.rows, read.columns))
     return _weighted(found, Boxes(read.image, rows, columns), by_place=True)
 
 
@@ -255,50 +256,12 @@ def _read(
     return found, corners(boxes, batch_index, found, spatial_scale)
 
 
-def _samples(
-    ends: Corners, found: Images, bins: tuple[int, int], ratio: int, half: float, least: int | None
-) -> Boxes:
-    """The weights of samples, of boxes moved by half an element and ``least`` long."""
-
-    def along(first: Array, last: Array, bins: int, length: int) -> Array:
-        first, last = first - half, last - half
-        size = last - first if least is None else jnp.maximum(last - first, least)
-        return regions.sample_weights(first, size, bins, length, ratio)
-
-    height, width = found.array.shape[1:3]
-    rows = along(ends.top, ends.bottom, bins[0], height)
-    columns = along(ends.left, ends.right, bins[1], width)
-    return of_known(Boxes(ends.image, rows, columns), ends.known)
-
-
-def _whole(ends: Corners, bins: tuple[int, int], lengths: tuple[int, ...], last: int) -> Boxes:
-    """What bins of whole elements read; ``last`` is 1 if the last end belongs to a box."""
-
-    def along(first: Array, end: Array, bins: int, length: int) -> Array:
-        first, end = regions.rounded(first), regions.rounded(end)
-        return regions.whole_bins(first, jnp.maximum(end - first + last, 1), bins, length)
-
-    rows = along(ends.top, ends.bottom, bins[0], lengths[0])
-    columns = along(ends.left, ends.right, bins[1], lengths[1])
-    return of_known(Boxes(ends.image, rows, columns), ends.known)
-
-
-def _all_but_last(read: Array) -> Array:
-    """What bins read, but for the last element."""
-    length = read.shape[-1]
-    return read & (lax.broadcasted_iota(jnp.int32, (1, 1, length), 2) < length - 1)
-
-
-def _means(read: Array) -> Array:
-    """Weights of means."""
-    count = read.sum(-1, keepdims=True)
-    return read / jnp.where(count == 0, 1, count)
-
-
-def _weighted(found: Images, read: Boxes, by_place: bool = False) -> Array:
+def _weighted(
+    found: Images, read: Boxes, by_place: bool = False, near: Near | None = None
+) -> Array:
     if 0 in (x := found.array).shape:
         return _nothing(found, read, by_place)
-    y = regions.weighted(x.astype(accumulator(x.dtype)), read, by_place)
+    y = regions.weighted(x.astype(accumulator(x.dtype)), read, by_place, near)
     return as_asked(y.astype(x.dtype), found.letters)
 
 

@@ -10,10 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import QUICK, assert_same, check_derivatives, permutation
+from helpers import QUICK, assert_same, check_derivatives, lowered, permutation
 
 import jaxpool
+from jaxpool._autodiff import boxes as maps
 from jaxpool._autodiff import many_boxes
+from jaxpool._lowerings import tuning
+from jaxpool._numerics import regions
 
 pytestmark = pytest.mark.grid(8)
 
@@ -361,3 +364,44 @@ def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
     if dtype in ("int8", "int32"):
         whole = jnp.array([[first, 0, 0, 2, 2]], dtype)
         assert_same(jaxpool.roi_align(images, whole, 1), np.ones((1, 1, 1, 1), np.float32), dtype)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 3])
+def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator) -> None:
+    """Two ways to compute the same: over whole images, and of the elements around each sample."""
+    x = rng.standard_normal((3, 9, 11, 2)).astype(np.float32)
+    number = np.array([2, 0, 1, 1, 0], np.int32)
+    start = np.array([[-1.5, 0.2], [3.7, -0.4], [8.2, 10.6], [-9, 4], [2, 2]], np.float32)
+    size = np.array([[4.2, 7.5], [9.9, 0.3], [0.8, 0.9], [3, 3], [0, 5.5]], np.float32)
+    bins, axes = (2, 3), ((0, 9), (1, 11))
+    of_axis = [(start[:, n], size[:, n], bins[n], length, ratio) for n, length in axes]
+    weights = [regions.sample_weights(*map(jnp.asarray, a[:2]), *a[2:]) for a in of_axis]
+    near = [regions.near_samples(*map(jnp.asarray, a[:2]), *a[2:]) for a in of_axis]
+    dense = maps.sums(jnp.asarray(x), many_boxes.Boxes(jnp.asarray(number), *weights))
+    gathered = many_boxes._gathered(
+        jnp.asarray(x), jnp.asarray(number), many_boxes.Near(*near[0], *near[1])
+    )
+    np.testing.assert_allclose(gathered, dense, rtol=1e-5, atol=1e-6)
+    assert np.any(dense[0]) and not np.any(dense[3])
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_large_images_give_the_same_on_every_platform(
+    platform: str, rng: np.random.Generator
+) -> None:
+    """Where boxes read a small part of an image, GPU and TPU gather."""
+    x = jnp.asarray(rng.standard_normal((2, 64, 48, 3)), jnp.float32)
+    boxes = jnp.array(
+        [[1, 3.0, 4, 40, 50], [0, -9, 20, 70, 90], [1, 5, 5, 5.5, 6], [7, 0, 0, 9, 9]]
+    )
+
+    def both(x: jax.Array, boxes: jax.Array) -> tuple[jax.Array, jax.Array]:
+        pool = lambda x: jaxpool.roi_align(x, boxes, (2, 3), sampling_ratio=2)  # noqa: E731
+        y, pull = jax.vjp(pool, x)
+        return y, pull(jnp.cos(y))[0]
+
+    assert x[0, ..., 0].size > tuning.LEAST_SHARE_GATHERED_ON_TPU * (2 * 4) * (3 * 4)
+    run = lowered(both, platform, x, boxes)
+    for image in (x, x.at[1, 5, 5, 0].set(jnp.inf).at[0, 9, 9, 1].set(jnp.nan)):
+        for got, want in zip(run(image, boxes), jax.jit(both)(image, boxes), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
