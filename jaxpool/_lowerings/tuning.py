@@ -222,10 +222,15 @@ MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 49, 16
 TERMS_RADIX = 6
 """Smaller windows that a long window is made of at each level of a scatter on TPU and GPU."""
 
-MOST_MOMENTS_AT_ONCE = 49
-"""Elements of a window up to which GPU and TPU compute its mean and its squared deviations from
-shifted reads of the array, in one kernel. On v5e, variances of 3x3, 5x5 and 7x7 windows move 4 to
-32 times less so; of 7x7 windows at stride 1, which XLA:TPU does not fuse, half."""
+MOST_MOMENTS_ON_GPU, MOST_MOMENTS_ON_TPU = 49, 25
+"""Elements of a window up to which its mean and its squared deviations are computed from shifted
+reads of the array, in one kernel. XLA:TPU does not fuse 49 terms."""
+
+LONGEST_JOINED_AT_ONCE = 16
+"""Elements along an axis up to which GPU and TPU join all parts of a longer window, and all windows
+of an element, in one kernel for each axis. At stride 1, variances of 7x7 to 15x15 windows then move
+a third to a fifth on v5e, and a third on an H100; with their gradients a sixth to two fifths on
+v5e, and a half to two thirds on an H100."""
 
 MOST_WEIGHTED_ON_TPU = 36
 """Elements of a window up to which a TPU adds all its weighted elements in one kernel. XLA:TPU

@@ -18,8 +18,11 @@ their cotangents and ``M``, that of ``g (m - a)``. Two parts make
 and the element receives ``G (x - a) - M``, where again nothing is subtracted but neighbours. Where
 there is no window, ``a`` is the mean of the nearest one.
 
-On CPU windows are joined axis by axis. On GPU and TPU those of a few elements are computed in one
-kernel from shifted reads of the array: means, then deviations from them.
+On CPU windows are joined axis by axis, two parts at a time. On GPU and TPU those of a few elements
+are computed in one kernel from shifted reads of the array: means, then deviations from them; longer
+ones along one axis after the other, all parts ``i`` of a window in one kernel:
+
+    n = sum of n_i,   m = sum of n_i m_i / n,   c = sum of c_i + sum of n_i (m_i - m) (u_i - u).
 
 Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", American
 Statistician 37, section 3.
@@ -77,19 +80,21 @@ def covariance(x: Array, t: Array, valid: Array | None, geometry: Geometry) -> A
     return _windows(geometry, (x, t), valid, x.dtype)[-1]
 
 
-def is_at_once(geometry: Geometry) -> bool:
-    """Whether GPU and TPU compute a window in one kernel."""
-    return geometry.taps <= tuning.MOST_MOMENTS_AT_ONCE
+def is_at_once(geometry: Geometry, platform: str) -> bool:
+    """Whether a platform computes a window in one kernel."""
+    most = {"gpu": tuning.MOST_MOMENTS_ON_GPU, "tpu": tuning.MOST_MOMENTS_ON_TPU}
+    return geometry.taps <= most.get(platform, 0)
 
 
 def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.dtype) -> Arrays:
     """The mean of every window in each array, and the sum of products of deviations."""
     arrays = tuple(masked(a, valid) for a in arrays)
-    stored = functools.partial(_joined, geometry)
-    if not is_at_once(geometry):
-        return stored(arrays, valid)
-    anew = functools.partial(_at_once, geometry, dtype)
-    return by_platform({"cpu": stored, "gpu": anew, "tpu": anew}, arrays, valid)
+    by_pairs = functools.partial(_joined, geometry)
+    at_once = functools.partial(_at_once, geometry, dtype)
+    along = functools.partial(_along_axes, geometry)
+    others = along if max(geometry.kernel) <= tuning.LONGEST_JOINED_AT_ONCE else by_pairs
+    chosen = {p: at_once if is_at_once(geometry, p) else others for p in ("gpu", "tpu")}
+    return by_platform({"cpu": by_pairs, **chosen}, arrays, valid)
 
 
 def _joined(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
@@ -143,6 +148,37 @@ def _at_once(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array |
     return joint.over_windows(total, given, jax.tree.map(lambda _: 0, given), geometry, dtype)
 
 
+def _along_axes(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+    x = arrays[0]
+    count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
+    parts = count, *arrays, jnp.zeros_like(x)
+    for axis, position in geometry.placed:
+        zeros = jax.tree.map(lambda _: 0, parts)
+        along = Geometry((axis,), (position,))
+        count, *means, products = joint.over_windows(_joined_at_once, parts, zeros, along)
+        parts = count, *_stored(means[:-1]), *_stored([means[-1], products])
+    _, *means, products = parts
+    return *means, jnp.zeros_like(products), products + 0 * means[0]
+
+
+def _joined_at_once(parts: list[Arrays], _: object) -> Arrays:
+    counts, *columns, products = zip(*parts, strict=True)
+
+    def total(column: Sequence[Array]) -> Array:
+        return tree_reduce(lax.add, [n * a for n, a in zip(counts, column, strict=True)])
+
+    count = tree_reduce(lax.add, counts)
+    divisor = _at_least_one(count)
+    means = [total(column) / divisor for column in columns]
+    gaps = [[a - mean for a in column] for column, mean in zip(columns, means, strict=True)]
+    # What the rounding of the means has left in the sums of deviations.
+    rests = [total(gap) / divisor for gap in gaps]
+    squares = total([a * b for a, b in zip(gaps[0], gaps[-1], strict=True)])
+    within = tree_reduce(lax.add, products)
+    means = [mean + rest for mean, rest in zip(means, rests, strict=True)]
+    return count, *means, within + squares - rests[0] * rests[-1] * count
+
+
 def _both(a: Array | None, b: Array | None) -> Array | None:
     return b if a is None else a if b is None else a & b
 
@@ -159,17 +195,21 @@ def _number(here: list[Array | None], dtype: np.dtype) -> Array:
 @functools.partial(jax.jit, static_argnames="geometry", inline=True)
 def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of ``g (x - mean - rest)`` over the windows that hold it."""
-    if not is_at_once(geometry):
-        return _scatter_joined(geometry, g, mean, None, x)
     on_cpu = lambda g, mean, _, x: _scatter_joined(geometry, g, mean, None, x)  # noqa: E731
-    anew, stored = (functools.partial(f, geometry) for f in (_scatter_at_once, _scatter_joined))
-    on_tpu = anew if geometry.taps <= tuning.MOST_TERMS_ON_TPU else stored
+
+    def at_once(g: Array, mean: Array, rest: Array, x: Array) -> Array:
+        return _scatter_at_once(geometry, g, mean, rest, x)
+
+    def joined(g: Array, mean: Array, rest: Array, x: Array) -> Array:
+        return _scatter_joined(geometry, g, mean, rest, x, tuning.LONGEST_JOINED_AT_ONCE)
 
     def on_gpu(g: Array, mean: Array, rest: Array, x: Array) -> Array:
         # XLA:GPU would store what the means are made of instead of the means.
-        return anew(g, *lax.optimization_barrier((mean, rest)), x)
+        return at_once(g, *lax.optimization_barrier((mean, rest)), x)
 
-    return by_platform({"cpu": on_cpu, "gpu": on_gpu, "tpu": on_tpu}, g, mean, rest, x)
+    gpu = on_gpu if is_at_once(geometry, "gpu") else joined
+    tpu = at_once if geometry.taps <= tuning.MOST_TERMS_ON_TPU else joined
+    return by_platform({"cpu": on_cpu, "gpu": gpu, "tpu": tpu}, g, mean, rest, x)
 
 
 def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: Array) -> Array:
@@ -181,18 +221,19 @@ def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: 
 
 
 def _scatter_joined(
-    geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array
+    geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array, longest: int = 0
 ) -> Array:
+    """Of windows of up to ``longest`` elements along an axis, all parts are joined at once."""
     g = g + 0 * mean  # NaN where that is not finite
     mean = finite(mean)
     parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
     for axis, position in geometry.placed[::-1]:
-        parts = _scatter_along(parts, axis, position)
+        parts = _scatter_along(parts, axis, position, longest)
     mean, total, products = parts
     return total * (finite(x) - mean) - products
 
 
-def _scatter_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
+def _scatter_along(parts: Arrays, axis: Axis, position: int, longest: int) -> Arrays:
     """Along an axis the windows of an element are a window, of which strides leave out some."""
     if axis.stride > 1 and axis.kernel <= tuning.LONGEST_TERMS_SLICED:
         return over_elements(lambda _: parts, (0, 0, 0), axis, position, _join_cotangents)
@@ -202,15 +243,15 @@ def _scatter_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
         slice_axis(near, position, 0, mirrored(axis).size, 1),
         *(stretch(part, axis, position) for part in sums),
     )
-    return _join_along(starts, mirrored(axis), position)
+    return _join_along(starts, mirrored(axis), position, longest)
 
 
-def _join_along(parts: Arrays, axis: Axis, position: int) -> Arrays:
+def _join_along(parts: Arrays, axis: Axis, position: int, longest: int) -> Arrays:
     low, high = lax_padding(axis)
     mean, *sums = parts
     padded = (pad(part, position, low, high, np.zeros((), part.dtype)) for part in sums)
     parts = _nearest(mean, position, low, high), *padded
-    radix = tuning.JOIN_RADIX
+    radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX
     return _join_cotangents(digit_parts(parts, axis, position, _join_cotangents, radix))
 
 

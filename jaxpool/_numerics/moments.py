@@ -40,11 +40,10 @@ def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype:
       dtype: of the array before it was widened.
     """
     middle, none = (functools.partial(f, geometry) for f in (_middle, _no_middle))
-    constant = lax.stop_gradient(x)
-    if covariances.is_at_once(geometry):
-        found = by_platform({"cpu": middle, "gpu": none, "tpu": none}, constant, valid)
-    else:
-        found = middle(constant, valid)
+    chosen = {
+        p: none if covariances.is_at_once(geometry, p) else middle for p in ("cpu", "gpu", "tpu")
+    }
+    found = by_platform(chosen, lax.stop_gradient(x), valid)
     return _moments(x - found, valid, geometry, dtype)[-1]
 
 

@@ -374,9 +374,12 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
     start = np.array([[-1.5, 0.2], [3.7, -0.4], [8.2, 10.6], [-9, 4], [2, 2]], np.float32)
     size = np.array([[4.2, 7.5], [9.9, 0.3], [0.8, 0.9], [3, 3], [0, 5.5]], np.float32)
     bins, axes = (2, 3), ((0, 9), (1, 11))
-    of_axis = [(start[:, n], size[:, n], bins[n], length, ratio) for n, length in axes]
-    weights = [regions.sample_weights(*map(jnp.asarray, a[:2]), *a[2:]) for a in of_axis]
-    near = [regions.near_samples(*map(jnp.asarray, a[:2]), *a[2:]) for a in of_axis]
+    of_axis: list[Any] = [
+        (jnp.asarray(start[:, n]), jnp.asarray(size[:, n]), bins[n], length, ratio)
+        for n, length in axes
+    ]
+    weights = [regions.sample_weights(*a) for a in of_axis]
+    near = [regions.near_samples(*a) for a in of_axis]
     dense = maps.sums(jnp.asarray(x), many_boxes.Boxes(jnp.asarray(number), *weights))
     gathered = many_boxes._gathered(
         jnp.asarray(x), jnp.asarray(number), many_boxes.Near(*near[0], *near[1])
