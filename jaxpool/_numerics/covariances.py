@@ -205,7 +205,8 @@ def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) ->
 
     def on_gpu(g: Array, mean: Array, rest: Array, x: Array) -> Array:
         # XLA:GPU would store what the means are made of instead of the means.
-        return at_once(g, *lax.optimization_barrier((mean, rest)), x)
+        mean, rest = lax.optimization_barrier((mean, rest))
+        return at_once(g, mean, rest, x)
 
     gpu = on_gpu if is_at_once(geometry, "gpu") else joined
     tpu = at_once if geometry.taps <= tuning.MOST_TERMS_ON_TPU else joined
