@@ -93,7 +93,8 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
     _check_rank(x, layer.num_spatial_dims)
     kernel, strides = tuple(layer.kernel_size), tuple(layer.stride)
     pads = tuple(map(tuple, layer.padding))
-    if layer.use_ceil:
+    known = all(isinstance(size, int) for size in x.shape[1:])
+    if layer.use_ceil and known:
         axes = zip(x.shape[1:], kernel, strides, pads, strict=True)
         pads = tuple((p, q + _overhang(n + p + q - k, s)) for n, k, s, (p, q) in axes)
     crop, pads, out = fitted(x.shape[1:], kernel, strides, pads)
@@ -104,6 +105,7 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
         kernel,
         strides,
         pads,
+        rounding="floor" if known or not layer.use_ceil else "ceil",
         data_format="channels_first",
         **settings,
     )
