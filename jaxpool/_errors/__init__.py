@@ -7,7 +7,6 @@ puts the caller's own name of that argument in its place, and the name of the fu
 
 import contextlib
 import functools
-import inspect
 import string
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, overload
@@ -91,9 +90,7 @@ def public(function: Any = None, /, **names: str) -> Any:
 def public_constructor(made: C, /, **names: str) -> C:
     """Let the errors of the constructor of a class bear its name, as :func:`public` does."""
     changed: Any = made
-    run = _framed(changed.__init__, made.__qualname__, names)
-    run.__signature__ = inspect.signature(changed.__init__)  # for what does not follow wrappers
-    changed.__init__ = run
+    changed.__init__ = _framed(changed.__init__, made.__qualname__, names)
     return made
 
 

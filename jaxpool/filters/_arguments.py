@@ -11,15 +11,14 @@ A :class:`Request` is what was asked for, before the rank of the array is known;
 Source: the manual of scipy.ndimage, "Filter functions" and "Interpolation boundary handling".
 """
 
-import math
-import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._errors import message, shown
-from .._geometry.arguments import check_finite, check_length, entries_of, integer, is_sequence
+from .._geometry.arguments import check_length, entries_of, integer, is_sequence
+from ._static import Footprint, footprint_of, hashable, number
 
 MODES = {
     "reflect": "reflect",
@@ -34,29 +33,6 @@ MODES = {
 """The names of the modes, and the mode of that name."""
 
 LARGEST_ORIGIN = 2**31
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """Which elements of a window belong to it: a boolean array that can be hashed.
-
-    Attributes:
-      shape: shape of the window.
-      bits: its elements, row-major, one byte each.
-    """
-
-    shape: tuple[int, ...]
-    bits: bytes
-
-    @property
-    def mask(self) -> np.ndarray:
-        """The boolean array."""
-        return np.frombuffer(self.bits, bool).reshape(self.shape)
-
-    @property
-    def taps(self) -> int:
-        """How many elements belong to the window."""
-        return int(self.mask.sum())
 
 
 @dataclass(frozen=True)
@@ -130,7 +106,7 @@ class Neighborhood:
         extents = tuple(replace(extent, low=extent.high) for extent in self.extents)
         if self.footprint is None:
             return replace(self, extents=extents)
-        return replace(self, extents=extents, footprint=_hashable(np.flip(self.mask)))
+        return replace(self, extents=extents, footprint=hashable(np.flip(self.mask)))
 
 
 def request(
@@ -209,55 +185,6 @@ def _mode(mode: Any) -> str:
             "Give one of them, or one for each filtered axis.",
         )
     )
-
-
-_LARGEST = int(sys.float_info.max)
-
-
-def number(name: str, value: Any) -> float:
-    """Return a static real number, or raise in the caller's words."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, (int, float)):
-        if plain != plain:
-            return math.nan  # which is equal to itself as the same object
-        if abs(plain) > _LARGEST:
-            return math.inf if plain > 0 else -math.inf
-        return plain
-    raise TypeError(
-        message(
-            f"${name} = {shown(value)} is not a real number.",
-            f"Its type is {type(value).__name__}; settings of a filter are static.",
-            "Give a Python or NumPy number.",
-        )
-    )
-
-
-def footprint_of(name: str, value: Any) -> Footprint:
-    """Return an array of truth values as a :class:`Footprint`, or raise in the caller's words."""
-    try:
-        check_finite(value)
-        mask = np.asarray(value).astype(bool)
-    except Exception as error:  # whatever the object's own conversion raises
-        raise TypeError(
-            message(
-                f"${name} = {shown(value)} is not an array of truth values.",
-                f"Its type is {type(value).__name__}; a {name} is static: {str(error)[:80]!r}.",
-                "Give a NumPy array or nested lists; it may not be a traced array.",
-            )
-        ) from None
-    if not mask.any():
-        raise ValueError(
-            message(
-                f"${name} holds no True.",
-                f"It has shape {mask.shape}; a window needs at least one element.",
-                "Give at least one True.",
-            )
-        )
-    return _hashable(mask)
-
-
-def _hashable(mask: np.ndarray) -> Footprint:
-    return Footprint(mask.shape, np.ascontiguousarray(mask).tobytes())
 
 
 # --- from a request to the neighborhood in an array -----------------------------------------------

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._arguments import Footprint
+from ._static import Footprint
 
 MOST_CANDIDATES = 256
 """Boxes up to which the greedy cover is tried."""

@@ -21,17 +21,9 @@ from .._geometry.arguments import integer
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
 from ..reductions import MAX, MIN, Reduction
-from ._arguments import (
-    LARGEST_ORIGIN,
-    Footprint,
-    Neighborhood,
-    Request,
-    footprint_of,
-    neighborhood,
-    number,
-    request,
-)
+from ._arguments import LARGEST_ORIGIN, Neighborhood, Request, neighborhood, request
 from ._extreme import extreme
+from ._static import Footprint, footprint_of, number
 
 
 @public

@@ -7,9 +7,10 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public
 from .._geometry.arguments import integer
-from ._arguments import LARGEST_ORIGIN, Neighborhood, number
+from ._arguments import LARGEST_ORIGIN, Neighborhood
 from ._call import call_filter, filter_op
 from ._ranks import ranked
+from ._static import number
 
 
 @public

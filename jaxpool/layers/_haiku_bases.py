@@ -1,6 +1,7 @@
 """What the modules for Haiku are made of."""
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
@@ -17,8 +18,21 @@ except ModuleNotFoundError as error:
 class Layer(hk.Module):
     function: ClassVar[Callable[..., Any]]
 
+    def __post_init__(self) -> None:
+        # Haiku's own does not look behind the wrapper of a constructor.
+        self._auto_repr = f"{type(self).__name__}({', '.join(_given(self))})"
+        super().__post_init__()
+
     def _call(self, *arrays: Any, **options: Any) -> Any:
         return self.function(*arrays, **{**settings(self, besides=("name",)), **options})
+
+
+def _given(layer: Layer) -> Iterator[str]:
+    """The settings of a layer that are not the defaults, as arguments."""
+    for setting in dataclasses.fields(layer):  # pyright: ignore[reportArgumentType]
+        value, default = getattr(layer, setting.name), setting.default
+        if type(value) is not type(default) or value != default:
+            yield f"{setting.name}={value!r}"
 
 
 class Pool(Layer):
