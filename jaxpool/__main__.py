@@ -227,7 +227,7 @@ def _to_a_pipe() -> int:
     """Run the command line; what reads its output may have enough of it before the end."""
     try:
         status = main()
-        sys.stdout.flush()
+        print(end="", flush=True)  # does nothing where there is no output at all
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at exit
         return 1

@@ -103,7 +103,7 @@ def _joined(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
     parts = count, *arrays, jnp.zeros_like(x)
     _, *means, products = doubling.reduce(parts, geometry, _COVARIANCE)
     # An infinity that is joined last makes an infinity.
-    products = products + 0 * means[0]
+    products = products + 0 * lax.stop_gradient(means[0])
     return *means, jnp.zeros_like(products), products
 
 
@@ -149,6 +149,7 @@ def _at_once(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array |
 
 
 def _along_axes(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+    """As :func:`_joined`, all parts of a window along an axis at once."""
     x = arrays[0]
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
     parts = count, *arrays, jnp.zeros_like(x)
@@ -158,10 +159,11 @@ def _along_axes(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arra
         count, *means, products = joint.over_windows(_joined_at_once, parts, zeros, along)
         parts = count, *_stored(means[:-1]), *_stored([means[-1], products])
     _, *means, products = parts
-    return *means, jnp.zeros_like(products), products + 0 * means[0]
+    return *means, jnp.zeros_like(products), products + 0 * lax.stop_gradient(means[0])
 
 
 def _joined_at_once(parts: list[Arrays], _: object) -> Arrays:
+    """The part that several make: their count, their means and the products of deviations."""
     counts, *columns, products = zip(*parts, strict=True)
 
     def total(column: Sequence[Array]) -> Array:
@@ -201,7 +203,8 @@ def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) ->
         return _scatter_at_once(geometry, g, mean, rest, x)
 
     def joined(g: Array, mean: Array, rest: Array, x: Array) -> Array:
-        return _scatter_joined(geometry, g, mean, rest, x, tuning.LONGEST_JOINED_AT_ONCE)
+        given = rest if is_at_once(geometry, "tpu") else None  # no other windows have any
+        return _scatter_joined(geometry, g, mean, given, x, tuning.LONGEST_JOINED_AT_ONCE)
 
     def on_gpu(g: Array, mean: Array, rest: Array, x: Array) -> Array:
         # XLA:GPU would store what the means are made of instead of the means.
@@ -225,7 +228,7 @@ def _scatter_joined(
     geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array, longest: int = 0
 ) -> Array:
     """Of windows of up to ``longest`` elements along an axis, all parts are joined at once."""
-    g = g + 0 * mean  # NaN where that is not finite
+    g = g + 0 * lax.stop_gradient(mean)  # NaN where that is not finite
     mean = finite(mean)
     parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
     for axis, position in geometry.placed[::-1]:

@@ -80,7 +80,7 @@ def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
     # of elements that share no window with the infinity.
     clean = finite(x)
-    one = 1 + 0 * mean  # or NaN; as a constant it would trouble `jax_debug_nans`
+    one = 1 + 0 * lax.stop_gradient(mean)  # or NaN, which as a constant troubles `jax_debug_nans`
 
     def forward(t: Array) -> Array:
         return one * covariances.covariance(clean, t, valid, geometry)

@@ -74,7 +74,9 @@ def near_samples(
     pairs = ((low, 1 - (at - low)), (high, at - low))
     number, weight = (jnp.concatenate(parts, 2) for parts in zip(*pairs, strict=True))
     counted = jnp.concatenate([counts, counts], 2)
-    return number.astype(jnp.int32), jnp.where(counted, weight, 0) / ratio
+    # Past 2**24 elements not every number is a float32.
+    number = jnp.minimum(number.astype(jnp.int32), length - 1)
+    return number, jnp.where(counted, weight, 0) / ratio
 
 
 def whole_bins(start: Array, size: Array, bins: int, length: int) -> Array:

@@ -15,6 +15,7 @@ library. So blocks may be nested, and overlap in threads.
 
 import importlib.util
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -40,7 +41,9 @@ class Patch:
     replaced: tuple[str, ...]
 
     def __enter__(self) -> "Patch":
-        _hold(self)
+        with _LOCK:
+            _ENTERED[self] += 1
+            _hold(self)
         return self
 
     def __exit__(
@@ -49,7 +52,11 @@ class Patch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _release(self.libraries, lambda holders: holders.discard(self))
+        with _LOCK:
+            _ENTERED[self] -= 1
+            if not _ENTERED[self]:
+                del _ENTERED[self]
+                _release(self.libraries, lambda holders: holders.discard(self))
 
     def __repr__(self) -> str:
         return f"jaxpool replaces {', '.join(self.replaced)}; jaxpool.unpatch() restores them"
@@ -122,6 +129,8 @@ def unpatch(*libraries: str) -> tuple[str, ...]:
 
 _LOCK = threading.RLock()
 _HOLDERS: dict[str, set[Patch]] = {}
+_ENTERED: Counter[Patch] = Counter()
+"""How many ``with`` blocks of one patch are open."""
 
 
 def _hold(holder: Patch) -> None:

@@ -13,18 +13,29 @@ class Fitted(NamedTuple):
     Attributes:
       crop: the part of each axis that negative padding leaves, or None for all.
       pads: padding that is not negative, or a word.
-      out: windows on each axis, 0 where none fits.
+      out: windows on each axis, 0 where none fits; of a symbolic length an expression.
     """
 
     crop: tuple[slice, ...] | None
     pads: str | Pairs
     out: tuple[int, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no window fits; of a symbolic length one does."""
+        return any(isinstance(count, int) and count == 0 for count in self.out)
+
 
 def fitted(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: str | Pairs
 ) -> Fitted:
-    """Return the windows over axes of ``sizes``; ``pads`` are pairs of integers, or a word."""
+    """Return the windows over axes of ``sizes``.
+
+    Args:
+      sizes: lengths of the axes.
+      kernel, strides: integers of at least 1.
+      pads: pairs of integers, or a word.
+    """
     crop, sizes = None, list(sizes)
     if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
         pairs = zip(sizes, pads, strict=True)
@@ -41,4 +52,5 @@ def _lengths(
         return [cdiv(size, stride) for size, stride in zip(sizes, strides, strict=True)]
     pairs = ((0, 0),) * len(sizes) if isinstance(pads, str) else pads
     axes = zip(sizes, kernel, strides, pairs, strict=True)
-    return [max((size + low + high - k) // s + 1, 0) for size, k, s, (low, high) in axes]
+    counts = ((size + low + high - k) // s + 1 for size, k, s, (low, high) in axes)
+    return [max(count, 0) if isinstance(count, int) else count for count in counts]

@@ -17,6 +17,7 @@ Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from jax.typing import ArrayLike
 
 from .._errors import message, named, public_constructor, shown
 from .._geometry.arguments import is_sequence
+from .._geometry.window import Pairs, Rounding, Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
@@ -91,29 +93,32 @@ def avg_pool(x: Array, layer: Any) -> Array:
 def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings: Any) -> Array:
     x = jnp.asarray(x)
     _check_rank(x, layer.num_spatial_dims)
-    kernel, strides = tuple(layer.kernel_size), tuple(layer.stride)
-    pads = tuple(map(tuple, layer.padding))
-    known = all(isinstance(size, int) for size in x.shape[1:])
-    if layer.use_ceil and known:
-        axes = zip(x.shape[1:], kernel, strides, pads, strict=True)
-        pads = tuple((p, q + _overhang(n + p + q - k, s)) for n, k, s, (p, q) in axes)
-    crop, pads, out = fitted(x.shape[1:], kernel, strides, pads)
-    if not all(out):
-        return jnp.zeros((x.shape[0], *out), x.dtype)
+    padding = tuple(map(tuple, layer.padding))
+    sizes, window = x.shape[1:], Window(layer.kernel_size, layer.stride)
+    rounding: Rounding = "ceil" if layer.use_ceil else "floor"
+    if all(isinstance(n, int) for n in (*sizes, *itertools.chain(*padding))):
+        if layer.use_ceil:
+            padding, rounding = _with_last_window(sizes, window, padding), "floor"
+        found = fitted(sizes, window.kernel, window.strides, padding)
+        if found.is_empty:
+            return jnp.zeros((x.shape[0], *found.out), x.dtype)
+        x = x if found.crop is None else x[(slice(None), *found.crop)]
+        padding = found.pads
     return op(
-        x if crop is None else x[(slice(None), *crop)],
-        kernel,
-        strides,
-        pads,
-        rounding="floor" if known or not layer.use_ceil else "ceil",
+        x,
+        window.kernel,
+        window.strides,
+        padding,
+        rounding=rounding,
         data_format="channels_first",
         **settings,
     )
 
 
-def _overhang(room: int, stride: int) -> int:
-    """Padding that Equinox adds for a last window, which the ``room`` behind the first leaves."""
-    return stride if room % stride else 0
+def _with_last_window(sizes: tuple[int, ...], window: Window, padding: Pairs) -> Pairs:
+    """The padding that Equinox takes with ``use_ceil``: a stride more where a window needs it."""
+    axes = zip(sizes, window.kernel, window.strides, padding, strict=True)
+    return tuple((p, q + (s if (n + p + q - k) % s else 0)) for n, k, s, (p, q) in axes)
 
 
 def _check_rank(x: Array, count: int) -> None:

@@ -244,9 +244,9 @@ def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: A
             )
         )
     sizes, pads = shape[-rank - 1 : -1], _pads(padding, rank)
-    crop, pads, out = fitted(sizes, window.kernel, window.strides, pads)
-    empty = None if all(out) else (*shape[: -rank - 1], *out, shape[-1])
-    return Windows((window.kernel, window.strides, pads), crop, empty)
+    found = fitted(sizes, window.kernel, window.strides, pads)
+    empty = (*shape[: -rank - 1], *found.out, shape[-1]) if found.is_empty else None
+    return Windows((window.kernel, window.strides, found.pads), found.crop, empty)
 
 
 def _pads(padding: Any, count: int) -> str | Pairs:

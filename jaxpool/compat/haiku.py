@@ -19,6 +19,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
+from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
@@ -106,9 +107,9 @@ def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
     window, strides, padding, data_format = _windows(x.ndim, *arguments)
     end = x.ndim - (data_format == "channels_last")
     sizes = x.shape[end - len(window) : end]
-    out = fitted(sizes, window, strides, padding).out
-    if not all(out):
-        return jnp.zeros((*x.shape[: end - len(window)], *out, *x.shape[end:]), x.dtype)
+    found = fitted(sizes, window, strides, padding)
+    if found.is_empty:
+        return jnp.zeros((*x.shape[: end - len(window)], *found.out, *x.shape[end:]), x.dtype)
     return op(x, window, strides, padding, data_format=data_format)
 
 
@@ -131,7 +132,8 @@ def _windows(
     last = rank if rank - 1 in pooled else rank - 1
     part = slice(min(pooled, default=max(last - 1, 0)), last)
     layout = "channels_first" if last == rank else "channels_last"
-    return _Windows(window[part], steps[part], padding, layout)
+    checked = Window(window[part], steps[part])
+    return _Windows(checked.kernel, checked.strides, padding, layout)
 
 
 def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tuple[int, ...]:

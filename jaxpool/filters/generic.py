@@ -72,7 +72,8 @@ def generic_filter(
 class _Static:
     """An argument of the function, equal to those that mean the same program.
 
-    1, 1.0 and True are equal to Python, and so are 0.0 and -0.0.
+    1, 1.0 and True are equal to Python, and so are 0.0 and -0.0: numbers, and numbers in tuples and
+    sets, are told apart.
     """
 
     key: Any
@@ -94,8 +95,9 @@ def _static(name: str, value: Any) -> _Static:
 
 
 def _key(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return type(value), tuple(map(_key, value))
+    if isinstance(value, (tuple, frozenset)):
+        inner = frozenset if isinstance(value, frozenset) else tuple
+        return type(value), inner(map(_key, value))
     return type(value), repr(value) if isinstance(value, (float, complex, np.inexact)) else value
 
 

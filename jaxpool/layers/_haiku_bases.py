@@ -30,9 +30,10 @@ class Layer(hk.Module):
 def _given(layer: Layer) -> Iterator[str]:
     """The settings of a layer that are not the defaults, as arguments."""
     for setting in dataclasses.fields(layer):  # pyright: ignore[reportArgumentType]
-        value, default = getattr(layer, setting.name), setting.default
-        if type(value) is not type(default) or value != default:
-            yield f"{setting.name}={value!r}"
+        if setting.init and setting.repr:
+            value = repr(getattr(layer, setting.name))
+            if value != repr(setting.default):
+                yield f"{setting.name}={value}"
 
 
 class Pool(Layer):

@@ -159,8 +159,11 @@ def test_the_library_own_adaptive_windows_overlap_and_these_do_not() -> None:
 def test_symbolic_lengths_have_no_last_window_that_may_be_filled_in_part() -> None:
     shape = jax.export.symbolic_shape("c, h, w")
     x = jax.ShapeDtypeStruct(shape, jnp.float32)
-    made = jax.export.export(jax.jit(ours.MaxPool2d(3, 2, 1)))(x)
-    assert made.call(jnp.ones((2, 8, 9))).shape == (2, 4, 5)
+    cases: list[Any] = [(3, 2, 1), (3, 1), (4, 2), (2, 2)]
+    for settings in cases:
+        made = jax.export.export(jax.jit(ours.MaxPool2d(*settings)))(x)
+        want = eqx.nn.MaxPool2d(*settings)(jnp.ones((2, 8, 9)))
+        assert made.call(jnp.ones((2, 8, 9))).shape == want.shape
     with pytest.raises(ValueError, match="^MaxPool2d: pooled axis 0 has the symbolic size"):
         jax.export.export(jax.jit(ours.MaxPool2d(3, 2, 1, use_ceil=True)))(x)
 

@@ -89,3 +89,19 @@ def test_a_window_that_does_not_fit_gives_an_empty_array(name: str, call: tuple[
     x = jnp.ones((2, 8, 9, 4))
     mine, theirs = (getattr(module, name)(x, *call, "VALID") for module in (ours, hk))
     assert mine.shape == theirs.shape and mine.dtype == theirs.dtype and 0 in mine.shape
+
+
+@pytest.mark.parametrize("window", [3, 4])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_symbolic_lengths_are_exported(window: int, strides: int) -> None:
+    shape = jax.export.symbolic_shape("n, h, w, c", constraints=["h >= 4", "w >= 4"])
+    for free in (shape, jax.export.symbolic_shape("n, h, w, c")):
+        pool = lambda x: ours.max_pool(x, (window,) * 2 + (1,), (strides,) * 2 + (1,), "VALID")  # noqa: E731
+        made = jax.export.export(jax.jit(pool))(jax.ShapeDtypeStruct(free, jnp.float32))
+        x = jnp.asarray(np.random.default_rng(0).random((2, 7, 9, 3)), jnp.float32)
+        np.testing.assert_array_equal(made.call(x), pool(x))
+
+
+def test_a_stride_of_zero_is_an_error_in_words() -> None:
+    with pytest.raises(ValueError, match="^max_pool: `strides` holds 0"):
+        ours.max_pool(jnp.ones((1, 4, 4, 1)), (1, 2, 2, 1), (1, 0, 1, 1), "VALID")

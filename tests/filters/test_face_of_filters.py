@@ -131,6 +131,10 @@ def test_arguments_of_a_function_differ_by_type_and_sign() -> None:
         assert_same(filters.generic_filter(x, scaled, 3, extra_keywords={"n": 1}), x, "int")
         got = filters.generic_filter(x, scaled, 3, extra_keywords={"n": 1.0})
         assert_same(got, means, "float", ulps=1)
+        kind = lambda taps, s: taps[0] * (2 if {type(v) for v in s} == {int} else 3)  # noqa: E731
+        for inside in (1, 1.0):
+            got = filters.generic_filter(x, kind, 1, extra_arguments=(frozenset({inside}),))
+            assert_same(got, x * (2 if type(inside) is int else 3), inside)
         for zero in (0.0, -0.0):
             got = filters.generic_filter(x, over, 3, extra_arguments=(zero,))
             assert_same(got, jnp.full(3, np.copysign(np.inf, zero)), zero)

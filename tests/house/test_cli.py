@@ -126,6 +126,12 @@ def test_a_pipe_may_end_before_the_output():
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
+def test_there_may_be_no_output_at_all():
+    command = f"{sys.executable} -m jaxpool explain --shape 8,9,3 --window 3 --strides 2 >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_doctor_knows_the_trouble_of_each_jax(capsys: pytest.CaptureFixture[str]):
     lost = "loses rules of jax.custom_jvp" in doctor_report(capsys)["trouble"]
     assert lost == (jax.__version_info__ < (0, 12))
