@@ -85,19 +85,16 @@ def each(one: OfBox, x: Array, boxes: Boxes, near: Near | None = None) -> Array:
 
 def added(one: OfBox, g: Array, boxes: Boxes, images: Array) -> Array:
     """Return the sum over boxes of ``one(g of the box, box)``, an image like one of ``images``."""
-    in_turn = lambda g, *boxes: _added_in_turn(one, g, Boxes(*boxes), images.shape)  # noqa: E731
-    at_once = lambda g, *boxes: _added_at_once(one, g, Boxes(*boxes), images.shape, count)  # noqa: E731
     count = _at_once(images, boxes)
-    return _by_platform(in_turn, at_once if count > 1 else in_turn, g, *boxes)
+    in_turn = lambda g, boxes: _added_in_turn(one, g, boxes, images.shape)  # noqa: E731
+    at_once = lambda g, boxes: _added_at_once(one, g, boxes, images.shape, count)  # noqa: E731
+    others = at_once if count > 1 else in_turn
+    return by_platform({"cpu": in_turn, "gpu": others, "tpu": others}, g, boxes)
 
 
 def image(x: Array, number: Array) -> Array:
     """Return one image of an array of them."""
     return lax.dynamic_index_in_dim(x, number, keepdims=False)
-
-
-def _by_platform(cpu: Any, others: Any, *arrays: Array) -> Array:
-    return by_platform({"cpu": cpu, "gpu": others, "tpu": others}, *arrays)
 
 
 def _at_once(x: Array, boxes: Boxes) -> int:

@@ -29,7 +29,7 @@ Statistician 37, section 3.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,7 @@ from .._lowerings.parts.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import Reduction
-from .divisors import finite, masked, ones
+from .divisors import finite, masked, nan_unless_finite, ones
 
 Arrays = tuple[Array, ...]
 
@@ -89,22 +89,32 @@ def is_at_once(geometry: Geometry, platform: str) -> bool:
 def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.dtype) -> Arrays:
     """The mean of every window in each array, and the sum of products of deviations."""
     arrays = tuple(masked(a, valid) for a in arrays)
-    by_pairs = functools.partial(_joined, geometry)
+    by_pairs = functools.partial(_joined, _by_pairs, geometry)
+    along = functools.partial(_joined, _along_axes, geometry)
     at_once = functools.partial(_at_once, geometry, dtype)
-    along = functools.partial(_along_axes, geometry)
     others = along if max(geometry.kernel) <= tuning.LONGEST_JOINED_AT_ONCE else by_pairs
     chosen = {p: at_once if is_at_once(geometry, p) else others for p in ("gpu", "tpu")}
     return by_platform({"cpu": by_pairs, **chosen}, arrays, valid)
 
 
-def _joined(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
+def _joined(
+    join: Callable[[Arrays, Geometry], Arrays],
+    geometry: Geometry,
+    arrays: Arrays,
+    valid: Array | None,
+) -> Arrays:
+    """What ``join`` makes of the elements, each a part; no means have anything left."""
     x = arrays[0]
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
-    parts = count, *arrays, jnp.zeros_like(x)
-    _, *means, products = doubling.reduce(parts, geometry, _COVARIANCE)
+    _, *means, products = join((count, *arrays, jnp.zeros_like(x)), geometry)
     # An infinity that is joined last makes an infinity.
-    products = products + 0 * lax.stop_gradient(means[0])
+    products = products + nan_unless_finite(means[0])
     return *means, jnp.zeros_like(products), products
+
+
+def _by_pairs(parts: Arrays, geometry: Geometry) -> Arrays:
+    """Join two parts at a time."""
+    return doubling.reduce(parts, geometry, _COVARIANCE)
 
 
 def _join(p: Arrays, q: Arrays) -> Arrays:
@@ -148,18 +158,14 @@ def _at_once(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array |
     return joint.over_windows(total, given, jax.tree.map(lambda _: 0, given), geometry, dtype)
 
 
-def _along_axes(geometry: Geometry, arrays: Arrays, valid: Array | None) -> Arrays:
-    """As :func:`_joined`, all parts of a window along an axis at once."""
-    x = arrays[0]
-    count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
-    parts = count, *arrays, jnp.zeros_like(x)
+def _along_axes(parts: Arrays, geometry: Geometry) -> Arrays:
+    """Join all parts of a window along an axis at once."""
     for axis, position in geometry.placed:
         zeros = jax.tree.map(lambda _: 0, parts)
         along = Geometry((axis,), (position,))
         count, *means, products = joint.over_windows(_joined_at_once, parts, zeros, along)
         parts = count, *_stored(means[:-1]), *_stored([means[-1], products])
-    _, *means, products = parts
-    return *means, jnp.zeros_like(products), products + 0 * lax.stop_gradient(means[0])
+    return parts
 
 
 def _joined_at_once(parts: list[Arrays], _: object) -> Arrays:
@@ -228,7 +234,7 @@ def _scatter_joined(
     geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array, longest: int = 0
 ) -> Array:
     """Of windows of up to ``longest`` elements along an axis, all parts are joined at once."""
-    g = g + 0 * lax.stop_gradient(mean)  # NaN where that is not finite
+    g = g + nan_unless_finite(mean)
     mean = finite(mean)
     parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
     for axis, position in geometry.placed[::-1]:

@@ -42,6 +42,14 @@ def finite(x: Array) -> Array:
     return masked(x, lax.is_finite(x))
 
 
+def nan_unless_finite(x: Array) -> Array:
+    """Return zeros, and NaN where ``x`` is not finite; without a tangent.
+
+    A constant of NaN would trouble ``jax_debug_nans``.
+    """
+    return 0 * lax.stop_gradient(x)
+
+
 def ones(x: Array, geometry: Geometry) -> Array:
     """Return one for every element, in an array that is long on the axes of windows alone."""
     shape = [1] * x.ndim

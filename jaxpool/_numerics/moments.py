@@ -27,7 +27,7 @@ from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
 from .._xla.sharding_types import varying_zeros
 from . import covariances
-from .divisors import finite, masked
+from .divisors import finite, masked, nan_unless_finite
 
 
 def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -80,7 +80,7 @@ def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
     # of elements that share no window with the infinity.
     clean = finite(x)
-    one = 1 + 0 * lax.stop_gradient(mean)  # or NaN, which as a constant troubles `jax_debug_nans`
+    one = 1 + nan_unless_finite(mean)
 
     def forward(t: Array) -> Array:
         return one * covariances.covariance(clean, t, valid, geometry)

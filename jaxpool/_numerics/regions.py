@@ -17,8 +17,6 @@ these few are looked at. They are ``_NEAR``, with room for the rounding of the f
 Source: He et al. 2017 (arXiv:1703.06870), section 3; torchvision ``roi_align`` and ``roi_pool``.
 """
 
-import functools
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -48,10 +46,17 @@ def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int
     else:
         before = jnp.floor((element - 1 - first) * divisor / step - 0.5) - 1
         sample = jnp.clip(before, 0, divisor - 1) + _count(_NEAR, 3, step)
-    at = first + _quotient((sample + 0.5) * step, divisor)
-    counts = (sample < samples) & (at >= -1) & (at <= length)
-    near = jnp.maximum(0, 1 - jnp.abs(jnp.clip(at, 0, length - 1) - element))
-    return jnp.where(counts, near, 0).sum(3) / divisor[..., 0]
+    at, counts = _sample_at(first, sample, step, divisor, length)
+    near = jnp.maximum(0, 1 - jnp.abs(at - element))
+    return jnp.where(counts & (sample < samples), near, 0).sum(3) / divisor[..., 0]
+
+
+def _sample_at(
+    first: Array, sample: Array, step: Array, samples: Array, length: int
+) -> tuple[Array, Array]:
+    """Where samples of bins that begin at ``first`` lie on the axis, and which of them count."""
+    at = first + _quotient((sample + 0.5) * step, samples)
+    return jnp.clip(at, 0, length - 1), (at >= -1) & (at <= length)
 
 
 def near_samples(
@@ -66,9 +71,9 @@ def near_samples(
     """
     start, step = start[:, None, None], _quotient(size, bins)[:, None, None]
     first = start + _count(bins, 1, step) * step
-    at = first + _quotient((_count(ratio, 2, step) + 0.5) * step, jnp.full_like(step, ratio))
-    counts = (at >= -1) & (at <= length)
-    at = jnp.where(counts, jnp.clip(at, 0, length - 1), 0)
+    sample, samples = _count(ratio, 2, step), jnp.full_like(step, ratio)
+    at, counts = _sample_at(first, sample, step, samples, length)
+    at = jnp.where(counts, at, 0)
     low = jnp.floor(at)
     high = jnp.minimum(low + 1, length - 1)
     pairs = ((low, 1 - (at - low)), (high, at - low))
@@ -117,22 +122,22 @@ def weighted(x: Array, boxes: Boxes, by_place: bool = False, near: Near | None =
     The sums run over whole images, with weights of 0 for most elements, and 0 times infinity is
     NaN. So what is not finite is left out and added afterwards, if there is any.
     """
-    total = maps.sums_by_place if by_place else functools.partial(maps.sums, near=near)
+    total = maps.sums_by_place if by_place else maps.sums
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)
     known = lax.stop_gradient(x)
     read = Boxes(boxes.image, _one_if(boxes.rows), _one_if(boxes.columns))
-    read_by = maps.sums_by_place if by_place else maps.sums
 
     def others() -> Array:
         parts = ((known == np.inf, np.inf), (known == -np.inf, -np.inf), (known != known, np.nan))
         found = [
-            jnp.where(read_by(is_one.astype(x.dtype), read) > 0, jnp.asarray(value, x.dtype), zero)
+            jnp.where(total(is_one.astype(x.dtype), read) > 0, jnp.asarray(value, x.dtype), zero)
             for is_one, value in parts
         ]
         return found[0] + found[1] + found[2]
 
-    y = total(jnp.where(finite, x, zero), boxes)
+    clean = jnp.where(finite, x, zero)
+    y = total(clean, boxes) if near is None else maps.sums(clean, boxes, near)
     return y + lax.cond(finite.all(), lambda: jnp.zeros_like(y), others)
 
 

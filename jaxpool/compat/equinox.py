@@ -28,7 +28,7 @@ from jax import Array
 from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
-from .._errors import message, named, public_constructor, shown
+from .._errors import framed, message, public_constructor, shown
 from .._geometry.arguments import is_sequence
 from .._geometry.window import Pairs, Rounding, Window
 from ..ops.average import avg_pool as _avg_pool
@@ -60,13 +60,8 @@ def _in_its_words(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with framed(type(self).__name__, **_NAMES):
             return method(self, *args, **kwargs)
-        except (TypeError, ValueError, NotImplementedError) as error:
-            told = named(error, type(self).__name__, _NAMES)
-            if told is error:
-                raise
-            raise told from None
 
     return run
 

@@ -1,8 +1,8 @@
 """The transpose of reading windows at their offsets, each term padded to its phase: for XLA:TPU.
 
 XLA:TPU keeps the arrays of a network with the pooled axes major, so that a shift along them is an
-address. A padding is part of a fusion where it reads an operand of it, and nowhere else. So a term
-of :mod:`..parts.phase_sums` is one padding of ``g`` and one of the offsets, by the shift along the
+address. A padding is part of a fusion only where it reads an operand of the fusion. So a term of
+:mod:`..parts.phase_sums` is one padding of ``g`` and one of the offsets, by the shift along the
 groups of each axis and to one entry of ``stride`` along its phases. Terms are then as large as the
 result, and their sum is one kernel that stores nothing beside it. A concatenation of phases would
 store each of them, and a padding between elements is a slow kernel of its own.
