@@ -21,6 +21,7 @@ ALLOCATOR = {
     "OMP_NUM_THREADS": "2",
 }
 SECONDS_PER_CONTESTANT = 2.0
+SECONDS_OF_WARMUP = 0.03
 
 Call = Callable[[], Any]
 
@@ -56,13 +57,17 @@ def interleaved(
 
 
 def _seconds(once: Call) -> float:
-    """Time of a call that follows one of its own, after a pause.
+    """Time of a call that follows calls of its own, after a pause.
 
     Some runtimes' threads spin for a while when they have nothing to do, at the cost of the next
-    contestant, which also finds the caches full of other arrays.
+    contestant. That one finds the caches full of other arrays, and its own threads asleep: for some
+    calls the system wakes them on one core, and only then spreads them over all.
     """
     time.sleep(0.01)
+    begin = time.perf_counter()
     once()
+    while time.perf_counter() < begin + SECONDS_OF_WARMUP:
+        once()
     start = time.perf_counter()
     once()
     return time.perf_counter() - start
