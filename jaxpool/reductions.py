@@ -176,6 +176,11 @@ ordered by value and offset."""
 MIN = Reduction("min", lax.min, _highest, idempotent=True, comparator=_less, extremum="min")
 
 
+def takes_last_nan(reduction: Reduction) -> bool:
+    """Whether of several NaN the argmax is the last."""
+    return reduction.comparator is MAX_LAST_NAN.comparator
+
+
 def sum_dtype(dtype: DType) -> DType:
     """The dtype of ``jnp.sum``: floats keep theirs, small integers and booleans become wider."""
     if jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits < 8:

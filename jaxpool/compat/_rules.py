@@ -256,5 +256,6 @@ _FRACTIONAL = {
         functools.partial(fractional.max_pool_with_argmax, reduction=MAX_LAST_NAN),
         fractional.canonical,
         fractional.DRAWN,
+        is_random=True,
     )
 }

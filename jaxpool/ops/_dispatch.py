@@ -22,6 +22,7 @@ from .._lowerings.remembered import remembered
 from .._numerics.checks import as_array
 from .._xla.sharding_types import with_sharding_types
 from ..reductions import Reduction
+from ._op import Op
 from ._symbolic import over_any_size
 
 
@@ -84,29 +85,6 @@ def _repeated(window_shape: Any, data_format: str) -> tuple[Any, ...]:
     return (window_shape,) * layouts.spatial_count(data_format)
 
 
-@dataclass(frozen=True, eq=False)
-class Op:
-    """An op on arrays.
-
-    Attributes:
-      name: of the compiled function, as profiles and HLO show it.
-      body: the traced part, ``body(x, *others, **canonical)``. The canonical arguments are
-        ``config``, if the op has windows, and its options.
-      canonicalize: checks the options as written and returns canonical ones, hashable.
-      arrays: names of the arrays beside ``x``, any of which may be None.
-    """
-
-    name: str
-    body: Callable[..., Any]
-    canonicalize: Callable[..., dict[str, Any]] = dict
-    arrays: tuple[str, ...] = ("where",)
-
-    @property
-    def takes_any_size(self) -> bool:
-        """Whether padding is to it as elements that are left out; what it draws is not."""
-        return self.arrays[:1] == ("where",) and "key" not in self.arrays
-
-
 def call(
     op: Op,
     x: Any,
@@ -128,7 +106,7 @@ def call(
     for entry in inside:
         if type(entry) is tuple:
             inside += entry
-    find = _compiled if "reduction" in options else _compiled.shared
+    find = _compiled if op.has_reduction else _compiled.shared
     try:
         compiled = find(op, len(windows), *windows, *inside, **options)
     except TypeError as error:
@@ -164,7 +142,7 @@ def _canonical(
 
 
 def _jitted(op: Op, canonical: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    return _program(op, canonical, dict(canonical).get("reduction"))
+    return _program(op, canonical, dict(canonical)["reduction"] if op.has_reduction else None)
 
 
 @remembered(maxsize=1024)
@@ -172,7 +150,7 @@ def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Call
     """The compiled function, kept by ``owner`` if there is one."""
     options = dict(canonical)
     if "config" in options and op.takes_any_size:
-        body = over_any_size(op.body, options.pop("config"), options)
+        body = over_any_size(op, options.pop("config"), options)
     else:
         body = functools.partial(op.body, **options)
 

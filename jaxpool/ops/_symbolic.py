@@ -17,16 +17,15 @@ from .._geometry.resolve import Geometry
 from .._geometry.symbolic import Ends, ends_of, inner_window
 from .._numerics import indices
 from .._numerics.checks import check_where
+from ._op import Op
 
-Body = Callable[..., Any]
 
-
-def over_any_size(body: Body, config: Any, options: dict[str, Any]) -> Body:
-    """Return ``body(x, where, *others)``, also for sizes at which it does not know its windows.
+def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[..., Any]:
+    """Return ``body(x, where, *others)`` of an op, also for sizes at which it knows no windows.
 
     To the body padding is what ``where`` leaves out.
     """
-    direct = functools.partial(body, config=config, **options)
+    direct = functools.partial(op.body, config=config, **options)
 
     def run(x: Array, where: Any, *others: Any) -> Any:
         if all(isinstance(size, int) for size in x.shape):
@@ -34,23 +33,19 @@ def over_any_size(body: Body, config: Any, options: dict[str, Any]) -> Body:
         positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), x.shape)
         sizes = [x.shape[position] for position in positions]
         ends = [around and _not_negative(around) for around in ends_of(config.window, sizes)]
-        if not any(ends):
-            return direct(x, where, *others)
         around = {p: e for p, e in zip(positions, ends, strict=True) if e}
+        if not around:
+            return direct(x, where, *others)
         inner = replace(config, window=inner_window(config.window, sizes, ends))
-        mask = _mask(check_where(where, x.shape), x, around, options)
-        arrays = _put_around(x, around, 0), mask, *others
-        made = body(*arrays, config=inner, **_taps(options))
-        outs = {position + x.ndim: e.axis.out for position, e in around.items()}
-        kept = jax.tree.map(functools.partial(_cropped, outs=outs), made)
-        if "index_space" not in options:
-            return kept
-        values, taps = kept
+        counted = op.counts_padding and options["count_include_pad"]
+        arrays = _wide(op, (x, where, *others), around, counted)
+        own = _in_windows(options) if op.has_indices else options
+        made = _cropped(op.body(*arrays, config=inner, **own), x.ndim, around)
+        if not op.has_indices:
+            return made
         axes = _own_axes(inner.geometry(arrays[0].shape), ends)
         space = options["index_space"], options["index_dtype"]
-        return values, indices.convert(
-            taps, x.shape, Geometry(axes, positions), *space, masked=True
-        )
+        return _in_space(*made, x.shape, Geometry(axes, positions), space)
 
     return run
 
@@ -60,10 +55,8 @@ def _not_negative(ends: Ends) -> Ends:
     return ends._replace(axis=replace(ends.axis, out=max_dim(ends.axis.out, 0)))
 
 
-def _taps(options: dict[str, Any]) -> dict[str, Any]:
+def _in_windows(options: dict[str, Any]) -> dict[str, Any]:
     """The options, with window offsets for indices: those do not depend on what is around."""
-    if "index_space" not in options:
-        return options
     return {**options, "index_space": "window", "index_dtype": None}
 
 
@@ -72,15 +65,34 @@ def _own_axes(geometry: Geometry, ends: Sequence[Ends | None]) -> tuple[Axis, ..
     return tuple(around.axis if around else axis for axis, around in pairs)
 
 
-def _mask(
-    valid: Array | None, x: Array, around: dict[int, Ends], options: dict[str, Any]
-) -> Array | None:
-    """What is there: not the padding, unless it counts in an average."""
-    counts = options.get("count_include_pad", False)
+# --- an array with its padding around it ----------------------------------------------------------
+
+
+def _wide(op: Op, arrays: tuple[Any, ...], around: dict[int, Ends], counted: bool) -> list[Any]:
+    """The arrays of an op with padding around them, and a mask that leaves it out.
+
+    ``counted`` padding is not left out.
+    """
+    x, where, *others = arrays
+    beside = [
+        _put_around(a, _as_long(a, x, around), 0) if name in op.per_element else a
+        for name, a in zip(op.arrays[1:], others, strict=True)
+    ]
+    mask = _mask(check_where(where, x.shape), x, around, counted)
+    return [_put_around(x, around, 0), mask, *beside]
+
+
+def _mask(valid: Array | None, x: Array, around: dict[int, Ends], counted: bool) -> Array | None:
+    """What is there: not the padding, unless it is counted."""
     pads = any(not isinstance(n, int) or n for e in around.values() for n in (e.low, e.high))
-    if valid is None and (counts or not pads):
+    if valid is None and (counted or not pads):
         return None
-    return _put_around(jnp.ones(x.shape, bool) if valid is None else valid, around, int(counts))
+    return _put_around(jnp.ones(x.shape, bool) if valid is None else valid, around, int(counted))
+
+
+def _as_long(a: Array, x: Array, around: dict[int, Ends]) -> dict[int, Ends]:
+    """Of the axes with padding those on which an array that broadcasts to ``x`` is as long."""
+    return {p: e for p, e in around.items() if -p <= a.ndim and a.shape[p] == x.shape[p]}
 
 
 def _put_around(a: Array, around: dict[int, Ends], value: int) -> Array:
@@ -90,7 +102,21 @@ def _put_around(a: Array, around: dict[int, Ends], value: int) -> Array:
     return lax.pad(a, np.asarray(value, a.dtype), config)
 
 
-def _cropped(y: Array, outs: dict[int, Any]) -> Array:
-    for axis, out in outs.items():
-        y = lax.slice_in_dim(y, 0, out, axis=axis)
-    return y
+# --- and what is made of it -----------------------------------------------------------------------
+
+
+def _cropped(made: Any, rank: int, around: dict[int, Ends]) -> Any:
+    """The results of the windows that there are; arrays may have more axes behind."""
+
+    def cropped(y: Array) -> Array:
+        for position, ends in around.items():
+            y = lax.slice_in_dim(y, 0, ends.axis.out, axis=position + rank)
+        return y
+
+    return jax.tree.map(cropped, made)
+
+
+def _in_space(
+    values: Array, taps: Array, shape: tuple[Any, ...], geometry: Geometry, space: tuple[Any, Any]
+) -> tuple[Array, Array]:
+    return values, indices.convert(taps, shape, geometry, *space, masked=True)

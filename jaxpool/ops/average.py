@@ -224,6 +224,12 @@ def _override(divisor: Any) -> int | None:
     return divisor
 
 
-AVG_POOL = Op("avg_pool", _average, canonical_divisor)
-_WEIGHTED_AVG_POOL = Op("avg_pool", _weighted, _canonical_weighted, ("where", "weights"))
+AVG_POOL = Op("avg_pool", _average, canonical_divisor, counts_padding=True)
+_WEIGHTED_AVG_POOL = Op(
+    "avg_pool",
+    _weighted,
+    _canonical_weighted,
+    arrays=("where", "weights"),
+    per_element=("weights",),
+)
 SUM_POOL = Op("sum_pool", _sum)

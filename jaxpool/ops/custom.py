@@ -205,4 +205,4 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
     return {"reduction": reduction}
 
 
-_POOL = Op("pool", _pool, _canonical)
+_POOL = Op("pool", _pool, _canonical, has_reduction=True)

@@ -208,5 +208,7 @@ def _started(every: Array, starts: list[Array], geometry: Geometry) -> Array:
 
 
 DRAWN = ("where", "key", "samples")
-_FRACTIONAL = Op("fractional_max_pool", max_pool, canonical, DRAWN)
-_WITH_ARGMAX = Op("fractional_max_pool_with_argmax", max_pool_with_argmax, canonical, DRAWN)
+_FRACTIONAL = Op("fractional_max_pool", max_pool, canonical, DRAWN, is_random=True)
+_WITH_ARGMAX = Op(
+    "fractional_max_pool_with_argmax", max_pool_with_argmax, canonical, DRAWN, is_random=True
+)

@@ -258,9 +258,11 @@ MAX_POOL_WITH_ARGMAX = Op(
     "max_pool_with_argmax",
     functools.partial(_extreme_with_index, reduction=MAX),
     indices.canonical,
+    has_indices=True,
 )
 MIN_POOL_WITH_ARGMIN = Op(
     "min_pool_with_argmin",
     functools.partial(_extreme_with_index, reduction=MIN),
     indices.canonical,
+    has_indices=True,
 )

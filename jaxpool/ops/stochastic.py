@@ -168,4 +168,6 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     return walk(weights, geometry, step, start)[0]
 
 
-_STOCHASTIC_POOL = Op("stochastic_pool", _stochastic, _canonical_choice, ("where", "key"))
+_STOCHASTIC_POOL = Op(
+    "stochastic_pool", _stochastic, _canonical_choice, ("where", "key"), is_random=True
+)

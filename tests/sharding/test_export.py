@@ -205,6 +205,12 @@ AS_FLAX: dict[str, tuple[Callable[[Any], Any], int]] = {
     "masked": (
         lambda x: jaxpool.avg_pool(x, (3, 3), 2, "SAME", where=x % 3 > 0), 1,
     ),
+    "weighted": (
+        lambda x: jaxpool.avg_pool(x, (3, 3), 2, "SAME", weights=1 + x % 5, where=x % 3 > 0), 1,
+    ),
+    "weighted rows": (
+        lambda x: jaxpool.avg_pool(x, (3, 2), 2, 1, weights=1 + x[:1, :, :1, :1] % 5), 1,
+    ),
     "norms": (lambda x: jaxpool.lp_pool(x, (3, 3), 2, 1), 1),
     "medians": (lambda x: jaxpool.median_pool(x, (3, 3), 2, "SAME"), 1),
     "products": (lambda x: jaxpool.pool(x / 32, jaxpool.reductions.PRODUCT, (2, 3), 2, "SAME"), 1),

@@ -59,12 +59,12 @@ def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = Fa
 
 def _along(axis: Axis, in_rows: bool) -> Callable[[Array, Axis, int], Array]:
     long = axis.kernel > tuning.LONGEST_SCATTERED
-    if _is_tiled(axis) and (long or in_rows):
+    if _holds_each_once(axis) and (long or in_rows):
         return _repeat
     return _sum_by_doubling if long else _sum_of_slices
 
 
-def _is_tiled(axis: Axis) -> bool:
+def _holds_each_once(axis: Axis) -> bool:
     """Whether every element from the first window to the last lies in one window."""
     return axis.stride == axis.span == axis.kernel > 1
 

@@ -83,7 +83,7 @@ def _too_long(kernel: int, most: int) -> str:
 def _longest_kernels(request: Request) -> list[int]:
     """Elements on each axis up to which windows are reduced by slices."""
     geometry, reduction, most = request.geometry, request.reduction, tuning.LONGEST_SLICED
-    if request.platform != "cpu" or all(map(_is_tiled, geometry.axes)):
+    if request.platform != "cpu" or all(map(_lies_end_to_end, geometry.axes)):
         return [most] * len(geometry.axes)
     is_sum = reduction is not None and not reduction.idempotent
     found = []
@@ -94,7 +94,7 @@ def _longest_kernels(request: Request) -> list[int]:
     return found
 
 
-def _is_tiled(axis: Axis) -> bool:
+def _lies_end_to_end(axis: Axis) -> bool:
     """Whether windows lie end to end, or are one: :mod:`.tiled` then reads each element once."""
     return axis.out == 1 or axis.stride == axis.span
 

@@ -23,7 +23,7 @@ from ..._geometry.resolve import Geometry
 from ..._xla.any_in_batch import any_in_batch
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
-from ...reductions import MAX_LAST_NAN, MIN, Reduction, identity_array, identity_like
+from ...reductions import MIN, Reduction, identity_array, identity_like, takes_last_nan
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
 from ..parts.axis_slicing import iota, lax_padding, pad
@@ -108,7 +108,7 @@ def argmax_offsets(
     """
     order = offset_iota(elements.shape, axes, dtype)
     count = math.prod(elements.shape[axis] for axis in axes)
-    last_nan = reduction.comparator is MAX_LAST_NAN.comparator
+    last_nan = takes_last_nan(reduction)
     if last_nan:  # counted backwards, the last one is the first
         order = jnp.where(elements != elements, count - 1 - order, order)
     by_rows = not last_nan and _has_rows(elements.shape, axes)

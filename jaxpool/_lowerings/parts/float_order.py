@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._xla.select import select
-from ...reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
+from ...reductions import MAX, MIN, Reduction, identity_array, takes_last_nan
 from .argreduce import ValueOffset, sentinel
 from .axis_slicing import tree_reduce
 
@@ -134,7 +134,7 @@ def from_sort_keys(keys: Array, dtype: np.dtype) -> Array:
 
 
 def _integer_extreme(reduction: Reduction) -> Reduction:
-    if reduction.comparator is MAX_LAST_NAN.comparator:
+    if takes_last_nan(reduction):
         return dataclasses.replace(MAX, comparator=_greater_or_largest)
     return MAX if reduction.extremum == "max" else MIN
 

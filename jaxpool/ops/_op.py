@@ -1,0 +1,39 @@
+"""What an op is to the code that calls and compiles it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An op on arrays.
+
+    Attributes:
+      name: of the compiled function, as profiles and HLO show it.
+      body: the traced part, ``body(x, *others, **canonical)``. The canonical arguments are
+        ``config``, if the op has windows, and its options.
+      canonicalize: checks the options as written and returns canonical ones, hashable.
+      arrays: names of the arrays beside ``x``, any of which may be None.
+      per_element: those of them with a number for each element, or of length 1 on an axis.
+      is_random: whether it draws numbers, as many as windows.
+      has_indices: whether it returns values and indices, of the space that its options
+        ``index_space`` and ``index_dtype`` name.
+      counts_padding: whether its option ``count_include_pad`` says that padding counts.
+      has_reduction: whether its option ``reduction`` is a reduction, of a caller maybe.
+    """
+
+    name: str
+    body: Callable[..., Any]
+    canonicalize: Callable[..., dict[str, Any]] = dict
+    arrays: tuple[str, ...] = ("where",)
+    per_element: tuple[str, ...] = ()
+    is_random: bool = False
+    has_indices: bool = False
+    counts_padding: bool = False
+    has_reduction: bool = False
+
+    @property
+    def takes_any_size(self) -> bool:
+        """Whether padding is to it as elements that ``where`` leaves out, and nothing else."""
+        return self.arrays[:1] == ("where",) and not self.is_random
