@@ -14,7 +14,7 @@ import itertools
 from bisect import bisect_right
 from typing import NamedTuple
 
-from .axis import cdiv
+from .axis import Axis, cdiv
 
 
 class RaggedAxis(NamedTuple):
@@ -34,6 +34,14 @@ class RaggedAxis(NamedTuple):
     def longest(self) -> int:
         """Elements of the longest window."""
         return max(self.lengths, default=1)
+
+    def sliding(self) -> Axis | None:
+        """The windows as those of fixed pooling, if they have one length and one stride."""
+        lengths, steps = set(self.lengths), {b - a for a, b in itertools.pairwise(self.starts)}
+        stride = min(steps, default=self.longest)
+        if len(lengths) != 1 or len(steps) > 1 or not stride or self.starts[0]:
+            return None
+        return Axis(self.size, self.longest, stride, 1, 0, 0, 0, len(self.starts))
 
     def holders(self) -> "RaggedAxis":
         """For each element, the windows that hold it; starts and ends must not decrease."""

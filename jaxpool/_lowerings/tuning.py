@@ -191,8 +191,9 @@ LEAST_SEPARATED_ON_GPU, LEAST_SEPARATED_ON_TPU = 50, 25
 the other: above 7 x 7 on GPU, where it takes twice the traffic, and from 5 x 5 on TPU."""
 
 LONGEST_ADAPTIVE_SLID = 7
-"""Elements on an axis up to which GPU and TPU slide adaptive windows that tile it; longer ones they
-reduce in parallel."""
+"""Elements on an axis up to which adaptive windows of one length and stride slide as those of fixed
+pooling do. Longer ones that tile the axis are reduced in parallel on GPU and TPU; of those that
+overlap by an element CPU finds the argmax of 12x12 in a sixth of the time if they are ragged."""
 
 LONGEST_SUMMED = 256
 """Elements on an axis up to which a sum on TPU, and its transpose on GPU and TPU, reads each: an

@@ -1,8 +1,8 @@
 """The windows of adaptive pooling: as many as asked for share an axis out.
 
 Window ``i`` of ``O`` over an axis of ``L`` elements is ``[i * L // O, ceil((i + 1) * L / O))``, in
-exact integers. Where ``O`` divides ``L`` they tile the axis. Others differ by an element in length
-and overlap by one.
+exact integers. Where ``O`` divides ``L`` they tile the axis; where 1 is left over they have one
+length and one stride, and overlap by an element. Others differ by an element in length.
 
 Source: PyTorch, ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
 """
@@ -18,8 +18,7 @@ from .._autodiff.ragged import RaggedWindows
 from .._errors import message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, integer, is_sequence
-from .._geometry.axis import Axis
-from .._geometry.ragged import RaggedAxis, share_out
+from .._geometry.ragged import share_out
 from .._geometry.resolve import Geometry, check_known
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import broadcast_along
@@ -104,18 +103,20 @@ class Partition(RaggedWindows):
 
     @property
     def geometry(self) -> Geometry | None:
-        """The windows as those of fixed pooling, if they tile every axis."""
-        if any(axis.size % len(axis.starts) for axis in self.axes):
-            return None
-        return Geometry(tuple(map(_tiling, self.axes)), self.positions)
+        """The windows as those of fixed pooling, if they have one length and stride on each axis."""
+        axes = tuple(axis.sliding() for axis in self.axes)
+        known = tuple(axis for axis in axes if axis is not None)
+        return Geometry(known, self.positions) if len(known) == len(axes) else None
 
     def plan(self, reduction: Reduction, dtype: Any) -> Plan | None:
-        """Return the plan of fixed pooling, for windows that have a geometry."""
+        """Return the plan of fixed pooling, for windows that have a geometry and gain by it."""
         geometry = self.geometry
         if geometry is None:
             return None
-        implementation = "tiled" if max(geometry.kernel) > tuning.LONGEST_ADAPTIVE_SLID else "auto"
-        return plan_for(geometry, reduction, np.dtype(dtype), implementation)
+        long = max(geometry.kernel) > tuning.LONGEST_ADAPTIVE_SLID
+        if long and not geometry.is_non_overlapping:
+            return None
+        return plan_for(geometry, reduction, np.dtype(dtype), "tiled" if long else "auto")
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
@@ -151,10 +152,6 @@ class Partition(RaggedWindows):
         coordinates = ragged_offsets.coordinates(offsets, *self)
         found = offsets != ragged_offsets.sentinel(offsets) if masked else None
         return indices.flat(space, coordinates, found, shape, axes, dtype)
-
-
-def _tiling(axis: RaggedAxis) -> Axis:
-    return Axis(axis.size, axis.longest, axis.longest, 1, 0, 0, 0, len(axis.starts))
 
 
 def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> Partition:

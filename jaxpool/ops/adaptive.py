@@ -1,6 +1,6 @@
 """Adaptive pooling: the number of windows is given, and the windows share the axis out.
 
-Windows that tile the array are pooled as in fixed pooling, all others by
+Windows of one length and stride are pooled as in fixed pooling, all others by
 :mod:`jaxpool._autodiff.ragged`; see :mod:`._partition` for the windows.
 """
 
