@@ -103,7 +103,7 @@ class Partition(RaggedWindows):
 
     @property
     def geometry(self) -> Geometry | None:
-        """The windows as those of fixed pooling, if they have one length and stride on each axis."""
+        """The windows as those of fixed pooling, if all axes have one length and stride."""
         axes = tuple(axis.sliding() for axis in self.axes)
         known = tuple(axis for axis in axes if axis is not None)
         return Geometry(known, self.positions) if len(known) == len(axes) else None

@@ -13,7 +13,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import QUICK, assert_same, check_derivatives, permutation
+from helpers import QUICK, assert_same, check_derivatives, lowered, permutation
 from peers import require
 
 import jaxpool
@@ -64,6 +64,10 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int | None, ...]]] = {
     "2-D": ((2, 11, 7, 3), (4, 6)),
     "2-D one even": ((1, 12, 10, 2), (4, 7)),
     "2-D both even": ((2, 12, 8, 3), (6, 4)),
+    "2-D sliding": ((2, 13, 10, 3), (6, 3)),
+    "2-D one sliding": ((2, 13, 14, 3), (6, 6)),
+    "2-D sliding far": ((1, 25, 9, 2), (2, 4)),
+    "2-D irregular": ((2, 32, 17, 3), (7, 7)),
     "1-D blocks": ((2, 600, 2), (2,)),
     "2-D stride below length": ((1, 7, 9, 2), (3, 4)),
     "2-D up and down": ((1, 4, 9, 2), (7, 2)),
@@ -105,6 +109,8 @@ def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray,
     [
         ("1-D", False), ("1-D long", True), ("1-D upsampled far", False), ("2-D", True),
         ("2-D one even", False), ("2-D both even", False), ("1-D blocks", True),
+        ("2-D sliding", True), ("2-D one sliding", False), ("2-D sliding far", False),
+        ("2-D irregular", True),
         ("2-D stride below length", False), ("2-D up and down", True), ("2-D one kept", True),
         ("3-D", False),
     ],
@@ -151,7 +157,10 @@ LAYOUTS = ["channels_last", "channels_first"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("case", ["1-D", "1-D long", "2-D", "1-D blocks", "2-D up and down"])
+@pytest.mark.parametrize(
+    "case",
+    ["1-D", "1-D long", "2-D", "1-D blocks", "2-D up and down", "2-D sliding", "2-D one sliding"],
+)
 def test_gradients_go_to_the_first_maximum(
     case: str, layout: str, rng: np.random.Generator
 ) -> None:
@@ -417,6 +426,26 @@ def test_vmap_and_ranks_that_may_not_be_promoted(op: str, rng: np.random.Generat
         )
     assert_same(mapped[0], plain[0], op, ulps=2)
     assert_same(mapped[1], plain[1], op, ulps=4)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("case", ["2-D irregular", "2-D one sliding", "2-D sliding", "1-D long"])
+def test_platforms_agree(case: str, platform: str, rng: np.random.Generator) -> None:
+    shape, sizes = CASES[case]
+    x = jnp.asarray(permutation(shape, np.float32, rng))
+
+    def both(x: jax.Array) -> list[jax.Array]:
+        found = []
+        for op in (jaxpool.adaptive_max_pool, jaxpool.adaptive_avg_pool):
+            pool = lambda x, op=op: op(x, sizes)  # noqa: E731
+            y, pull = jax.vjp(pool, x)
+            found += [y, pull(jnp.cos(jnp.arange(y.size, dtype=y.dtype)).reshape(y.shape))[0]]
+        return found
+
+    run = lowered(both, platform, x)
+    for image in (x, x.reshape(-1).at[5].set(jnp.nan).at[-9].set(-jnp.inf).reshape(shape)):
+        for got, want in zip(run(image), jax.jit(both)(image), strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-7)
 
 
 def test_one_program_for_every_platform() -> None:

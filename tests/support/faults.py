@@ -152,6 +152,8 @@ FAULTS = [
     Fault("_lowerings/parts/argreduce.py", 'f"uint{8', 'f"int{8'),
     Fault("_lowerings/parts/argreduce.py", "moved = offsets + ", "moved = offsets * "),
     Fault("_geometry/ragged.py", "bisect_right(ends, i)", "bisect_right(ends, i - 1)"),
+    Fault("_geometry/ragged.py", "or len(steps) > 1", ""),
+    Fault("_lowerings/ragged/ragged.py", "start, start + length", "start, start + axis.longest"),
     Fault(
         "_lowerings/ragged/ragged_offsets.py", "last_offset(axes) < 255", "last_offset(axes) <= 255"
     ),

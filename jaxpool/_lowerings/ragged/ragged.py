@@ -10,6 +10,8 @@ fuses the slices of all ``k`` into one loop. A shorter window repeats its last e
 identity. A long window is taken in levels: windows are cut into pieces of equal length, and the
 pieces of a window are a window of pieces. So the program grows with the root of the window.
 
+TPU copies an array for each gather, so there a few windows are reduced one by one.
+
 Several axes are taken one after the other; :mod:`.ragged_offsets` says how offsets along them make
 one number.
 """
@@ -22,6 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.ragged import RaggedAxis
+from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
 from ...reductions import MAX, Reduction, identity_array
 from .. import tuning
@@ -44,12 +47,18 @@ def length_of_pieces(axis: RaggedAxis) -> int:
     return min(1 << (axis.longest.bit_length() + 1) // 2, tuning.LONGEST_RAGGED)
 
 
-def slice_of_windows(x: Array, position: int, axis: RaggedAxis, offset: int) -> Array:
-    """Return element ``offset`` of every window; a shorter window repeats its last element."""
+def slice_of_windows(
+    x: Array, position: int, axis: RaggedAxis, offset: int, longest_step: int = 1
+) -> Array:
+    """Return element ``offset`` of every window; a shorter window repeats its last element.
+
+    A slice may take every element up to every ``longest_step``-th. Where an argmax and its
+    derivative read slices of every second element, XLA:TPU (jax 0.12) ends the process.
+    """
     last = np.array(axis.lengths) - 1
     where = np.array(axis.starts) + np.minimum(offset, last)
     steps = np.unique(np.diff(where))
-    if len(where) == 1 or (len(steps) == 1 and steps[0] > 0):
+    if len(where) == 1 or (len(steps) == 1 and 0 < steps[0] <= longest_step):
         step = int(steps[0]) if len(steps) else 1
         return lax.slice_in_dim(x, int(where[0]), int(where[-1]) + 1, step, position)
     where = where.astype(np.int32)
@@ -85,7 +94,32 @@ def one_after_the_other(
 
 def reduce_axis(x: Array, position: int, axis: RaggedAxis, reduction: Reduction) -> Array:
     """Return the reduction of every window along one axis."""
-    again = functools.partial(reduce_axis, position=position, reduction=reduction)
+    words = {"position": position, "axis": axis, "reduction": reduction}
+    by_slices = functools.partial(_reduce_slices, **words)
+    if not _is_irregular(axis):
+        return by_slices(x)
+    one_by_one = functools.partial(_reduce_each, **words)
+    return by_platform({"cpu": by_slices, "gpu": by_slices, "tpu": one_by_one}, x)
+
+
+def _is_irregular(axis: RaggedAxis) -> bool:
+    """Whether the windows are few, and none of them like its neighbours."""
+    few, most = len(axis.starts) <= tuning.MOST_RAGGED_ONE_BY_ONE, tuning.MOST_GROUPS_ON_TPU
+    return few and axis.longest > 2 and len(axis.groups(len(axis.starts))) > most
+
+
+def _reduce_each(x: Array, position: int, axis: RaggedAxis, reduction: Reduction) -> Array:
+    def reduced(start: int, length: int) -> Array:
+        window = lax.slice_in_dim(x, start, start + length, axis=position)
+        identity = identity_array(reduction, x.dtype)
+        return lax.reduce(window, identity, reduction.combine, (x.ndim + position,))
+
+    windows = zip(axis.starts, axis.lengths, strict=True)
+    return jnp.stack([reduced(*window) for window in windows], position)
+
+
+def _reduce_slices(x: Array, position: int, axis: RaggedAxis, reduction: Reduction) -> Array:
+    again = functools.partial(_reduce_slices, position=position, reduction=reduction)
     if axis.longest > tuning.LONGEST_RAGGED:
         pieces, groups = axis.pieces(length_of_pieces(axis))
         return again(again(x, axis=pieces), axis=groups)
@@ -95,7 +129,7 @@ def reduce_axis(x: Array, position: int, axis: RaggedAxis, reduction: Reduction)
     slices, identity = [], identity_array(reduction, x.dtype)
     for offset in range(axis.longest):
         held = broadcast_along(np.array(axis.lengths) > offset, position, x.ndim)
-        elements = slice_of_windows(x, position, axis, offset)
+        elements = slice_of_windows(x, position, axis, offset, longest_step=axis.size)
         slices.append(elements if held.all() else jnp.where(held, elements, identity))
     return reduce_slices(reduction, slices)
 
