@@ -23,9 +23,11 @@ _REDUCTIONS: dict[str, Reduction] = {
     "max_pool": MAX,
     "max_pool_with_argmax": MAX,
     "min_pool": MIN,
+    "min_pool_with_argmin": MIN,
     "sum_pool": SUM,
     "avg_pool": SUM,
 }
+_WITH_INDICES = "max_pool_with_argmax", "min_pool_with_argmin"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Explanation:
     def bytes(self) -> int:
         """Bytes that must be read and written once: the array and the result, with its indices."""
         written = sum_dtype(self.dtype) if self.op == "sum_pool" else self.dtype
-        each = written.itemsize + (4 if self.op == "max_pool_with_argmax" else 0)
+        each = written.itemsize + (4 if self.op in _WITH_INDICES else 0)
         elements, windows = math.prod(self.input_shape), math.prod(self.output_shape)
         return elements * self.dtype.itemsize + windows * each
 
@@ -112,7 +114,8 @@ def explain(
       x_or_shape: an array (anything with a shape and a dtype), or a full shape.
       window_shape, strides, padding, dilations, rounding, data_format, implementation: as in
         :func:`max_pool`.
-      op: "max_pool", "max_pool_with_argmax", "min_pool", "sum_pool" or "avg_pool".
+      op: "max_pool", "max_pool_with_argmax", "min_pool", "min_pool_with_argmin", "sum_pool" or
+        "avg_pool".
       dtype: dtype of the array; None is that of the array, float32 for a shape.
       count_include_pad: as in :func:`avg_pool`.
     Returns:

@@ -59,7 +59,12 @@ def test_named_cases_are_explained(case):
 
 def test_bytes_are_those_of_the_results():
     """Sums of int8 are int32, and indices are int32 beside their values."""
-    for op, of_result in (("max_pool", 1), ("sum_pool", 4), ("max_pool_with_argmax", 5)):
+    results = (
+        ("max_pool", 1),
+        ("sum_pool", 4),
+        *((f"{m}_pool_with_arg{m}", 5) for m in ("max", "min")),
+    )
+    for op, of_result in results:
         found = explain((8, 8, 1), (2, 2), 2, op=op, dtype="int8")
         assert found.bytes == 64 + of_result * 16
 
