@@ -116,13 +116,17 @@ class Reduction:
 
     def __post_init__(self) -> None:
         if not callable(self.identity):
-            value = self.identity
-            object.__setattr__(self, "identity", lambda dtype: value)
+            object.__setattr__(self, "identity", functools.partial(_constant, self.identity))
         vars(self)["kept"] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is kept for it: that belongs to this value."""
         return {**vars(self), "kept": {}}
+
+
+def _constant(value: Any, dtype: Any) -> Any:
+    del dtype
+    return value
 
 
 def _is_float(dtype: Any) -> bool:
@@ -262,11 +266,11 @@ def _plain_logaddexp(a: Array, b: Array) -> Array:
     return jnp.where(high == lowest, lowest, y)
 
 
-_logaddexp = jax.custom_jvp(_plain_logaddexp)
+_ruled_logaddexp = jax.custom_jvp(_plain_logaddexp)
 """With a cheaper derivative than JAX finds: should it lose the rule, it finds the same."""
 
 
-@_logaddexp.defjvp
+@_ruled_logaddexp.defjvp
 def _logaddexp_jvp(primals, tangents):
     """``dy = s(a - b) da + s(b - a) db``, s the logistic function; 0 where both are -inf."""
     a, b = primals
@@ -274,6 +278,11 @@ def _logaddexp_jvp(primals, tangents):
     difference = jnp.where(jnp.isinf(a) & (a == b), jnp.zeros((), a.dtype), a - b)
     tangent = jax.nn.sigmoid(difference) * tangents[0] + jax.nn.sigmoid(-difference) * tangents[1]
     return y, jnp.where(y == -jnp.inf, jnp.zeros((), a.dtype), tangent)
+
+
+def _logaddexp(a: Array, b: Array) -> Array:
+    """A function of the module, unlike what it calls, can be pickled."""
+    return _ruled_logaddexp(a, b)
 
 
 MEAN = Reduction("mean", lax.add, 0, finish=_mean, accumulator=_floats)
@@ -327,7 +336,7 @@ def _lp(p: float) -> Reduction:
         lax.add,
         0,
         prepare=functools.partial(_absolute_power, p=p),
-        finish=lambda total, count: _power(total, 1 / p),
+        finish=functools.partial(_root, p=p),
         accumulator=_floats,
     )
 
@@ -337,6 +346,11 @@ def _absolute_power(x: Array, p: float) -> Array:
     if not p.is_integer():
         return _power(absolute(x), p)
     return x ** int(p) if p % 2 == 0 else absolute(x) ** int(p)
+
+
+def _root(total: Array, count: Array, p: float) -> Array:
+    del count
+    return _power(total, 1 / p)
 
 
 def _power(x: Array, exponent: float) -> Array:

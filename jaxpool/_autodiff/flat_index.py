@@ -120,6 +120,8 @@ def write(y: Array, indices: Array, target: Target) -> Array:
 
     Differentiable in ``y``.
     """
+    if y.dtype == jnp.bool_:
+        return write(y.astype(jnp.uint8), indices, target).astype(y.dtype)
     reduce, argreduce = (functools.partial(f, target=target) for f in (_write, _write_and_find))
 
     def move(y: Array, last: Array, value: Array) -> Array:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,6 +15,8 @@ from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.implementations.reduce_window import configuration
 from .._lowerings.plan import Plan
+from .._numerics.checks import check_real
+from .._numerics.divisors import check_averageable
 from ..ops._dispatch import WindowArguments, configure
 from ..reductions import MAX, MIN, SUM, Reduction, sum_dtype
 from .axes import axis_lines, in_runs, row
@@ -121,9 +124,9 @@ def explain(
     Returns:
       Explanation, which prints as text and draws itself.
     Raises:
-      TypeError: a setting is not an integer. ValueError: it is out of range or does not fit, or
-      ``op`` is none of these. NotImplementedError: the named implementation does not
-      support the windows.
+      TypeError: a setting is not an integer, or the op does not take the dtype. ValueError: it is
+      out of range or does not fit, or ``op`` is none of these. NotImplementedError: the named
+      implementation does not support the windows.
     Example:
       >>> print(str(explain((1, 7, 1), (3,), 2, 1)).splitlines()[1])
         output         (1, 4, 1), from float32 (1, 7, 1)
@@ -143,6 +146,7 @@ def explain(
     windows = WindowArguments(
         window_shape, strides, padding, dilations, rounding, data_format, implementation
     )
+    (check_averageable if op == "avg_pool" else check_real)(jax.ShapeDtypeStruct(shape, dtype))
     config = configure(windows)
     geometry = config.geometry(shape)
     plan = config.plan(shape, dtype, _REDUCTIONS[op])

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .._errors import message, shown
@@ -16,9 +17,13 @@ def as_array(name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) 
     try:
         check_finite(value)
         return make(value)
+    except jax.errors.JaxRuntimeError:  # such as a transfer that the user forbids
+        raise
     except Exception as error:  # whatever the object's own conversion raises
         if isinstance(value, jax.ShapeDtypeStruct):
             raise _without_values(name, value) from None
+        if isinstance(value, np.ndarray) and not value.dtype.isnative:
+            raise _in_other_order(name, value) from None
         raise TypeError(
             message(
                 f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
@@ -34,6 +39,16 @@ def _without_values(name: str, value: jax.ShapeDtypeStruct) -> TypeError:
             f"{name} is {shown(value)}, of dtype {value.dtype}: not an array.",
             "It has a shape and a dtype, but no values.",
             "Give it to jax.eval_shape, as in jax.eval_shape(lambda x: f(x, ...), x).",
+        )
+    )
+
+
+def _in_other_order(name: str, value: np.ndarray) -> TypeError:
+    return TypeError(
+        message(
+            f"{name} has dtype {value.dtype.str}: its bytes are in the order of another machine.",
+            "JAX takes arrays in the order of this one.",
+            'Convert it first, for example x.astype(x.dtype.newbyteorder("=")).',
         )
     )
 

@@ -44,7 +44,8 @@ def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int
     if ratio:
         sample = _count(ratio, 3, step)
     else:
-        before = jnp.floor((element - 1 - first) * divisor / step - 0.5) - 1
+        longer = jnp.where(step == 0, 1, step)  # of a bin without size no sample counts
+        before = jnp.floor((element - 1 - first) * divisor / longer - 0.5) - 1
         sample = jnp.clip(before, 0, divisor - 1) + _count(_NEAR, 3, step)
     at, counts = _sample_at(first, sample, step, divisor, length)
     near = jnp.maximum(0, 1 - jnp.abs(at - element))

@@ -149,7 +149,7 @@ def _arguments(name: str, function: Any, data: ElementTree.Element | None) -> di
                 )
             )
         arguments[argument] = _value(name, key, text, argument)
-    arrays = ("data", "output_shape")
+    arrays = ("data", "data_batch", "output_shape")
     required = [p.name for p in parameters.values() if p.default is p.empty]
     missing = [key for key in required if key not in arguments and key not in arrays]
     if missing:

@@ -241,14 +241,20 @@ def _signed_lp(x: Array, *, config: Configuration, p: float) -> Array:
     check_float(x)
     geometry = config.geometry(x.shape)
     wide = x.astype(accumulator(x.dtype))
-    powers = lax.integer_pow(wide, int(p)) if float(p).is_integer() else wide**p
-    total = window_sum(powers, geometry, materialize_cotangent=True)
+    total = window_sum(_power(wide, p), geometry, materialize_cotangent=True)
     mean = divide(total, counts(geometry, None, include_pad=False))
     zero = mean == 0
     base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
     root = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
     at_zero = np.asarray(0 if p > 0 else np.inf, root.dtype)
     return jnp.where(zero, at_zero, root).astype(x.dtype)
+
+
+def _power(x: Array, p: float) -> Array:
+    """``x ** p``, of which PyTorch takes two as roots: those of -inf are NaN."""
+    if float(p).is_integer():
+        return lax.integer_pow(x, int(p))
+    return {0.5: lax.sqrt, -0.5: lax.rsqrt}.get(p, lambda x: x**p)(x)
 
 
 _SIGNED_LP = Op("lp_pool", _signed_lp, arrays=())

@@ -78,7 +78,7 @@ def max_pool(
 def min_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
 ) -> Array:
-    """Minimum over sliding windows, as ``flax.linen.min_pool``; arguments as :func:`max_pool`."""
+    """Minimum over sliding windows, as ``flax.nnx.min_pool``; arguments as :func:`max_pool`."""
     return _over_windows(_min_pool, inputs, window_shape, strides, padding)
 
 

@@ -5,11 +5,14 @@ Each takes the arguments of its namesake there (``size``, ``footprint``, ``struc
 In addition each runs under ``jit``, ``vmap`` and ``grad`` of any order, on any backend, in narrow
 floats, and over any batch axes: ``axes`` says which axes are filtered.
 
-What differs: there is no ``output``; settings after ``footprint`` or ``structure`` are given by
-name; a contradiction (``size`` beside ``footprint``) is an error and not a warning; axes of a
-footprint follow the order of ``axes``; ranks leave out the holes of a footprint in arrays of one
-axis, too; where scipy leaves NaN undefined, it propagates; a ``cval`` that an integer dtype does
-not hold is cut to its range.
+What differs: there is no ``output`` and no ``brute_force``; settings after ``footprint`` or
+``structure`` are given by name; a contradiction (``size`` beside ``footprint``) is an error and not
+a warning; axes of a footprint follow the order of ``axes``; ranks leave out the holes of a
+footprint in arrays of one axis, too, where scipy's ranks of windows longer than the array are
+others; where scipy leaves NaN undefined, it propagates; a ``cval`` that an integer dtype does not
+hold is cut to its range; with a ``structure`` integers wrap in their dtype at every tap (scipy adds
+that of the first tap in float64 and wraps the others); the origin of a window of one tap is checked
+as those of others are.
 """
 
 from .binary import binary_closing as binary_closing

@@ -146,7 +146,11 @@ def _middle(a: Array, b: Array, _: Any) -> Array:
     Not ``a / 2 + b / 2``, which XLA turns into ``(a + b) / 2``.
     """
     if jnp.issubdtype(a.dtype, jnp.integer):
-        below, odd = (a & b) + ((a ^ b) >> 1), (a ^ b) & 1
+        differ, one = a ^ b, np.ones((), a.dtype)
+        # Of uint4 and uint2 NumPy, and so ``>>``, does not know that they have no sign.
+        unsigned = jnp.issubdtype(a.dtype, jnp.unsignedinteger)
+        half = (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(differ, one)
+        below, odd = (a & b) + half, differ & one
         return below + (below & odd)
     wide = accumulator(a.dtype)
     low, high, half = a.astype(wide), b.astype(wide), np.asarray(0.5, wide)

@@ -366,6 +366,23 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("p", [0.5, -0.5, 0.25, 1.5, -1.5, 2, 3, -1, -2])
+def test_powers_of_what_has_none(p: float) -> None:
+    inf, nan = np.inf, np.nan
+    x = [
+        [-inf, 4, 9],
+        [inf, 4, 9],
+        [-0.0, 4, 9],
+        [0, 4, 9],
+        [-4, 4, 9],
+        [-inf, -inf, 1],
+        [nan, 1, 2],
+    ]
+    x = np.array([x], np.float32)
+    want = torch.nn.functional.lp_pool1d(torch.from_numpy(x), p, 2, 1).numpy()
+    np.testing.assert_allclose(front.lp_pool1d(x, p, 2, 1), want, rtol=1e-5)
+
+
 def test_numpy_numbers_are_numbers() -> None:
     x = np.arange(12, dtype=np.float32).reshape(1, 1, 12)
     powers: list[Any] = [np.float32(2), np.int64(3), np.float64(np.inf)]

@@ -346,6 +346,18 @@ def test_values_survive_pickling_and_copying(name: str) -> None:
     assert dataclasses.replace(value) == value
 
 
+REDUCTIONS = ("MAX", "MIN", "SUM", "MEAN", "PRODUCT", "LOGSUMEXP", "ANY", "ALL")
+
+
+@pytest.mark.parametrize("name", [*REDUCTIONS, 2, 2.5, math.inf])
+def test_reductions_survive_pickling_and_copying(name: str | float) -> None:
+    known = jaxpool.reductions
+    reduction = getattr(known, name) if isinstance(name, str) else known.lp(name)
+    pool = lambda reduction: jaxpool.pool(jnp.arange(-3.0, 5), reduction, 3, 2, data_format="W")  # noqa: E731
+    for other in (pickle.loads(pickle.dumps(reduction)), copy.deepcopy(reduction)):
+        np.testing.assert_array_equal(pool(other), pool(reduction))
+
+
 @over_values
 def test_values_hold_python_integers_only(name: str) -> None:
     def leaves(item: Any) -> list[Any]:

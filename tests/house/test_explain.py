@@ -69,6 +69,16 @@ def test_bytes_are_those_of_the_results():
         assert found.bytes == 64 + of_result * 16
 
 
+@pytest.mark.parametrize(("op", "dtype"), [("max_pool", "complex64"), ("avg_pool", "bool")])
+def test_what_the_op_refuses_is_not_explained(op, dtype):
+    x = jnp.zeros((2, 9, 9, 3), dtype)
+    with pytest.raises(TypeError) as refused:
+        getattr(jaxpool, op)(x, (3, 3), 1)
+    with pytest.raises(TypeError) as caught:
+        explain(x, (3, 3), 1, op=op)
+    assert str(caught.value).replace("explain", op) == str(refused.value)
+
+
 def test_an_array_brings_its_shape_and_dtype():
     of_array = explain(jnp.zeros((5, 1), jnp.int8), (2,), 1)
     assert of_array == explain((5, 1), (2,), 1, dtype=np.int8)

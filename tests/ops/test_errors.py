@@ -424,6 +424,13 @@ ARRAY_CASES: dict[str, Case] = {
     "an array of objects": not_an_array("object", x=X.astype(object)),
     "an array of texts": not_an_array("<U|str", x=np.full(SHAPE, "text")),
     "a text as array": not_an_array("text", x="text"),
+    "bytes in the other order": Case(
+        {"x": X.astype(X.dtype.newbyteorder())},
+        TypeError,
+        "the array has dtype [<>]f4: its bytes are in the order of another machine",
+        "JAX takes arrays in the order of this one",
+        r"x.astype\(x.dtype.newbyteorder",
+    ),
     "no array": not_an_array("None", x=None),
     "a number": Case({"x": 1.0}, ValueError, "has 0 axes, too few", r"shape is \(\)", "HW"),
     "a list of numbers": Case(

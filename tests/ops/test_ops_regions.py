@@ -201,6 +201,17 @@ def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator)
         check_derivatives(scanned, x, rng=rng)
 
 
+@pytest.mark.parametrize("op", ["roi_align", "ps_roi_align"])
+def test_a_box_without_size_divides_nothing_by_zero(op: str) -> None:
+    settings = {"aligned": True} if op == "roi_align" else {}
+    boxes = np.array([[1.5, 1.5, 1.5, 1.5], [2, 2, 2, 2], [0, 1, 3, 1]], np.float32)
+    x = jnp.asarray(np.moveaxis(X, 1, -1)[:1])
+    pool = lambda x: getattr(jaxpool, op)(x, boxes, 2, batch_index=np.zeros(3, int), **settings)  # noqa: E731
+    with jax.debug_nans(True), jax.debug_infs(True), jax.disable_jit():
+        got = pool(x)
+    np.testing.assert_array_equal(got, np.zeros(got.shape))
+
+
 def test_a_maximum_has_the_derivative_of_its_first_element() -> None:
     x = jnp.array([[1.0, 5.0, 5.0], [5.0, 2.0, 5.0], [0.0, 0.0, 0.0]])
     boxes = np.array([[0, 0, 2, 1], [2, 0, 2, 1], [1, 1, 1, 1], [9, 9, 9, 9]], np.float32)

@@ -452,6 +452,17 @@ def test_pooling_after_unpooling_of_positives_is_the_identity(
     assert_same(jaxpool.max_pool(back, **window, data_format="NHWC"), y, case)
 
 
+@pytest.mark.parametrize("settings", [{}, {"window_shape": (2, 3), "strides": (2, 3)}])
+def test_booleans_go_back_to_their_blocks(settings: Any, rng: np.random.Generator) -> None:
+    x = rng.random((2, 6, 9, 3)) < 0.3
+    y, indices = jaxpool.max_pool_with_argmax(x, (2, 3), (2, 3))
+    got = jaxpool.max_unpool(y, indices, (6, 9), **settings)
+    want = np.zeros((2, 54, 3), bool)
+    np.put_along_axis(want, np.reshape(indices, (2, 9, 3)), np.reshape(y, (2, 9, 3)), 1)
+    assert got.dtype == bool
+    np.testing.assert_array_equal(np.reshape(got, want.shape), want)
+
+
 @pytest.mark.parametrize(
     ("space", "dtype"),
     [

@@ -21,6 +21,10 @@ Differences that remain, on purpose:
 * f64 and integers are pooled as they are, where the CPU plugin narrows 64 bits to 32, wraps sums of
   32 bits, averages integers in float32 and lets a maximum of i16 without an element be 0;
 * a NaN of bf16 is ignored, as one of other floats; on some processors OpenVINO returns it;
+* a window of bf16 without an element is -inf; on some processors OpenVINO returns the lowest finite
+  number;
+* an average of int8 over a whole plane is that of its sum, where AdaptiveAvgPool-8 saturates the
+  sum to int8;
 * negative pads are refused, where OpenVINO's size arithmetic wraps;
 * an empty pooled axis is refused, where AvgPool returns uninitialised memory;
 * 64-bit indices are int32 while JAX's 64-bit types are off.

@@ -22,6 +22,7 @@ def max_pool_v1(
     kernel_shape: Sequence[int],
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
+    name: str | None = None,
 ) -> Array:
     """Maximum over windows, as MaxPool-1; see :func:`max_pool_v14`.
 
@@ -44,6 +45,7 @@ def max_pool_v8(
     auto_pad: str | None = "explicit",
     index_element_type: str = "i64",
     axis: int = 0,
+    name: str | None = None,
 ) -> tuple[Array, Array]:
     """Maximum over windows and where it was found, as MaxPool-8; see :func:`max_pool_v14`.
 
@@ -65,6 +67,7 @@ def max_pool_v14(
     auto_pad: str | None = "explicit",
     index_element_type: str = "i64",
     axis: int = 0,
+    name: str | None = None,
 ) -> tuple[Array, Array]:
     """Maximum over windows and where it was found, as MaxPool-14.
 
@@ -79,6 +82,7 @@ def max_pool_v14(
       index_element_type: "i64" or "i32".
       axis: the first axis that the indices count, -R to R - 1 for R axes; 0 by default (MaxPool-14,
         attribute axis).
+      name: ignored.
     Returns:
       (values, indices).
     Derivatives: as :func:`jaxpool.max_pool`; an empty window has none.
@@ -111,7 +115,7 @@ def _max(
 
 @public
 def avg_pool_v1(
-    data: ArrayLike,
+    data_batch: ArrayLike,
     strides: Sequence[int],
     pads_begin: Sequence[int],
     pads_end: Sequence[int],
@@ -119,18 +123,19 @@ def avg_pool_v1(
     exclude_pad: bool,
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
+    name: str | None = None,
 ) -> Array:
     """Average over windows, as AvgPool-1; see :func:`avg_pool_v16`.
 
     There are no dilations, and ``rounding_type`` is "floor" or "ceil".
     """
     given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _average(data, given, exclude_pad, OLD_ROUNDINGS)
+    return _average(data_batch, given, exclude_pad, OLD_ROUNDINGS)
 
 
 @public
 def avg_pool_v14(
-    data: ArrayLike,
+    data_batch: ArrayLike,
     strides: Sequence[int],
     pads_begin: Sequence[int],
     pads_end: Sequence[int],
@@ -138,15 +143,16 @@ def avg_pool_v14(
     exclude_pad: bool,
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
+    name: str | None = None,
 ) -> Array:
     """Average over windows, as AvgPool-14; see :func:`avg_pool_v16`. There are no dilations."""
     given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _average(data, given, exclude_pad, NEW_ROUNDINGS)
+    return _average(data_batch, given, exclude_pad, NEW_ROUNDINGS)
 
 
 @public
 def avg_pool_v16(
-    data: ArrayLike,
+    data_batch: ArrayLike,
     strides: Sequence[int],
     pads_begin: Sequence[int],
     pads_end: Sequence[int],
@@ -155,18 +161,20 @@ def avg_pool_v16(
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
     dilations: Sequence[int] | None = None,
+    name: str | None = None,
 ) -> Array:
     """Average over windows, as AvgPool-16.
 
     Args:
-      data: array (N, C, D1, ..., Dn) of any real dtype; not bool.
+      data_batch: array (N, C, D1, ..., Dn) of any real dtype; not bool.
       strides, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad: as in
         :func:`max_pool_v14`.
       exclude_pad: True counts the elements of the window alone; False as in the module.
       dilations: per pooled axis; None is 1 (opset 16, AvgPool-16, attribute dilations).
+      name: ignored.
     Returns:
-      Array of the dtype of ``data``; narrow floats are added in float32, integers are rounded half
-      to even.
+      Array of the dtype of ``data_batch``; narrow floats are added in float32, integers are rounded
+      half to even.
     Derivatives: linear; as :func:`jaxpool.avg_pool`.
     Edge cases: as in the module. With ``exclude_pad`` a pad may not reach the dilated kernel.
     Raises:
@@ -179,7 +187,7 @@ def avg_pool_v16(
       Array([1., 3., 5., 2.], dtype=float32)
     """
     given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _average(data, given, exclude_pad, NEW_ROUNDINGS)
+    return _average(data_batch, given, exclude_pad, NEW_ROUNDINGS)
 
 
 def _average(data: Any, given: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
@@ -204,12 +212,13 @@ def _average(data: Any, given: tuple, exclude_pad: Any, roundings: Sequence[str]
 
 
 @public
-def adaptive_avg_pool_v8(data: ArrayLike, output_shape: Any) -> Array:
+def adaptive_avg_pool_v8(data: ArrayLike, output_shape: Any, name: str | None = None) -> Array:
     """Average over as many windows as asked for, as AdaptiveAvgPool-8.
 
     Args:
       data: array (N, C, D1, ..., Dn).
       output_shape: windows per pooled axis, static; 0 and -1 give an empty result.
+      name: ignored.
     Returns:
       Array of the dtype of ``data``.
     Derivatives: linear; as :func:`jaxpool.adaptive_avg_pool`.
@@ -227,13 +236,17 @@ def adaptive_avg_pool_v8(data: ArrayLike, output_shape: Any) -> Array:
 
 @public
 def adaptive_max_pool_v8(
-    data: ArrayLike, output_shape: Any, index_element_type: str = "i64"
+    data: ArrayLike,
+    output_shape: Any,
+    index_element_type: str = "i64",
+    name: str | None = None,
 ) -> tuple[Array, Array]:
     """Maximum over as many windows as asked for, as AdaptiveMaxPool-8.
 
     Args:
       data, output_shape: as in :func:`adaptive_avg_pool_v8`.
       index_element_type: "i64" or "i32".
+      name: ignored.
     Returns:
       (values, indices); indices are flat over the pooled axes.
     Derivatives: as :func:`jaxpool.adaptive_max_pool`.
