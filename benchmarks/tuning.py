@@ -174,6 +174,16 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (6, 7, 8, 9),
         [average(w, 1) for w in ((7, 1), (7, 7), (8, 1), (8, 8), (9, 9))],
     ),
+    "LEAST_NARROW_ROW": (
+        (1, 2, 3, 4, 16),
+        [average((k,), s, shape=(4, 8192, row))
+         for k, s in ((3, 2), (5, 3), (9, 6)) for row in (1, 2, 3, 5)],
+    ),
+    "MOST_NARROW_ROW": (
+        (2, 8, 15, 16, 32),
+        [average((k,), s, shape=(4, 8192, row))
+         for k, s in ((3, 2), (5, 3), (9, 6)) for row in (5, 8, 15, 16, 32)],
+    ),
     "MOST_COPIED": (
         (0, 2**24),
         [average((3, 3), 1, padding=1, shape=shape)

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._geometry.axis import Axis, Segment
 from ..._geometry.resolve import Geometry
@@ -46,7 +46,7 @@ from ..parts.float_order import (
 from ..parts.offset_slices import gather as gather
 from ..parts.offset_slices import scatter as scatter
 from ..request import Request
-from . import padded_slices
+from . import padded_slices, reduce_window
 
 PlacedAxis = tuple[Axis, int]
 Search = Callable[[Sequence[ValueOffset], Reduction, bool], ValueOffset]
@@ -115,6 +115,8 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
         return reduce_in_integers(lambda k, order: reduce(k, geometry, order), x, reduction)
     if padded_slices.saves_loops(x, geometry, reduction):
         return padded_slices.window_sum(x, geometry)
+    if _is_narrow_sum(x, geometry, reduction):
+        return reduce_window.reduce(x, geometry, reduction)
     groups = _groups(geometry)
     # Those that leave least come first.
     for axes in sorted(groups, key=lambda axes: -math.prod(axis.stride for axis, _ in axes)):
@@ -122,6 +124,18 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and len(groups) == 1:
         (x,) = materialize(x)  # or a pooling of the result computes it anew for each slice
     return x
+
+
+def _is_narrow_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+    """Whether slices fill no vectors: strided sums along one axis, of rows of few elements."""
+    long = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
+    if reduction.combine is not lax.add or len(long) != 1:
+        return False
+    ((axis, position),) = long
+    row = math.prod(x.shape[position % x.ndim + 1 :])
+    if not isinstance(row, int) or not tuning.LEAST_NARROW_ROW <= row <= tuning.MOST_NARROW_ROW:
+        return False
+    return axis.dilation == 1 < axis.stride < axis.kernel
 
 
 def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
