@@ -39,13 +39,14 @@ def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[...,
         inner = replace(config, window=inner_window(config.window, sizes, ends))
         counted = op.counts_padding and options["count_include_pad"]
         arrays = _wide(op, (x, where, *others), around, counted)
-        own = _in_windows(options) if op.has_indices else options
-        made = _cropped(op.body(*arrays, config=inner, **own), x.ndim, around)
+        inside = _in_windows(options) if op.has_indices else options
+        made = _cropped(op.body(*arrays, config=inner, **inside), x.ndim, around)
         if not op.has_indices:
             return made
-        axes = _own_axes(inner.geometry(arrays[0].shape), ends)
+        values, taps = made
+        own = Geometry(_own_axes(inner.geometry(arrays[0].shape), ends), positions)
         space = options["index_space"], options["index_dtype"]
-        return _in_space(*made, x.shape, Geometry(axes, positions), space)
+        return values, indices.convert(taps, x.shape, own, *space, masked=True)
 
     return run
 
@@ -114,9 +115,3 @@ def _cropped(made: Any, rank: int, around: dict[int, Ends]) -> Any:
         return y
 
     return jax.tree.map(cropped, made)
-
-
-def _in_space(
-    values: Array, taps: Array, shape: tuple[Any, ...], geometry: Geometry, space: tuple[Any, Any]
-) -> tuple[Array, Array]:
-    return values, indices.convert(taps, shape, geometry, *space, masked=True)
