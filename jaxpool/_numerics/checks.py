@@ -58,7 +58,7 @@ def _kind(value: Any) -> str:
     return f"type {type(value).__name__}" if dtype is None else f"dtype {dtype}"
 
 
-def check_real(x: Array) -> None:
+def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
     """Raise unless ``x`` holds real numbers or booleans."""
     if not (jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_) or jnp.issubdtype(
         x.dtype, jnp.complexfloating

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -19,7 +20,7 @@ from .checks import check_real
 _MOST_ELEMENTS = 2**28
 
 
-def check_averageable(x: Array) -> None:
+def check_averageable(x: Array | jax.ShapeDtypeStruct) -> None:
     """Raise unless ``x`` holds real numbers."""
     check_real(x)
     if x.dtype == jnp.bool_:
