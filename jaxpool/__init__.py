@@ -1,6 +1,8 @@
 """Pooling for JAX: every pooling operator of the big runtimes, differentiable to any order."""
 
 import importlib
+import re
+import sys
 import typing
 
 from . import reductions as reductions
@@ -126,4 +128,10 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> typing.Any:
     if name in _LAZY:
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = ""
+    if re.fullmatch(r"\w+_pool[123]d", name):
+        hint = f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
+    elif re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
+        hint = ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
+    what = f"module {__name__!r} has no attribute {name!r}{hint}"
+    raise AttributeError(what, name=name, obj=sys.modules[__name__])

@@ -124,8 +124,7 @@ class Reduction:
         return {**vars(self), "kept": {}}
 
 
-def _constant(value: Any, dtype: Any) -> Any:
-    del dtype
+def _constant(value: Any, _: Any) -> Any:
     return value
 
 
@@ -178,11 +177,6 @@ MAX_LAST_NAN = replace(MAX, comparator=_greater_or_nan)
 ordered by value and offset."""
 
 MIN = Reduction("min", lax.min, _highest, idempotent=True, comparator=_less, extremum="min")
-
-
-def takes_last_nan(reduction: Reduction) -> bool:
-    """Whether of several NaN the argmax is the last."""
-    return reduction.comparator is MAX_LAST_NAN.comparator
 
 
 def sum_dtype(dtype: DType) -> DType:
@@ -280,8 +274,7 @@ def _logaddexp_jvp(primals, tangents):
     return y, jnp.where(y == -jnp.inf, jnp.zeros((), a.dtype), tangent)
 
 
-def _logaddexp(a: Array, b: Array) -> Array:
-    """A function of the module, unlike what it calls, can be pickled."""
+def _logaddexp(a: Array, b: Array) -> Array:  # can be pickled, unlike what it calls
     return _ruled_logaddexp(a, b)
 
 
@@ -336,7 +329,7 @@ def _lp(p: float) -> Reduction:
         lax.add,
         0,
         prepare=functools.partial(_absolute_power, p=p),
-        finish=functools.partial(_root, p=p),
+        finish=functools.partial(_power, exponent=1 / p),
         accumulator=_floats,
     )
 
@@ -344,16 +337,11 @@ def _lp(p: float) -> Reduction:
 def _absolute_power(x: Array, p: float) -> Array:
     """``|x|^p``; for even ``p`` without ``|x|``, whose corner would lose the curvature at 0."""
     if not p.is_integer():
-        return _power(absolute(x), p)
+        return _power(absolute(x), exponent=p)
     return x ** int(p) if p % 2 == 0 else absolute(x) ** int(p)
 
 
-def _root(total: Array, count: Array, p: float) -> Array:
-    del count
-    return _power(total, 1 / p)
-
-
-def _power(x: Array, exponent: float) -> Array:
+def _power(x: Array, _: Any = None, *, exponent: float) -> Array:
     """``x^exponent`` of ``x >= 0``; at 0 it is 0, and so is every derivative."""
     if exponent == 1:
         return x

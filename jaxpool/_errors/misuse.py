@@ -169,7 +169,8 @@ def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> L
     rest = [name for name in names if name not in by_position]
     advice = f"Give the others by name: {', '.join(rest)}." if rest else "Leave the others out."
     facts = f"By position it takes {len(by_position)}: {', '.join(by_position)}."
-    return f"{count} arguments are given by position.", facts, advice
+    given = "1 argument is" if count == 1 else f"{count} arguments are"
+    return f"{given} given by position.", facts if by_position else "It takes none.", advice
 
 
 def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:

@@ -129,12 +129,12 @@ def check_length(name: str, value: Any, count: int) -> None:
     length = length_of(value)
     if length != count:
         entries = "1 entry" if length == 1 else f"{length} entries"
-        axes = "1 axis is pooled" if count == 1 else f"{count} axes are pooled"
+        axes = "1 axis" if count == 1 else f"{count} axes"
         raise ValueError(
             message(
                 f"${name} = {shown(value)} has {entries}.",
-                f"{axes}, one for each entry of the window.",
-                "Give one integer for all pooled axes, or one entry for each."
+                f"The window slides along {axes}.",
+                "Give one integer for all of them, or one entry for each."
                 + (advice_without_others(value) if length == count + 2 else ""),
             )
         )

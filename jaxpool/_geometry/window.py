@@ -99,6 +99,14 @@ def _padding(value: Any, count: int) -> str | Pairs:
         return _padding_word(value)
     if not is_sequence(value):
         return (_pair(value),) * count
+    if count == 1 and length_of(value) == 2:
+        raise ValueError(
+            message(
+                f"$padding = {shown(value)} has 2 entries.",
+                "The window slides along 1 axis, which takes one.",
+                f"Give one integer for both ends, or a pair for them: ({shown(value)},).",
+            )
+        )
     check_length("padding", value, count)
     return tuple(_pair(entry) for entry in entries_of("padding", value))
 

@@ -5,6 +5,7 @@ library that it stands for; each is loaded when it is first used.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
@@ -40,4 +41,5 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    what = f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}"
+    raise AttributeError(what, name=name, obj=sys.modules[__name__])

@@ -7,6 +7,7 @@ as there, and calls it; only ``GeMPool`` learns anything, and only ``StochasticP
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["equinox", "haiku", "linen", "nnx"]
@@ -25,4 +26,5 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    what = f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}"
+    raise AttributeError(what, name=name, obj=sys.modules[__name__])

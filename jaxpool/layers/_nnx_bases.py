@@ -1,6 +1,7 @@
 """What the layers for Flax NNX are made of."""
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
@@ -22,8 +23,19 @@ def static(op: Callable[..., Any]) -> Any:
     return staticmethod(functools.partial(op))
 
 
+class _Signature:
+    """That of ``__init__``, which NNX hides behind a metaclass."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("a layer is called as its __call__ says")
+        of_init = inspect.signature(owner.__init__)
+        return of_init.replace(parameters=[*of_init.parameters.values()][1:])
+
+
 class Layer(nnx.Module):
     op: ClassVar[Callable[..., Any]]
+    __signature__ = _Signature()
 
     def __post_init__(self) -> None:
         for name, value in settings(self, besides=("rngs",)).items():
@@ -91,12 +103,21 @@ class Random(Layer):
 def _stream(rngs: Any) -> Any:
     if isinstance(rngs, nnx.RngStream):
         return rngs
-    if isinstance(rngs, nnx.Rngs):
-        return rngs["pooling"]
-    raise (ValueError if rngs is None else TypeError)(
-        message(
-            f"$rngs = {shown(rngs)} is no stream of random numbers.",
-            "The layer draws a key from its stream `pooling` in each call.",
-            "Give rngs=nnx.Rngs(0), or one of its streams, to the layer or to the call.",
+    if not isinstance(rngs, nnx.Rngs):
+        raise (ValueError if rngs is None else TypeError)(
+            message(
+                f"$rngs = {shown(rngs)} is no stream of random numbers.",
+                "The layer draws a key from its stream `pooling` in each call.",
+                "Give rngs=nnx.Rngs(0), or one of its streams, to the layer or to the call.",
+            )
         )
-    )
+    try:
+        return rngs["pooling"]
+    except (AttributeError, KeyError):
+        raise ValueError(
+            message(
+                "$rngs has no stream `pooling`, nor one by default.",
+                "The layer draws a key from it in each call.",
+                "Give for example rngs=nnx.Rngs(params=0, pooling=1), or nnx.Rngs(0).",
+            )
+        ) from None

@@ -90,7 +90,7 @@ def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
             )
         )
     pooled = shape[len(shape) - len(sizes) :]
-    if len(shape) <= len(sizes) or 0 in pooled:
+    if len(shape) != len(sizes) + 1 or 0 in pooled:
         raise ValueError(
             message(
                 f"an example of shape {shape} cannot be pooled over {len(sizes)} axes.",

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
+from .._errors import framed, message
 from ._common import (
     Padding,
     PerAxis,
@@ -26,6 +27,7 @@ from ._common import (
 
 try:
     from flax import linen as nn
+    from flax.errors import InvalidRngError
 except ModuleNotFoundError as error:
     raise not_installed("linen", "flax", error) from None
 
@@ -65,6 +67,19 @@ class _Layer(nn.Module):
         own = settings(self, besides=("parent", "name"))
         return self.op(*arrays, **{**own, **options})
 
+    def _key(self) -> Array:
+        with framed(type(self).__name__):
+            try:
+                return self.make_rng("pooling")
+            except InvalidRngError:
+                raise ValueError(
+                    message(
+                        "no key is given for the collection `pooling`.",
+                        "The layer draws from it in each call.",
+                        'Give for example rngs={"pooling": jax.random.key(0)} to init and apply.',
+                    )
+                ) from None
+
 
 class _Pool(_Layer):
     def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Any:
@@ -102,12 +117,14 @@ class MaxPool(_Windowed):
     """:func:`jaxpool.max_pool` as a layer."""
 
     op = staticmethod(jaxpool.max_pool)
+    _: KW_ONLY
 
 
 class MinPool(_Windowed):
     """:func:`jaxpool.min_pool` as a layer."""
 
     op = staticmethod(jaxpool.min_pool)
+    _: KW_ONLY
 
 
 class AvgPool(_Windowed):
@@ -176,24 +193,28 @@ class AdaptiveAvgPool(_Adaptive):
     """:func:`jaxpool.adaptive_avg_pool` as a layer."""
 
     op = staticmethod(jaxpool.adaptive_avg_pool)
+    _: KW_ONLY
 
 
 class AdaptiveMaxPool(_Adaptive):
     """:func:`jaxpool.adaptive_max_pool` as a layer."""
 
     op = staticmethod(jaxpool.adaptive_max_pool)
+    _: KW_ONLY
 
 
 class GlobalAvgPool(_Global):
     """:func:`jaxpool.global_avg_pool` as a layer."""
 
     op = staticmethod(jaxpool.global_avg_pool)
+    _: KW_ONLY
 
 
 class GlobalMaxPool(_Global):
     """:func:`jaxpool.global_max_pool` as a layer."""
 
     op = staticmethod(jaxpool.global_max_pool)
+    _: KW_ONLY
 
 
 class BlurPool(_Sliding):
@@ -234,6 +255,7 @@ class MedianPool(_Sliding):
     """:func:`jaxpool.median_pool` as a layer."""
 
     op = staticmethod(jaxpool.median_pool)
+    _: KW_ONLY
 
 
 class LogSumExpPool(_Windowed):
@@ -248,6 +270,7 @@ class SoftPool(_Windowed):
     """:func:`jaxpool.soft_pool` as a layer."""
 
     op = staticmethod(jaxpool.soft_pool)
+    _: KW_ONLY
 
 
 class MinPoolWithArgmin(_Windowed):
@@ -277,7 +300,7 @@ class StochasticPool(_Sliding):
         deterministic: bool | None = None,
     ) -> Array:
         expected = self.deterministic if deterministic is None else deterministic
-        key = None if expected else self.make_rng("pooling")
+        key = None if expected else self._key()
         return self._call(x, where=where, key=key, deterministic=expected)
 
 
@@ -296,7 +319,7 @@ class FractionalMaxPool(_Layer):
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, samples: ArrayLike | None = None
     ) -> Array:
-        key = self.make_rng("pooling") if samples is None else None
+        key = self._key() if samples is None else None
         return self._call(x, where=where, key=key, samples=samples)
 
 

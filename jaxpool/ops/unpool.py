@@ -267,6 +267,7 @@ def _unpool(
         axes = _indices.counted_axes(space, geometry.positions, len(shape))
         _check_counted(space, axes, shape, y.shape)
         target = _flat.target(shape, axes, y.shape, geometry.positions)
+        _check_range(indices.dtype, target.size)
         limit, marks = target.size, jnp.issubdtype(indices.dtype, jnp.signedinteger)
         unpool = functools.partial(_flat.write, target=target)
         if windows_known:
@@ -277,6 +278,19 @@ def _unpool(
     if marks:
         stray = stray & (indices != sentinel(indices.dtype))
     return unpool(y, indices), stray.any(), indices.ravel()[jnp.argmax(stray)]
+
+
+def _check_range(dtype: np.dtype, places: Any) -> None:
+    """Raise of offsets in a window, which are unsigned, in the place of flat indices."""
+    unsigned = jnp.issubdtype(dtype, jnp.unsignedinteger)
+    if unsigned and isinstance(places, int) and places > int(jnp.iinfo(dtype).max) + 1:
+        raise ValueError(
+            message(
+                f"$indices have dtype {dtype}, as the offsets in a window have.",
+                f"A flat index counts {places} places, more than that dtype holds.",
+                'Give index_space="window", with $window_shape and $strides, for offsets.',
+            )
+        )
 
 
 def _check_counted(

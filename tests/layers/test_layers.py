@@ -263,6 +263,39 @@ def test_nnx_layers_draw_from_streams_of_the_layer_or_of_the_call(name: str) -> 
         layer(**settings)(IMAGES)
 
 
+@pytest.mark.parametrize("name", ["StochasticPool", "FractionalMaxPool"])
+def test_random_layers_without_their_stream_say_what_to_give(name: str) -> None:
+    sizes = ((2, 2), 2) if name == "StochasticPool" else ((2, 2), (2, 2))
+    x = jnp.ones((1, 4, 4, 1))
+    with pytest.raises(
+        ValueError, match=r"(?s)no stream `pooling`.*nnx.Rngs\(params=0, pooling=1\)"
+    ):
+        getattr(layers("nnx"), name)(*sizes, rngs=nnx.Rngs(params=0))
+    with pytest.raises(ValueError, match=f"(?s)^{name}: no key .*`pooling`.*to init and apply"):
+        getattr(layers("linen"), name)(*sizes).apply({}, x)
+
+
+@pytest.mark.parametrize("library", ["linen", "nnx"])
+def test_settings_after_the_padding_are_given_by_name(library: str) -> None:
+    module = layers(library)
+    for name in module.__all__:
+        parameters = inspect.signature(getattr(module, name)).parameters.values()
+        positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        assert set(positional) <= {"window_shape", "strides", "padding", "output_size", "q"}, name
+    for layer in (module.MaxPool, module.GlobalAvgPool):
+        with pytest.raises(TypeError, match="given by position"):
+            layer((2, 2), 2, "SAME", 2)
+
+
+def test_an_nnx_layer_shows_the_signature_of_the_class_that_is_made() -> None:
+    class Mine(layers("nnx").MaxPool):
+        def __init__(self, length: int) -> None:
+            super().__init__((length, length), length)
+
+    assert [*inspect.signature(Mine).parameters] == ["length"]
+    assert [*inspect.signature(Mine(2)).parameters] == ["x", "where"]
+
+
 def test_a_view_of_an_nnx_model_is_deterministic() -> None:
     """As ``nnx.Dropout`` is."""
     pool = layers("nnx").StochasticPool(**RANDOM, rngs=nnx.Rngs(0))
@@ -629,6 +662,8 @@ def test_equinox_layers_in_a_sequence_that_learns_and_is_saved(tmp_path: Any) ->
 EXAMPLES: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "an int": (lambda ours: ours.MaxPool(2, 2)(X[0]), TypeError, "`window_shape` = 2 does not say"),
     "a plane": (lambda ours: ours.AvgPool((2, 2), 2)(X[0, 0]), ValueError, "an example of shape"),
+    "a batch": (lambda ours: ours.MaxPool((2, 2), 2)(X), ValueError, "an example of shape"),
+    "a batch of sizes": (lambda ours: ours.AdaptiveMaxPool((2, 2))(X), ValueError, "an example of"),
     "nothing": (lambda ours: ours.MinPool((2,), 2)(X[0, :, :, :0]), ValueError, "is empty"),
     "an int size": (lambda ours: ours.AdaptiveAvgPool(2)(X[0]), TypeError, "`output_size` = 2"),
     "a number": (lambda ours: ours.GlobalAvgPool()(X[0, 0, 0, 0]), ValueError, "an example of"),

@@ -136,8 +136,8 @@ def wrong_length(name: str, value: Any, entries: str) -> Case:
         {name: value},
         ValueError,
         f"`{name}` = .* has {entries}\\.",
-        "2 axes are pooled, one for each entry of the window",
-        "Give one integer for all pooled axes, or one entry for each",
+        "The window slides along 2 axes",
+        "Give one integer for all of them, or one entry for each",
     )
 
 

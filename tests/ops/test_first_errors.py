@@ -112,6 +112,21 @@ def test_too_many_arguments_by_position(op: str) -> None:
     assert facts.endswith(", ".join(p.name for p in named) + ".")
 
 
+@pytest.mark.parametrize(
+    ("where", "name", "hint"),
+    [
+        (jaxpool, "max_pool2d", "one max_pool serves every rank"),
+        (jaxpool, "MaxPool", "jaxpool.layers.linen"),
+        (jaxpool.layers, "MaxPool", "equinox, haiku, linen, nnx"),
+        (jaxpool.compat, "pytorch", "tensorflow, torch"),
+    ],
+)
+def test_a_name_that_is_elsewhere(where: Any, name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=hint) as caught:
+        getattr(where, name)
+    assert caught.value.name == name and caught.value.obj is where
+
+
 @pytest.mark.parametrize("op", sorted(OPS))
 def test_an_argument_that_is_given_twice(op: str) -> None:
     first = next(iter(parameters(OPS[op])))

@@ -452,6 +452,16 @@ def test_pooling_after_unpooling_of_positives_is_the_identity(
     assert_same(jaxpool.max_pool(back, **window, data_format="NHWC"), y, case)
 
 
+def test_offsets_are_not_taken_for_flat_indices() -> None:
+    y, offsets = jaxpool.max_pool_with_argmax(
+        np.zeros((1, 18, 20, 1)), (2, 2), 2, index_space="window"
+    )
+    with pytest.raises(ValueError, match=r"(?s)dtype uint8.*360 places.*index_space=.window."):
+        jaxpool.max_unpool(y, offsets, (18, 20))
+    small = np.arange(4, dtype=np.uint8).reshape(1, 2, 2, 1)
+    assert jaxpool.max_unpool(small, small, (16, 16)).sum() == 6
+
+
 @pytest.mark.parametrize("settings", [{}, {"window_shape": (2, 3), "strides": (2, 3)}])
 def test_booleans_go_back_to_their_blocks(settings: Any, rng: np.random.Generator) -> None:
     x = rng.random((2, 6, 9, 3)) < 0.3

@@ -23,11 +23,11 @@ from ..._geometry.resolve import Geometry
 from ..._xla.any_in_batch import any_in_batch
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
-from ...reductions import MIN, Reduction, identity_array, identity_like, takes_last_nan
+from ...reductions import MIN, Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
 from ..parts.axis_slicing import iota, lax_padding, pad
-from ..parts.float_order import reduce_in_integers, reduce_slices, widened
+from ..parts.float_order import reduce_in_integers, reduce_slices, takes_last_nan, widened
 from ..parts.offset_tiles import scatter as scatter
 from ..request import Request
 

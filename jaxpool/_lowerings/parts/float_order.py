@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._xla.select import select
-from ...reductions import MAX, MIN, Reduction, identity_array, takes_last_nan
+from ...reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
 from .argreduce import ValueOffset, sentinel
 from .axis_slicing import tree_reduce
 
@@ -131,6 +131,11 @@ def from_sort_keys(keys: Array, dtype: np.dtype) -> Array:
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(_flip(keys), dtype)
     return keys.astype(dtype)
+
+
+def takes_last_nan(reduction: Reduction) -> bool:
+    """Whether of several NaN the argmax is the last."""
+    return reduction.comparator is MAX_LAST_NAN.comparator
 
 
 def _integer_extreme(reduction: Reduction) -> Reduction:
