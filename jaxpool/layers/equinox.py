@@ -75,8 +75,11 @@ class _Layer(eqx.Module):
         """Call the op; ``sizes`` name and hold an argument with an entry for each pooled axis."""
         with framed(type(self).__name__, data_format="x", deterministic="inference"):
             _check_example(jnp.shape(x), *sizes)
-            own = settings(self, besides=("inference",))
-            return self.op(x, *arrays, data_format="channels_first", **own, **options)
+            return self._run(x, *arrays, **options)
+
+    def _run(self, *arrays: Any, **options: Any) -> Any:
+        own = settings(self, besides=("inference",))
+        return self.op(*arrays, data_format="channels_first", **own, **options)
 
 
 def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
@@ -135,9 +138,10 @@ class _Global(_Layer):
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
     ) -> Any:
-        _check_example(jnp.shape(x), "x", jnp.shape(x)[1:] or (1,))
-        batch = jnp.asarray(x)[None]  # which the op looks for
-        return self._call(batch, sizes=("x", jnp.shape(x)[1:]), where=where)[0]
+        with framed(type(self).__name__, data_format="x"):
+            _check_example(jnp.shape(x), "x", jnp.shape(x)[1:] or (1,))
+            batch = jnp.asarray(x)[None]  # which the op looks for
+            return self._run(batch, where=where)[0]
 
 
 class MaxPool(_Windowed):
