@@ -57,7 +57,25 @@ def norm(
         level, factor = joined(functools.partial(_powers, p=p), magnitude)
         return _root_of(level, factor, p)
     exponent = _exponent(lax.abs(lax.stop_gradient(x)), axes)
-    return _root(total(_power_of(magnitude * two_to(-exponent), p)), p) * two_to(exponent)
+    plain = lambda x: _root(total(_power_of(absolute(x), p)), p)  # noqa: E731
+    return _at_scale(plain, x, exponent)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _at_scale(norm: Callable[[Array], Array], x: Array, exponent: Array) -> Array:
+    """``2^e * norm(x / 2^e)``, ``e`` a constant.
+
+    The derivative of a norm is the same at every scale: ``2^e`` and ``2^-e`` cancel before a
+    cotangent meets either, which may be near the end of its range.
+    """
+    return norm(x * two_to(-exponent)) * two_to(exponent)
+
+
+@_at_scale.defjvp
+def _at_scale_jvp(norm, primals, tangents):
+    (x, exponent), (t, _) = primals, tangents
+    y, dy = jax.jvp(norm, (x * two_to(-exponent),), (t,))
+    return y * two_to(exponent), dy
 
 
 def _exponent(x: Array, axes: tuple[int, ...]) -> Array:

@@ -10,9 +10,9 @@ What differs: there is no ``output`` and no ``brute_force``; settings after ``fo
 a warning; axes of a footprint follow the order of ``axes``; ranks leave out the holes of a
 footprint in arrays of one axis, too, where scipy's ranks of windows longer than the array are
 others; where scipy leaves NaN undefined, it propagates; a ``cval`` that an integer dtype does not
-hold is cut to its range; with a ``structure`` integers wrap in their dtype at every tap (scipy adds
-that of the first tap in float64 and wraps the others); the origin of a window of one tap is checked
-as those of others are.
+hold is cut to its range; to integers every tap of a ``structure`` is added as an integer that wraps
+(scipy adds that of the first tap in float64); the origin of a window of one tap is checked as those
+of others are.
 """
 
 from .binary import binary_closing as binary_closing

@@ -29,14 +29,14 @@ def over_blocks(function: Callable[[Array], Array], extended: Array, taps: Taps)
 
 
 def _taps_of(slab: Array, taps: Taps) -> Array:
-    """The taps of all windows of a slab as its last axis."""
+    """The taps of all windows of a slab as its last axis, row-major over the axes of the array."""
     sizes = [extent.size for extent in taps.extents]
     if not sizes:
         return slab[..., None]
     geometry = rectangle(slab.shape, taps.extents)
     order = np.argsort([extent.position for extent in taps.extents])
     shape = tuple(sizes[n] for n in order)
-    numbers = np.asarray(np.ravel_multi_index(tuple(taps.offsets.T[order]), shape))
+    numbers = np.sort(np.ravel_multi_index(tuple(taps.offsets.T[order]), shape))
     every = stacked(slab, geometry, np.zeros((), slab.dtype))
     return every if len(numbers) == every.shape[-1] else every[..., numbers]
 

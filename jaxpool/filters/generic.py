@@ -35,7 +35,7 @@ def generic_filter(
     """A function of the neighborhood of every element.
 
     ``y[i] = function([x[i + t] for t])``, ``t`` running in row-major order over a window of
-    ``size`` taps, or over the places where ``footprint`` is True.
+    ``size`` taps, or over the places where ``footprint`` is True, whatever the order of ``axes``.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.

@@ -215,7 +215,7 @@ def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: 
     deviation = masked(wide - divide(total(wide), count), valid)
     # The rounding of the mean, which would be large beside small deviations.
     deviation = masked(deviation - divide(total(deviation), count), valid)
-    y = root(variance_of(count, total(deviation * deviation), correction))
+    y = variance_of(count, total(deviation * deviation), correction, root)
     return squeezed(y.astype(x.dtype), planes, keepdims)
 
 

@@ -57,6 +57,7 @@ def lp_pool(
     Derivatives: forward and reverse, any order, by ``dy = sum of (|x| / y) ** (p - 1) * sign(x) *
       dx``. Zero where the window is zero, and zero at an element that is zero, also for ``p <= 1``,
       where the true slope has a jump or is infinite. At infinity as :func:`max_pool` of ``|x|``.
+      With ``p`` above 4 a cotangent times the result must be in the range of the dtype.
     Edge cases: NaN in a window gives NaN, also beside infinities; an infinity gives infinity,
       without a meaningful derivative. A window without an element gives 0 and no gradient.
       Subnormal elements may count as zero.
@@ -111,7 +112,7 @@ def gem_pool(
       Narrow floats are computed in float32 and rounded once. Powers are taken as exponentials,
       relative to the largest of the window, so they neither overflow nor vanish.
     Derivatives: in ``x`` and in ``p``; forward and reverse, any order. Elements below ``eps`` have
-      none.
+      none. A cotangent times the result must be in the range of the dtype.
     Edge cases: only real elements count in the mean, neither padding nor overhang. NaN in a window
       gives NaN; an infinity gives infinity, without a meaningful derivative. A window without an
       element gives 0 and no gradient. As ``p`` goes to 0, the geometric mean, results lose accuracy

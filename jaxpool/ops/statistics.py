@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,6 +20,8 @@ from .._numerics.quantiles import METHODS, places
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 from .rank import between, element_counts, ranked
+
+Finish = Callable[[Array], Array]
 
 
 @public
@@ -163,24 +165,33 @@ def _variance(x: Array, where: Any, *, config: Configuration, correction: int) -
 
 
 def _deviation(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
-    return root(_wide_variance(x, where, config, correction)).astype(x.dtype)
+    return _wide_variance(x, where, config, correction, root).astype(x.dtype)
 
 
-def _wide_variance(x: Array, where: Any, config: Configuration, correction: int) -> Array:
-    """The variance, before it is rounded."""
+def _wide_variance(
+    x: Array, where: Any, config: Configuration, correction: int, finish: Finish | None = None
+) -> Array:
+    """``finish`` of the variance, before it is rounded."""
     check_float(x)
     valid, narrow = check_where(where, x.shape), np.dtype(x.dtype)
     geometry, wide = config.geometry(x.shape), x.astype(accumulator(narrow))
     squares = squared_deviations(wide, valid, geometry, narrow)
-    return variance_of(count_array(geometry, valid, x.ndim), squares, correction)
+    return variance_of(count_array(geometry, valid, x.ndim), squares, correction, finish)
 
 
-def variance_of(count: Array, squares: Array, correction: int) -> Array:
-    """Return the variance from count and squared deviations; NaN of too few elements."""
+def variance_of(
+    count: Array, squares: Array, correction: int, finish: Finish | None = None
+) -> Array:
+    """Return ``finish`` of the variance from count and squared deviations; NaN of too few elements.
+
+    Of these nothing is computed, so that they have no derivative.
+    """
     freedom = (count - np.asarray(correction, count.dtype)).astype(squares.dtype)
     enough = freedom > 0
     divisor = jnp.where(enough, freedom, jnp.ones((), freedom.dtype))
-    return jnp.where(enough, squares / divisor, np.asarray(np.nan, squares.dtype))
+    variance = squares / divisor
+    y = variance if finish is None else finish(variance)
+    return jnp.where(enough, y, np.asarray(np.nan, squares.dtype))
 
 
 def root(variance: Array) -> Array:

@@ -249,6 +249,22 @@ def test_edge_cases_of_generalised_means() -> None:
 # --- dtypes, layouts, transformations ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("p", [0.1, 0.5, 1, 1.5, 3, 4])
+@pytest.mark.parametrize("op", ["lp_pool", "global_lp_pool"])
+def test_cotangents_meet_no_scale(op: str, p: float) -> None:
+    """A norm of one number is its magnitude, whose derivative is one at every scale."""
+    window = () if op.startswith("global") else ((1,), 1)
+    pool = lambda x: getattr(jaxpool, op)(x, *window, p=p, data_format="WC")  # noqa: E731
+    pairs = (1e-20, 1e-19), (2e-38, 0.5), (1e30, 1e9), (8e37, 100.0), (-3e36, 1e3)
+    for number, cotangent in pairs:
+        x = jnp.array([[number]])
+        for got in (
+            jax.vjp(pool, x)[1](jnp.array([[cotangent]]))[0],
+            jax.jvp(pool, (x,), (jnp.array([[cotangent]]),))[1],
+        ):
+            np.testing.assert_allclose(got / cotangent, np.sign([[number]]), rtol=1e-5)
+
+
 def test_narrow_floats_are_computed_wide() -> None:
     x = jnp.full((1, 1024, 1), 0.5, jnp.bfloat16)
     y = jaxpool.lp_pool(x, (1024,), 1)

@@ -257,6 +257,17 @@ def test_global_minima_and_places(dtype: str, rng: np.random.Generator) -> None:
     assert_same(places, flat.argmax(1).astype(np.int32), dtype)
 
 
+@pytest.mark.parametrize("op", ["var_pool", "std_pool", "global_std_pool"])
+def test_too_few_elements_have_no_derivative_in_either_mode(op: str) -> None:
+    x, where = jnp.array([[1.0], [3.0], [7.0]]), jnp.array([[True], [False], [False]])
+    settings = {"where": where, "correction": 1, "data_format": "WC"}
+    window = () if op.startswith("global") else (2, 1)
+    pool = lambda x: getattr(jaxpool, op)(x, *window, **settings)  # noqa: E731
+    assert np.isnan(pool(x)).all()
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_array_equal(jacobian(pool)(x), 0)
+
+
 def test_global_deviations_and_smooth_maxima(rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 4, 5, 3)).astype(np.float32) + 1000
     where = rng.random((4, 5, 1)) < 0.7
