@@ -99,7 +99,7 @@ def _padding(value: Any, count: int) -> str | Pairs:
         return _padding_word(value)
     if not is_sequence(value):
         return (_pair(value),) * count
-    if count == 1 and length_of(value) == 2:
+    if count == 1 and length_of(value) == 2 and not any(map(is_sequence, value)):
         raise ValueError(
             message(
                 f"$padding = {shown(value)} has 2 entries.",

@@ -112,6 +112,15 @@ def test_too_many_arguments_by_position(op: str) -> None:
     assert facts.endswith(", ".join(p.name for p in named) + ".")
 
 
+def test_the_two_ends_of_one_axis() -> None:
+    pool = lambda padding: jaxpool.max_pool(X[0, :, 0, 0], 3, 1, padding, data_format="W")  # noqa: E731
+    with pytest.raises(ValueError, match=r"(?s)along 1 axis.*a pair for them: \(\(2, 0\),\)"):
+        pool((2, 0))
+    assert pool(((2, 0),)).size == pool((1,)).size
+    with pytest.raises(ValueError, match="or one entry for each"):
+        pool(((2, 0), (1, 1)))
+
+
 @pytest.mark.parametrize(
     ("where", "name", "hint"),
     [
