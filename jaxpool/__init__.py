@@ -2,10 +2,10 @@
 
 import importlib
 import re
-import sys
 import typing
 
 from . import reductions as reductions
+from ._errors import no_attribute as _no_attribute
 from ._explain.explain import Explanation as Explanation
 from ._explain.explain import explain as explain
 from ._explain.receptive_field import ReceptiveField as ReceptiveField
@@ -133,5 +133,4 @@ def __getattr__(name: str) -> typing.Any:
         hint = f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
     elif re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
         hint = ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
-    what = f"module {__name__!r} has no attribute {name!r}{hint}"
-    raise AttributeError(what, name=name, obj=sys.modules[__name__])
+    raise _no_attribute(__name__, name, hint)

@@ -8,6 +8,7 @@ puts the caller's own name of that argument in its place, and the name of the fu
 import contextlib
 import functools
 import string
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, overload
 
@@ -58,6 +59,12 @@ def shown(value: Any) -> str:
     text = " ".join(repr(value).split())
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return text.replace("$", "$$")
+
+
+def no_attribute(module: str, name: str, hint: str = "") -> AttributeError:
+    """Return the error of a module without that name; Python adds the nearest one it has."""
+    what = f"module {module!r} has no attribute {name!r}{hint}"
+    return AttributeError(what, name=name, obj=sys.modules[module])
 
 
 def named(error: Exception, function: str, names: Mapping[str, str] | None = None) -> Exception:

@@ -57,13 +57,13 @@ def norm(
         level, factor = joined(functools.partial(_powers, p=p), magnitude)
         return _root_of(level, factor, p)
     exponent = _exponent(lax.abs(lax.stop_gradient(x)), axes)
-    plain = lambda x: _root(total(_power_of(absolute(x), p)), p)  # noqa: E731
-    return _at_scale(plain, x, exponent)
+    plain = lambda magnitude: _root(total(_power_of(magnitude, p)), p)  # noqa: E731
+    return _at_scale(plain, magnitude, exponent)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _at_scale(norm: Callable[[Array], Array], x: Array, exponent: Array) -> Array:
-    """``2^e * norm(x / 2^e)``, ``e`` a constant.
+    """``2^e * norm(x / 2^e)``, ``e`` a constant, of an array that is not negative.
 
     The derivative of a norm is the same at every scale: ``2^e`` and ``2^-e`` cancel before a
     cotangent meets either, which may be near the end of its range.

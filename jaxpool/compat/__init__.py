@@ -5,8 +5,9 @@ library that it stands for; each is loaded when it is first used.
 """
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any
+
+from .._errors import no_attribute
 
 __all__ = [
     "equinox",
@@ -41,5 +42,4 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return importlib.import_module(f".{name}", __name__)
-    what = f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}"
-    raise AttributeError(what, name=name, obj=sys.modules[__name__])
+    raise no_attribute(__name__, name, f": it has {', '.join(__all__)}")

@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
-from .._errors import public
+from .._errors import no_attribute, public
 from ._mli_kernels import (
     FX8,
     FX16,
@@ -270,7 +270,7 @@ _SPECIALISED = re.compile(
 def __getattr__(name: str) -> Any:
     fixed = _SPECIALISED.fullmatch(name)
     if fixed is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_attribute(__name__, name)
     return _specialised(name, fixed.groups())
 
 
