@@ -41,7 +41,7 @@ def output_shape(
     """
     arguments = window_shape, strides, padding, dilations, rounding, data_format
     config = configure(WindowArguments(*arguments))
-    if not is_sequence(input_shape):
+    if not is_sequence(input_shape) or getattr(input_shape, "ndim", 1) != 1:
         raise TypeError(
             message(
                 f"$input_shape = {shown(input_shape)} is not a shape.",

@@ -863,7 +863,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], str, type[Exception], str]] = {
         lambda: jaxpool.output_shape(X, (2,), 1),  # pyright: ignore[reportArgumentType]
         "output_shape",
         TypeError,
-        "`input_shape` holds",
+        "is not a shape",
     ),
     "a float in input_shape": (
         lambda: jaxpool.output_shape((2, 6.0, 3), (2,), 1),  # pyright: ignore[reportArgumentType]
