@@ -11,6 +11,7 @@ rules; PyTorch ``pooling_output_shape``.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -276,10 +277,12 @@ def is_at_most(last: int, most: int, doubt: str) -> bool:
     try:
         return bool(last <= most)
     except Exception as error:  # the name of the error is not JAX's everywhere
+        sizes = dict.fromkeys(re.findall(r"[A-Za-z_]\w*\b(?!\()", str(last)))  # no function's name
+        bounds = ", ".join(f'"{size} <= 1024"' for size in sizes)
         raise ValueError(
             message(
                 f"{doubt}.",
-                f"They go up to {last}, where sizes are symbolic.",
-                'Bound the sizes, for example symbolic_shape("b, c", constraints=["b <= 64"]).',
+                f"They go up to {last}, which is symbolic.",
+                f"Bound the sizes, for example symbolic_shape(..., constraints=[{bounds}]).",
             )
         ) from error

@@ -310,7 +310,7 @@ def test_a_symbolic_axis_shared_out_is_named(name: str, sizes: str) -> None:
 
 def test_indices_over_symbolic_axes_need_bounds() -> None:
     pool = lambda x: jaxpool.max_pool_with_argmax(x, (3, 2), 1, index_space=0)  # noqa: E731
-    with pytest.raises(ValueError, match="may not fit int32.\n.*42.*\n.*constraints"):
+    with pytest.raises(ValueError, match='may not fit int32.\n.*42.*\n.*"b <= 1024", "c <= '):
         exported(pool, "b, 7, 6, c")
     with pytest.raises(ValueError, match="may not fit int32"):
         exported(pool, "b, 7, 6, c", ("b <= 1048576", "c <= 1024"))
