@@ -24,7 +24,7 @@ def integer(name: str, value: Any, least: int) -> int:
             message(
                 f"${name} holds {shown(value)}, which is not an integer.",
                 f"Its type is {type(value).__name__}; settings of a window are static integers.",
-                "Give a Python or NumPy integer; it may not be a bool, a float, traced or symbolic.",
+                "Give a Python or NumPy integer; it may be no bool or float, traced or symbolic.",
             )
         ) from None
     if number < least:

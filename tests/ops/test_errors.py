@@ -118,7 +118,7 @@ def not_an_integer(
         TypeError,
         f"`{name}` holds {shown_as(value, shown)}, which is not an integer",
         f"type is {kind or type(value).__name__};",
-        "Give a Python or NumPy integer; it may not be a bool, a float, traced or symbolic",
+        "Give a Python or NumPy integer; it may be no bool or float, traced or symbolic",
     )
 
 
