@@ -8,10 +8,11 @@ pools by itself without padding. At the two ends of the axis the halo is padding
 zeros that are not there.
 
 Outside ``shard_map`` nothing is needed: under ``jit`` with sharded arrays every op of jaxpool is
-partitioned by the compiler, without communication along batch and channel axes. There are two
-exceptions on CPU. Devices that take maxima and minima of long non-overlapping windows agree whether
-any of them may have met a NaN. Devices that unpool by flat indices agree whether any index leaves
-its block, and if so exchange them all.
+partitioned by the compiler, without communication along batch and channel axes. There are three
+exceptions. Pools of regions gather, because a box may be of any image. On CPU, devices that take
+maxima and minima of long non-overlapping windows agree whether any of them may have met a NaN.
+Devices that unpool by indices agree whether any index leaves its window or block. If the indices
+count an axis that is spread, and one leaves its block, the devices exchange all of them.
 """
 
 import functools
@@ -64,9 +65,9 @@ def pool_shards(
 ) -> Any:
     """Pool an array whose pooled axes are spread over devices; call it inside ``jax.shard_map``.
 
-    Gives this device's part of what ``op`` gives for the whole array. Each sharded axis costs two
-    exchanges with the neighbours, of the elements that the outermost windows need, and none if the
-    windows are tiled.
+    Gives this device's part of what ``op`` gives for the whole array. A sharded axis costs two
+    exchanges with the neighbours, of the elements that the outermost windows need, two more for a
+    mask, and none if the windows are tiled.
 
     Args:
       op: :func:`max_pool`, :func:`max_pool_with_argmax`, :func:`min_pool`, :func:`avg_pool` or
