@@ -37,8 +37,9 @@ def avg_pool(
 
     ``y[.., o, ..] = (sum over t of x[.., o * stride - pad_low + t * dilation, ..]) / count[o]``
     over the elements inside ``x``. ``count`` is exact: the taps on declared padding or ``x``
-    (``count_include_pad=True``: PyTorch, ONNX), or on ``x`` alone (False). The overhang of ceil
-    rounding never counts. With ``weights`` it is ``(sum of weights * x) / (sum of weights)``.
+    (``count_include_pad=True``, PyTorch's default), or on ``x`` alone (False, ONNX's default). The
+    overhang of ceil rounding never counts. With ``weights`` it is
+    ``(sum of weights * x) / (sum of weights)``.
 
     Args:
       x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
@@ -54,7 +55,8 @@ def avg_pool(
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
       Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,
       the sum does not wrap; they are rounded half to even and saturate.
-    Derivatives: linear; forward and reverse, any order, in ``weights`` too. Integers have none.
+    Derivatives: linear in ``x``; forward and reverse, any order, also in ``weights``. Integers have
+      none.
     Edge cases: a window in which nothing counts, or whose weights add up to 0, gives 0. NaN and
       infinities propagate, whatever their weight.
     Raises:

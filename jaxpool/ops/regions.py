@@ -59,9 +59,9 @@ def roi_align(
       Array of the dtype of ``x``: boxes in place of images, bins in place of H and W. Narrow floats
       are added in float32 and rounded once. Time and program do not depend on the boxes: each costs
       two matrix products over a whole image, H * W * C * output_size multiplications; memory that
-      of one image besides the result, on GPU and TPU that of as many as fit into 64 MiB. Of one or
-      two samples, and images that are large beside a box, GPU and TPU gather the elements instead;
-      their transpose is as without.
+      of one image besides the result, on GPU and TPU that of as many as fit into 64 MiB. With
+      ``sampling_ratio`` 1 or 2, and images that are large beside a box, GPU and TPU gather the
+      elements instead; the transpose is two matrix products all the same.
     Derivatives: linear in ``x``; forward and reverse, any order, without any scatter. Boxes have
       none, as in torchvision.
     Edge cases: any box is exact, however large or far outside. A bin without a sample gives 0: one
