@@ -134,8 +134,8 @@ def explain(
     if not isinstance(op, str) or op not in _REDUCTIONS:
         raise ValueError(
             message(
-                f"$op = {shown(op)} is not an op over sliding windows.",
-                f"The ops are {', '.join(_REDUCTIONS)}.",
+                f"$op = {shown(op)} is not an op that explain describes.",
+                f"They are {', '.join(_REDUCTIONS)}.",
                 'Give for example op="avg_pool".',
             )
         )

@@ -147,7 +147,7 @@ def test_infinities_of_empty_windows_are_equal() -> None:
         ),
         (
             ["--shape", "2,9,9,3", *OPTIONS, "--op", "pool"],
-            "explain: `op` = 'pool' is not an op over sliding windows.",
+            "explain: `op` = 'pool' is not an op that explain describes.",
         ),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float31"], "is not a dtype."),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float64"], "JAX makes no float64 now."),

@@ -108,7 +108,7 @@ def test_unread_elements_by_brute_force():
 @pytest.mark.parametrize(
     "words, message",
     [
-        ({"op": "mean_pool"}, r"explain: `op` = 'mean_pool' is not an op over sliding windows"),
+        ({"op": "mean_pool"}, r"explain: `op` = 'mean_pool' is not an op that explain describes"),
         ({"rounding": "up"}, r"explain: `rounding` = 'up' is not a rounding"),
         (
             {"implementation": "fast"},
