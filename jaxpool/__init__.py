@@ -1,4 +1,4 @@
-"""Pooling for JAX: every pooling operator of the big runtimes, differentiable to any order."""
+"""Pooling for JAX: reductions over windows of many kinds, differentiable to any order."""
 
 import importlib
 import re

@@ -1,9 +1,10 @@
 """What the library is tested and measured with: an oracle by brute force and real-network cases.
 
-The oracle is the definition of every op, written as plain loops over windows and taps with Python
-numbers. It shares no code with the library, imports NumPy alone, and finds its geometry by walking
-along the axes and counting, so that a slip in a closed form of the library cannot repeat itself
-here. It is slow, and meant for arrays of a few hundred elements.
+The oracle is the definition of maxima, minima, averages and sums, of the indices of extrema and of
+their gradients, written as plain loops over windows and taps with Python numbers. It shares no code
+with the library, imports NumPy alone, and finds its geometry by walking along the axes and
+counting, so that a slip in a closed form of the library cannot repeat itself here. It is slow, and
+meant for arrays of a few hundred elements.
 
 One pooled axis has ``size`` elements, numbered from 0. Window ``o`` starts at ``o * stride - low``
 and has a tap every ``dilation`` elements, ``kernel`` of them. A tap at ``0 <= q < size`` reads one.

@@ -338,7 +338,7 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
         for dtype in ("float32", "bfloat16")
         for chip in ("v5e", "v6e")
     }
-    assert strided == {"0.71"} and "kernels in Pallas, 0.71." in " ".join(README.split())
+    assert strided == {"0.71"} and "kernels in Pallas, which move 0.71." in " ".join(README.split())
     for chips, words in (
         (("H100",), "{} to {} of the bytes of JAX's own on an H100"),
         (("v5e", "v6e"), "and {} to {} on TPU"),
