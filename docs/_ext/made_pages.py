@@ -73,7 +73,7 @@ GROUPS = (
     ),
     Group(
         "regions",
-        "Pools of regions",
+        "Pools of regions (RoIAlign, RoIPool)",
         ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"),
     ),
     Group("custom", "Reductions of your own", ("pool", "Reduction", "windows")),
@@ -116,8 +116,8 @@ MODULES = (
     Module("compat.onednn", "oneDNN's primitive"),
     Module("compat.mli", "embARC MLI kernels"),
     Module("compat.tensorflow", "TensorFlow's functions"),
-    Module("compat.keras", "Keras' functions"),
-    Module("compat.flax", "Flax' functions"),
+    Module("compat.keras", "Keras's functions"),
+    Module("compat.flax", "Flax's functions"),
     Module("compat.haiku", "Haiku's functions"),
     Module("compat.equinox", "Equinox's layers"),
 )
@@ -137,7 +137,7 @@ def summary(item: Any) -> str:
     if isinstance(item, jaxpool.Reduction):
         return "A ready-made reduction."
     if not callable(item):
-        return "The words that are allowed."
+        return f"The words that are allowed: {', '.join(map(str, item))}."
     first = (inspect.getdoc(item) or "").split("\n\n")[0].replace("\n", " ")
     head, stop, _ = first.partition(". ")
     return _ROLE.sub(r"`\1`", head + stop.strip()).replace("``", "`")
