@@ -1,10 +1,10 @@
 """Pooling of ``keras.ops``: same names, arguments and defaults; strides default to the pool.
 
 Source: Keras 3.15.1, ``keras.ops.nn`` on its JAX backend. ``data_format=None`` means
-"channels_last"; a setting in Keras' configuration file is not read. Averages never count padding.
+"channels_last"; a setting in Keras's configuration file is not read. Averages never count padding.
 Averages of integers are floats, as there; narrow floats and integers are added without loss. What
-differs: NaN in an adaptive maximum gives NaN on every backend, and a pool that does not fit is an
-error.
+differs: NaN in an adaptive maximum gives NaN on every backend, a pool that does not fit is an
+error, and a call without ``strides`` runs, where Keras 3.15.1 fails on its JAX backend.
 """
 
 from typing import Any
