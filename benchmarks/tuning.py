@@ -81,6 +81,11 @@ def stacked(window: tuple[int, ...], stride: Any, **words: Any) -> Case:
     return case._replace(name=f"sum, {case.name}", call=lambda x: case.call(x).sum(-1))
 
 
+def variance(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
+    """Variances."""
+    return _pooled("var_pool", window, stride, first, {})
+
+
 def softened(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
     """Soft averages."""
     return _pooled("soft_pool", window, stride, first, {})
@@ -324,6 +329,10 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     "JOIN_RADIX": (
         (2, 4, 6, 8),
         both_layouts(softened, *squares(5, 9, 17, 31, stride=1)),
+    ),
+    "LONGEST_JOINED_ON_CPU": (
+        (1, 3, 5, 7, 9),
+        both_layouts(variance, *squares(3, 5, 7, 9, stride=1), *squares(3, 6, 7, 9, stride=2)),
     ),
     "MOST_IN_NETWORK": (
         (16, 32, 64, 100, 128),

@@ -1,28 +1,29 @@
 """Covariances of windows and their transpose, of parts that are joined.
 
-A part of ``n`` elements is its count, the means ``m`` of the elements and ``u`` of their tangents,
-and the sum ``c`` of the products of both deviations. Two parts make
+A part is its number of elements ``n``, its first element ``a``, what the mean of the elements has
+more than that, ``r``, the mean ``u`` of their tangents, and the sum ``c`` of the products of both
+deviations. Parts ``i`` make, with ``a`` that of the first one,
 
-    n = n_a + n_b,   m = m_a + (m_b - m_a) n_b / n,   u = u_a + (u_b - u_a) n_b / n,
-    c = c_a + c_b + (m_b - m_a) (u_b - u_a) n_a n_b / n,
+    d_i = a_i - a + r_i,   n = sum of n_i,   r = sum of n_i d_i / n,   u = sum of n_i u_i / n,
+    c = sum of c_i + sum of n_i (d_i - r) (u_i - u).
 
-where nothing is subtracted but means. With tangents equal to the elements, ``c`` is the sum of the
-squared deviations.
+So a mean that is large beside the deviations cancels nothing, and no window reads an element of
+another. With tangents equal to the elements, ``c`` is the sum of the squared deviations. Padding
+and masked elements are parts of no element; ``a`` is there the first element that windows from
+there on have.
 
-The transpose gives element ``i`` the sum of ``g[o] (x[i] - m[o])`` over the windows ``o`` that hold
-it. Windows are joined likewise. A part is the mean ``a`` of one of its windows, the sum ``G`` of
-their cotangents and ``M``, that of ``g (m - a)``. Two parts make
+The transpose gives element ``i`` the sum of ``g[o] (x[i] - a[o] - r[o])`` over the windows ``o``
+that hold it. Windows are joined likewise. A part is ``a`` of its last window, the sum ``G`` of the
+cotangents and ``M``, that of ``g (a[o] + r[o] - a)``. Parts make, with ``a`` that of the last one,
 
-    a = a_p,   G = G_p + G_q,   M = M_p + M_q + G_q (a_q - a_p),
+    G = sum of G_i,   M = sum of M_i + sum of G_i (a_i - a),
 
-and the element receives ``G (x - a) - M``, where again nothing is subtracted but neighbours. Where
-there is no window, ``a`` is the mean of the nearest one.
+and the element receives ``G (x - a) - M``. The first element of the last window that holds ``i`` is
+in all windows that do, so again none reads an element of another.
 
-On CPU windows are joined axis by axis, two parts at a time. On GPU and TPU those of a few elements
-are computed in one kernel from shifted reads of the array: means, then deviations from them; longer
-ones along one axis after the other, all parts ``i`` of a window in one kernel:
-
-    n = sum of n_i,   m = sum of n_i m_i / n,   c = sum of c_i + sum of n_i (m_i - m) (u_i - u).
+On CPU windows are joined axis by axis, a few parts at a time. On GPU and TPU those of a few
+elements are computed in one kernel from shifted reads of the array: means, then deviations from
+them; longer ones along one axis after the other, all parts of a window in one kernel.
 
 Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", American
 Statistician 37, section 3.
@@ -30,19 +31,27 @@ Statistician 37, section 3.
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._geometry.axis import Axis
+from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
 from .._lowerings import tuning
 from .._lowerings.implementations import doubling
 from .._lowerings.parts import joint
-from .._lowerings.parts.axis_slicing import digit_parts, lax_padding, pad, slice_axis, tree_reduce
-from .._lowerings.parts.borders import extended
+from .._lowerings.parts.axis_slicing import (
+    concatenate,
+    digit_parts,
+    lax_padding,
+    pad,
+    slice_axis,
+    tree_reduce,
+)
+from .._lowerings.parts.borders import nearest
 from .._lowerings.parts.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
@@ -52,7 +61,7 @@ from .divisors import finite, masked, nan_unless_finite, ones
 Arrays = tuple[Array, ...]
 
 Moments = tuple[Array, Array, Array]
-"""Mean, what its rounding has left, and sum of squared deviations."""
+"""A number near the mean, what the mean has more, and the sum of squared deviations."""
 
 # --- windows --------------------------------------------------------------------------------------
 
@@ -70,8 +79,8 @@ def moments(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) 
       geometry: the windows.
       dtype: in which the array is then read.
     """
-    mean, rest, squares = _windows(geometry, (x,), valid, dtype)
-    return mean, rest, squares
+    near, rest, squares = _windows(geometry, (x,), valid, dtype)
+    return near, rest, squares
 
 
 @functools.partial(jax.jit, static_argnames="geometry", inline=True)
@@ -87,14 +96,17 @@ def is_at_once(geometry: Geometry, platform: str) -> bool:
 
 
 def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.dtype) -> Arrays:
-    """The mean of every window in each array, and the sum of products of deviations."""
+    """The mean of every window in two parts, and the sum of products of deviations.
+
+    With two arrays, the mean in the second one stands between them.
+    """
     arrays = tuple(masked(a, valid) for a in arrays)
-    by_pairs = functools.partial(_joined, _by_pairs, geometry)
+    by_digits = functools.partial(_joined, _by_digits, geometry)
     along = functools.partial(_joined, _along_axes, geometry)
     at_once = functools.partial(_at_once, geometry, dtype)
-    others = along if max(geometry.kernel) <= tuning.LONGEST_JOINED_AT_ONCE else by_pairs
+    others = along if max(geometry.kernel) <= tuning.LONGEST_JOINED_AT_ONCE else by_digits
     chosen = {p: at_once if is_at_once(geometry, p) else others for p in ("gpu", "tpu")}
-    return by_platform({"cpu": by_pairs, **chosen}, arrays, valid)
+    return by_platform({"cpu": by_digits, **chosen}, arrays, valid)
 
 
 def _joined(
@@ -103,40 +115,59 @@ def _joined(
     arrays: Arrays,
     valid: Array | None,
 ) -> Arrays:
-    """What ``join`` makes of the elements, each a part; no means have anything left."""
-    x = arrays[0]
+    """What ``join`` makes of the elements, each a part."""
+    x, *tangents = arrays
+    x, nothing = _filled(x, valid, geometry), jnp.zeros_like(x)
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
-    _, *means, products = join((count, *arrays, jnp.zeros_like(x)), geometry)
+    parts, axes = [count, nothing, *tangents, nothing], []
+    for axis, position in geometry.placed:
+        low, high = lax_padding(axis)
+        x = _elements(x, axis, position, -low, low + axis.size + high)
+        parts = [pad(a, position, low, high, np.zeros((), a.dtype)) for a in parts]
+        size = x.shape[position]
+        axes.append(replace(axis, size=size, pad_low=0, pad_high=0, overhang=0))
+    count, *others = parts
+    inner = Geometry(tuple(axes), geometry.positions)
+    _, first, rest, *means, products = join((count, x, *others), inner)
     # An infinity that is joined last makes an infinity.
-    products = products + nan_unless_finite(means[0])
-    return *means, jnp.zeros_like(products), products
+    unless_finite = nan_unless_finite(first) + nan_unless_finite(rest)
+    return first + unless_finite, finite(rest), *means, products + unless_finite
 
 
-def _by_pairs(parts: Arrays, geometry: Geometry) -> Arrays:
-    """Join two parts at a time."""
-    return doubling.reduce(parts, geometry, _COVARIANCE)
+def _filled(x: Array, valid: Array | None, geometry: Geometry) -> Array:
+    """The array with, where it is not valid, the first valid element of a window from there on."""
+    if valid is None:
+        return x
+    axes = tuple(
+        replace(axis, stride=1, pad_low=0, pad_high=axis.span - 1, overhang=0, out=axis.size)
+        for axis in geometry.axes
+    )
+    given = jnp.broadcast_to(valid, x.shape), masked(x, valid)
+    return doubling.reduce(given, Geometry(axes, geometry.positions), _FIRST)[1]
 
 
-def _join(p: Arrays, q: Arrays) -> Arrays:
-    (n_p, *means_p, c_p), (n_q, *means_q, c_q) = p, q
-    count = n_p + n_q
-    share = n_q / _at_least_one(count)
-    gaps = [b - a for a, b in zip(means_p, means_q, strict=True)]
-    means = [a + gap * share for a, gap in zip(means_p, gaps, strict=True)]
-    products = c_p + c_q + gaps[0] * gaps[-1] * (n_p * share)
-    return count, *_stored(means[:-1]), *_stored([means[-1], products])
+def _first(p: Arrays, q: Arrays) -> Arrays:
+    (held_p, a_p), (held_q, a_q) = p, q
+    return held_p | held_q, jnp.where(held_p, a_p, a_q)
 
 
-def _stored(arrays: Sequence[Array]) -> Arrays:
-    """The arrays, stored: known ones apart from linear ones, or JAX would take them for linear."""
-    return materialize(*arrays) if arrays else ()
+_FIRST = Reduction(
+    "first", _first, lambda dtypes: jax.tree.map(lambda _: 0, dtypes), idempotent=True
+)
+
+
+def _by_digits(parts: Arrays, geometry: Geometry) -> Arrays:
+    """Join a few parts at a time, axis by axis."""
+    for axis, position in geometry.placed[::-1]:
+        radix = (
+            axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED_ON_CPU else tuning.JOIN_RADIX
+        )
+        parts = _join(digit_parts(parts, axis, position, _join, radix))
+    return parts
 
 
 def _at_least_one(count: Array) -> Array:
     return jnp.maximum(count, jnp.ones((), count.dtype))
-
-
-_COVARIANCE = Reduction("covariance", _join, lambda dtypes: jax.tree.map(lambda _: 0, dtypes))
 
 
 def _at_once(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array | None) -> Arrays:
@@ -160,31 +191,41 @@ def _at_once(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array |
 
 def _along_axes(parts: Arrays, geometry: Geometry) -> Arrays:
     """Join all parts of a window along an axis at once."""
-    for axis, position in geometry.placed:
+    for axis, position in geometry.placed[::-1]:
         zeros = jax.tree.map(lambda _: 0, parts)
         along = Geometry((axis,), (position,))
-        count, *means, products = joint.over_windows(_joined_at_once, parts, zeros, along)
-        parts = count, *_stored(means[:-1]), *_stored([means[-1], products])
+        parts = _stored(joint.over_windows(lambda given, _: _joint(given), parts, zeros, along))
     return parts
 
 
-def _joined_at_once(parts: list[Arrays], _: object) -> Arrays:
-    """The part that several make: their count, their means and the products of deviations."""
-    counts, *columns, products = zip(*parts, strict=True)
+def _join(parts: Sequence[Arrays]) -> Arrays:
+    """The part that several make, stored."""
+    return _stored(_joint(parts)) if len(parts) > 1 else parts[0]
 
-    def total(column: Sequence[Array]) -> Array:
-        return tree_reduce(lax.add, [n * a for n, a in zip(counts, column, strict=True)])
 
+def _joint(parts: Sequence[Arrays]) -> Arrays:
+    counts, firsts, rests, *tangents, products = zip(*parts, strict=True)
     count = tree_reduce(lax.add, counts)
-    divisor = _at_least_one(count)
-    means = [total(column) / divisor for column in columns]
-    gaps = [[a - mean for a in column] for column, mean in zip(columns, means, strict=True)]
-    # What the rounding of the means has left in the sums of deviations.
-    rests = [total(gap) / divisor for gap in gaps]
-    squares = total([a * b for a, b in zip(gaps[0], gaps[-1], strict=True)])
-    within = tree_reduce(lax.add, products)
-    means = [mean + rest for mean, rest in zip(means, rests, strict=True)]
-    return count, *means, within + squares - rests[0] * rests[-1] * count
+
+    def mean(column: Sequence[Array]) -> Array:
+        terms = [n * a for n, a in zip(counts, column, strict=True)]
+        return tree_reduce(lax.add, terms) / _at_least_one(count)
+
+    above = [(a - firsts[0]) + r for a, r in zip(firsts, rests, strict=True)]
+    rest, means = mean(above), [mean(column) for column in tangents]
+    gaps = [a - rest for a in above]
+    others = [[u - m for u in column] for column, m in zip(tangents, means, strict=True)] or [gaps]
+    among = [n * (a * b) for n, a, b in zip(counts, gaps, others[0], strict=True)]
+    return count, firsts[0], rest, *means, tree_reduce(lax.add, [*products, *among])
+
+
+def _stored(part: Arrays) -> Arrays:
+    """The part, stored: known arrays apart from linear ones, or JAX would take them for linear.
+
+    The first elements are those of the array, and stay there.
+    """
+    count, first, rest, *linear = part
+    return count, first, *materialize(rest), *materialize(*linear)
 
 
 def _both(a: Array | None, b: Array | None) -> Array | None:
@@ -201,82 +242,95 @@ def _number(here: list[Array | None], dtype: np.dtype) -> Array:
 
 
 @functools.partial(jax.jit, static_argnames="geometry", inline=True)
-def scatter(g: Array, mean: Array, rest: Array, x: Array, geometry: Geometry) -> Array:
-    """Return for each element the sum of ``g (x - mean - rest)`` over the windows that hold it."""
-    on_cpu = lambda g, mean, _, x: _scatter_joined(geometry, g, mean, None, x)  # noqa: E731
+def scatter(
+    g: Array, near: Array, rest: Array, x: Array, valid: Array | None, geometry: Geometry
+) -> Array:
+    """Return for each element the sum of ``g (x - near - rest)`` over the windows that hold it."""
+    on_cpu = functools.partial(_scatter_joined, geometry, 0)
+    at_once = functools.partial(_scatter_at_once, geometry)
+    joined = functools.partial(_scatter_joined, geometry, tuning.LONGEST_JOINED_AT_ONCE)
 
-    def at_once(g: Array, mean: Array, rest: Array, x: Array) -> Array:
-        return _scatter_at_once(geometry, g, mean, rest, x)
-
-    def joined(g: Array, mean: Array, rest: Array, x: Array) -> Array:
-        given = rest if is_at_once(geometry, "tpu") else None  # no other windows have any
-        return _scatter_joined(geometry, g, mean, given, x, tuning.LONGEST_JOINED_AT_ONCE)
-
-    def on_gpu(g: Array, mean: Array, rest: Array, x: Array) -> Array:
+    def on_gpu(g: Array, near: Array, rest: Array, x: Array, valid: Array | None) -> Array:
         # XLA:GPU would store what the means are made of instead of the means.
-        mean, rest = lax.optimization_barrier((mean, rest))
-        return at_once(g, mean, rest, x)
+        near, rest = lax.optimization_barrier((near, rest))
+        return at_once(g, near, rest, x, valid)
 
     gpu = on_gpu if is_at_once(geometry, "gpu") else joined
     tpu = at_once if geometry.taps <= tuning.MOST_TERMS_ON_TPU else joined
-    return by_platform({"cpu": on_cpu, "gpu": gpu, "tpu": tpu}, g, mean, rest, x)
+    return by_platform({"cpu": on_cpu, "gpu": gpu, "tpu": tpu}, g, near, rest, x, valid)
 
 
-def _scatter_at_once(geometry: Geometry, g: Array, mean: Array, rest: Array, x: Array) -> Array:
+def _scatter_at_once(
+    geometry: Geometry, g: Array, near: Array, rest: Array, x: Array, _: Array | None
+) -> Array:
     def total(windows: list[Arrays], x: Array, _: object) -> Arrays:
         x = finite(x)
-        return (tree_reduce(lax.add, [g * (x - mean - rest) for g, mean, rest in windows]),)
+        return (tree_reduce(lax.add, [g * (x - near - rest) for g, near, rest in windows]),)
 
-    return joint.over_elements(total, (g, mean, rest), (0, 0, 0), x, geometry, on_tpu=False)[0]
+    return joint.over_elements(total, (g, near, rest), (0, 0, 0), x, geometry, on_tpu=False)[0]
 
 
 def _scatter_joined(
-    geometry: Geometry, g: Array, mean: Array, rest: Array | None, x: Array, longest: int = 0
+    geometry: Geometry,
+    longest: int,
+    g: Array,
+    near: Array,
+    rest: Array,
+    x: Array,
+    valid: Array | None,
 ) -> Array:
     """Of windows of up to ``longest`` elements along an axis, all parts are joined at once."""
-    g = g + nan_unless_finite(mean)
-    mean = finite(mean)
-    parts = mean, g, jnp.zeros_like(g) if rest is None else g * rest
-    for axis, position in geometry.placed[::-1]:
-        parts = _scatter_along(parts, axis, position, longest)
-    mean, total, products = parts
-    return total * (finite(x) - mean) - products
+    g = g + nan_unless_finite(near)
+    near, x = finite(near), finite(x)
+    parts, levels = (near, g, g * rest), [_filled(x, valid, geometry)]
+    # Back along the way of the windows: what is in place of masked elements is of all of them then.
+    order = geometry.placed if valid is None else geometry.placed[::-1]
+    for axis, position in order[:-1]:
+        levels.append(_elements(levels[-1], axis, position, -axis.pad_low, axis.out, axis.stride))
+    for (axis, position), level in list(zip(order, levels, strict=True))[::-1]:
+        parts = _scatter_along(parts, level, axis, position, longest)
+    near, total, products = parts
+    return total * (x - near) - products
 
 
-def _scatter_along(parts: Arrays, axis: Axis, position: int, longest: int) -> Arrays:
+def _elements(
+    x: Array, axis: Axis, position: int, first: int, count: int, stride: int = 1
+) -> Array:
+    """Elements of an axis: of a window that starts before it, the first one that it reads."""
+    before = cdiv(max(-first, 0), axis.dilation)
+    if before and axis.dilation == 1:
+        x = nearest(x, position, before, 0)
+    elif before:
+        zero = np.zeros((), x.dtype)
+        period = pad(x, position, 0, axis.dilation - x.shape[position], zero)
+        x = concatenate([*[period] * before, x], position)
+    first += before * axis.dilation
+    missing = max(0, first + (count - 1) * stride + 1 - x.shape[position])
+    x = pad(x, position, 0, missing, np.zeros((), x.dtype))
+    return slice_axis(x, position, first, count, stride)
+
+
+def _scatter_along(parts: Arrays, level: Array, axis: Axis, position: int, longest: int) -> Arrays:
     """Along an axis the windows of an element are a window, of which strides leave out some."""
-    if axis.stride > 1 and axis.kernel <= tuning.LONGEST_TERMS_SLICED:
-        return over_elements(lambda _: parts, (0, 0, 0), axis, position, _join_cotangents)
-    mean, *sums = parts
-    near = jnp.repeat(mean, axis.stride, position)
-    starts = (
-        slice_axis(near, position, 0, mirrored(axis).size, 1),
-        *(stretch(part, axis, position) for part in sums),
-    )
-    return _join_along(starts, mirrored(axis), position, longest)
-
-
-def _join_along(parts: Arrays, axis: Axis, position: int, longest: int) -> Arrays:
-    low, high = lax_padding(axis)
-    mean, *sums = parts
-    padded = (pad(part, position, low, high, np.zeros((), part.dtype)) for part in sums)
-    parts = _nearest(mean, position, low, high), *padded
+    if axis.stride > 1 and axis.kernel <= tuning.LONGEST_TERMS_SLICED and axis.dilation == 1:
+        last_first = lambda windows: _join_cotangents(windows[::-1])  # noqa: E731
+        return over_elements(lambda _: parts, (None, 0, 0), axis, position, last_first)
+    near, g, products = parts
+    starts = _elements(level, axis, position, -axis.pad_low, axis.out, axis.stride)
+    sums = g, products + g * (near - starts)
+    back = mirrored(axis)
+    low, high = lax_padding(back)
+    zero = np.zeros((), g.dtype)
+    padded = [pad(stretch(part, axis, position), position, low, high, zero) for part in sums]
+    first, count = 1 - axis.span, padded[0].shape[position]
+    parts = _elements(level, axis, position, first, count), *padded
     radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX
-    return _join_cotangents(digit_parts(parts, axis, position, _join_cotangents, radix))
-
-
-def _nearest(x: Array, position: int, low: int, high: int) -> Array:
-    """``x`` padded by its first and its last entry."""
-    zero = np.zeros((), x.dtype)
-    x = pad(x, position, min(low, 0), min(high, 0), zero)
-    low, high = max(low, 0), max(high, 0)
-    if not x.shape[position]:
-        return pad(x, position, low, high, zero)
-    return extended(x, position, low, high, "nearest")
+    return _join_cotangents(digit_parts(parts, back, position, _join_cotangents, radix))
 
 
 def _join_cotangents(parts: Sequence[Arrays]) -> Arrays:
-    first = parts[0][0]
+    """Join parts, the one of the last windows last."""
+    last = parts[-1][0]
     total = tree_reduce(lax.add, [g for _, g, _ in parts])
-    terms = [m + g * (mean - first) for mean, g, m in parts[1:]]
-    return first, *materialize(total, tree_reduce(lax.add, [parts[0][2], *terms]))
+    terms = [m + g * (near - last) for near, g, m in parts[:-1]]
+    return last, *materialize(total, tree_reduce(lax.add, [*terms, parts[-1][2]]))

@@ -9,10 +9,8 @@ adds nothing to the derivative:
 
 which is bilinear: linear in ``dx``, with derivatives by ``x``.
 
-A mean that is large beside the deviation cancels nothing. Windows that are joined hold what is left
-of the elements less the mean of the whole array, which changes no deviation, so that numbers are
-small and have digits to spare. Windows that GPU and TPU compute at once need no such pass over the
-array: they correct the sum, and the derivative, by what the rounding of the mean has left.
+A mean that is large beside the deviation cancels nothing: it is kept in two parts, see
+:mod:`.covariances`.
 """
 
 import functools
@@ -20,12 +18,10 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from .._autodiff.linear import bilinear_map
 from .._geometry.resolve import Geometry
-from .._xla.by_platform import by_platform
-from .._xla.sharding_types import varying_zeros
 from . import covariances
 from .divisors import finite, masked, nan_unless_finite
 
@@ -39,28 +35,7 @@ def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype:
       geometry: the windows.
       dtype: of the array before it was widened.
     """
-    middle, none = (functools.partial(f, geometry) for f in (_middle, _no_middle))
-    chosen = {
-        p: none if covariances.is_at_once(geometry, p) else middle for p in ("cpu", "gpu", "tpu")
-    }
-    found = by_platform(chosen, lax.stop_gradient(x), valid)
-    return _moments(x - found, valid, geometry, dtype)[-1]
-
-
-def _middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
-    """The mean of the finite elements along the axes of windows."""
-    there = lax.is_finite(x) if valid is None else lax.is_finite(x) & valid
-    count = there.astype(x.dtype).sum(geometry.positions, keepdims=True)
-    total = masked(x, there).sum(geometry.positions, keepdims=True)
-    mean = total / jnp.maximum(count, jnp.ones((), x.dtype))
-    return finite(mean)
-
-
-def _no_middle(geometry: Geometry, x: Array, valid: Array | None) -> Array:
-    shape = list(x.shape)
-    for position in geometry.positions:
-        shape[position] = 1
-    return varying_zeros(tuple(shape), x.dtype, x)
+    return _moments(x, valid, geometry, dtype)[-1]
 
 
 # The plain function has the right derivative as well, but a slower one, should JAX lose the rule.
@@ -76,19 +51,19 @@ def _moments(
 @_moments.defjvp
 def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     (x, valid), (t, _) = primals, tangents
-    mean, rest, squares = _moments(x, valid, geometry, dtype)
+    near, rest, squares = _moments(x, valid, geometry, dtype)
     # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
     # of elements that share no window with the infinity.
     clean = finite(x)
-    one = 1 + nan_unless_finite(mean)
+    one = 1 + nan_unless_finite(near)
 
     def forward(t: Array) -> Array:
         return one * covariances.covariance(clean, t, valid, geometry)
 
     def transpose(g: Array) -> Array:
-        return masked(covariances.scatter(g, mean, rest, x, geometry), valid)
+        return masked(covariances.scatter(g, near, rest, x, valid, geometry), valid)
 
-    squares_t = 2 * bilinear_map(forward, transpose, t, mean.shape)
+    squares_t = 2 * bilinear_map(forward, transpose, t, near.shape)
     # Constants: the transpose alone reads them, and JAX has its derivatives from the map itself.
-    constants = jnp.zeros_like(mean), jnp.zeros_like(rest)
-    return (mean, rest, squares), (*constants, squares_t)
+    constants = jnp.zeros_like(near), jnp.zeros_like(rest)
+    return (near, rest, squares), (*constants, squares_t)

@@ -132,6 +132,31 @@ def test_platforms_agree(case: str, platform: str, rng: np.random.Generator) -> 
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.grid(6)
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("case", ALIKE)
+def test_windows_do_not_feel_an_outlier_of_others(
+    case: str, platform: str, rng: np.random.Generator
+) -> None:
+    shape, words = ALIKE[case]
+    where = rng.random(shape) < 0.7 if case == "masked" else None
+    x = jnp.asarray(rng.permutation(math.prod(shape)).reshape(shape) / 64 + 2.0**12, jnp.float32)
+    outliers = rng.random(shape) < 0.02
+    other = jnp.where(outliers, jnp.asarray(rng.choice([-1e9, 1e18], shape), jnp.float32), x)
+    held = jaxpool.sum_pool(outliers.astype(np.float32), **words, where=where) > 0
+    weights = jnp.where(held, 0, rng.standard_normal(held.shape, np.float32))
+
+    def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, back = jax.vjp(lambda x: jaxpool.var_pool(x, **words, where=where), x)
+        return jnp.where(held, 0, y), back(jnp.nan_to_num(weights))[0]
+
+    run = lowered(both, platform, x)
+    assert np.any(held) and not np.all(held), "the case holds windows of both kinds"
+    for got, want in zip(run(other), run(x), strict=True):
+        scale = np.nanmax(np.abs(want))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6 * scale)
+
+
 def variances_at_every_element(x: jax.Array, window: tuple[int, int]) -> jax.Array:
     """Variances of windows at stride 1 and "SAME" padding, from all elements of all windows."""
     pads = [((k - 1) // 2, k // 2) for k in window]

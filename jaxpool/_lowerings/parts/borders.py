@@ -13,9 +13,10 @@ Source: the manual of scipy.ndimage, "Filter functions".
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
-from .axis_slicing import concatenate
+from .axis_slicing import concatenate, pad
 
 
 def extended(x: Array, position: int, low: int, high: int, border: str) -> Array:
@@ -31,6 +32,19 @@ def extended(x: Array, position: int, low: int, high: int, border: str) -> Array
         return _unrolled(period, position, low, low + length + high)
     parts = _part(before, position, size - low, size), x, _part(after, position, 0, high)
     return concatenate(parts, position)
+
+
+def nearest(x: Array, position: int, low: int, high: int) -> Array:
+    """Return ``x`` with its first and last entry repeated, or cut where a number is negative.
+
+    An axis without entries gets zeros.
+    """
+    zero = np.zeros((), x.dtype)
+    x = pad(x, position, min(low, 0), min(high, 0), zero)
+    low, high = max(low, 0), max(high, 0)
+    if not x.shape[position]:
+        return pad(x, position, low, high, zero)
+    return extended(x, position, low, high, "nearest")
 
 
 def _beyond(x: Array, border: str, position: int) -> tuple[Array, Array, Array]:

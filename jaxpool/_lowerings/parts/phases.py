@@ -24,6 +24,7 @@ from ..._geometry.axis import Axis, cdiv
 from ..._geometry.resolve import Geometry
 from .. import tuning
 from .axis_slicing import concatenate, pad, slice_axis
+from .borders import nearest
 
 Arrays = tuple[Array, ...]
 """Arrays that belong together, of shapes that broadcast to one another."""
@@ -121,7 +122,7 @@ def surround(
 
 def over_elements(
     windows: Callable[[int], Arrays],
-    identities: tuple[float, ...],
+    identities: tuple[float | None, ...],
     axis: Axis,
     position: int,
     combine: Callable[[list[Arrays]], Arrays],
@@ -132,10 +133,12 @@ def over_elements(
       windows: for an offset, what each window gives to its element there, in arrays of one entry
         for each window.
       identities: of ``combine``, one number for each array: also the result for an element that no
-        window holds.
+        window holds. None where ``combine`` is to have the number of the nearest window, and such
+        an element any.
       axis, position: the axis.
-      combine: from what the windows give to some elements to the result.
+      combine: from what the windows give to some elements, the last window first, to the result.
     """
+    constants = tuple(0 if identity is None else identity for identity in identities)
     phases = phases_of(axis)
     strided_rows = position == -1 and axis.stride > 1
     padded = strided_rows and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
@@ -154,20 +157,24 @@ def over_elements(
             ]
             like = next(iter(at.values()))
             parts.append(
-                combine(given) if given else _constant(like, identities, position, last - first)
+                combine(given) if given else _constant(like, constants, position, last - first)
             )
         groups.append([concatenate(arrays, position) for arrays in zip(*parts, strict=True)])
     received = []
-    for arrays, identity in zip(zip(*groups, strict=True), identities, strict=True):
+    for arrays, identity in zip(zip(*groups, strict=True), constants, strict=True):
         whole = interleave(arrays, reached, axis.stride, position, identity)
         received.append(crop(whole, axis, position, identity))
     return tuple(received)
 
 
-def _between(x: Array, position: int, start: int, stop: int, count: int, identity: float) -> Array:
+def _between(
+    x: Array, position: int, start: int, stop: int, count: int, identity: float | None
+) -> Array:
     """Entries ``start`` to ``stop`` of an axis of ``count``, ``identity`` beyond its ends."""
     if 0 <= start and stop <= count:
         return slice_axis(x, position, start, stop - start, 1)
+    if identity is None:
+        return nearest(x, position, -start, stop - count)
     return pad(x, position, -start, stop - count, np.asarray(identity, x.dtype))
 
 
