@@ -6,11 +6,9 @@ first. XLA:GPU makes one kernel of this and of the sums.
 Windows that do not overlap are a broadcast, see :mod:`..parts.window_grid`.
 """
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from .. import tuning
 from ..parts import phase_sums
@@ -18,6 +16,7 @@ from ..parts.argreduce import ValueOffset
 from ..parts.axis_slicing import slice_axis
 from ..parts.element_grid import Read
 from ..parts.phase_sums import Phase, Step, Term
+from ..parts.phases import interleave
 from ..parts.window_grid import merged, on_grid
 from ..request import Request
 
@@ -75,26 +74,6 @@ def stacked(parts: dict[Phase, Array], geometry: Geometry, value: np.ndarray) ->
         for phase, part in parts.items():
             rows.setdefault(phase[:number], {})[phase[number]] = part
         axis, position = geometry.placed[number]
-        parts = {rest: _interleaved(row, axis, position, value) for rest, row in rows.items()}
+        whole = {rest: interleave(row, axis.stride, position, value) for rest, row in rows.items()}
+        parts = {rest: slice_axis(a, position, 0, axis.size, 1) for rest, a in whole.items()}
     return parts[()]
-
-
-def _interleaved(row: dict[int, Array], axis: Axis, position: int, value: np.ndarray) -> Array:
-    """The elements of an axis from its phases."""
-    like = next(iter(row.values()))
-    along, shape = like.ndim + position + 1, list(like.shape)
-    columns = {phase: jnp.expand_dims(part, along) for phase, part in row.items()}
-    pieces, following = [], 0
-    for phase in sorted(row):
-        pieces += _filled(like, along, phase - following, value) + [columns[phase]]
-        following = phase + 1
-    pieces += _filled(like, along, axis.stride - following, value)
-    shape[position] = axis.groups * axis.stride
-    whole = lax.concatenate(pieces, along).reshape(shape)
-    return slice_axis(whole, position, 0, axis.size, 1)
-
-
-def _filled(like: Array, along: int, count: int, value: np.ndarray) -> list[Array]:
-    """``count`` phases of ``value``."""
-    shape = (*like.shape[:along], count, *like.shape[along:])
-    return [jnp.full(shape, value)] if count else []

@@ -76,8 +76,7 @@ def _joined(
         if number == len(phases):
             return received(before)
         axis, position = geometry.placed[number]
-        reached = sorted(phases[number].offsets)
-        parts = [along(number + 1, (*before, phase)) for phase in reached]
-        return crop(interleave(parts, reached, axis.stride, position, 0), axis, position)
+        parts = {phase: along(number + 1, (*before, phase)) for phase in phases[number].offsets}
+        return crop(interleave(parts, axis.stride, position), axis, position)
 
     return along(0, ())

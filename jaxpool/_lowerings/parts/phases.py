@@ -12,7 +12,7 @@ padded axis does.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -142,9 +142,9 @@ def over_elements(
     phases = phases_of(axis)
     strided_rows = position == -1 and axis.stride > 1
     padded = strided_rows and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
-    reached, groups = sorted(phases.offsets), []
-    for phase in reached:
-        at = {shift: windows(offset) for shift, offset in phases.offsets[phase].items()}
+    groups: dict[int, list[Array]] = {}
+    for phase, offsets in phases.offsets.items():
+        at = {shift: windows(offset) for shift, offset in offsets.items()}
         every = phases.first, phases.last, list(at)
         parts = []
         for first, last, shifts in [every] if padded else runs(axis, phases, list(at)):
@@ -159,10 +159,11 @@ def over_elements(
             parts.append(
                 combine(given) if given else _constant(like, constants, position, last - first)
             )
-        groups.append([concatenate(arrays, position) for arrays in zip(*parts, strict=True)])
+        groups[phase] = [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
     received = []
-    for arrays, identity in zip(zip(*groups, strict=True), constants, strict=True):
-        whole = interleave(arrays, reached, axis.stride, position, identity)
+    for n, identity in enumerate(constants):
+        arrays = {phase: group[n] for phase, group in groups.items()}
+        whole = interleave(arrays, axis.stride, position, identity)
         received.append(crop(whole, axis, position, identity))
     return tuple(received)
 
@@ -188,20 +189,21 @@ def _constant(like: Arrays, values: tuple[float, ...], position: int, length: in
 
 
 def interleave(
-    arrays: Sequence[Array], phases: Sequence[int], stride: int, position: int, identity: float
+    phases: Mapping[int, Array], stride: int, position: int, identity: float | np.ndarray = 0
 ) -> Array:
-    """Return arrays of one phase each, the first of which is 0, with ``identity`` in the others."""
+    """Return arrays of one phase each as one array, with ``identity`` in the other phases."""
+    like = next(iter(phases.values()))
     if stride == 1:
-        return arrays[0]
-    along = arrays[0].ndim + position + 1
-    pieces = []
-    for array, phase, following in zip(arrays, phases, [*phases[1:], stride], strict=True):
-        column = jnp.expand_dims(array, along)
-        pieces.append(column)
-        if following > phase + 1:
-            missing = [*column.shape[:along], following - phase - 1, *column.shape[along + 1 :]]
-            pieces.append(jnp.full(missing, identity, array.dtype))
-    shape = list(arrays[0].shape)
+        return like
+    along, pieces, following = like.ndim + position + 1, [], 0
+    for phase in (*sorted(phases), stride):
+        if phase > following:
+            missing = (*like.shape[:along], phase - following, *like.shape[along:])
+            pieces.append(jnp.full(missing, identity, like.dtype))
+        if phase < stride:
+            pieces.append(jnp.expand_dims(phases[phase], along))
+        following = phase + 1
+    shape = list(like.shape)
     shape[position] *= stride
     return lax.concatenate(pieces, along).reshape(shape)
 
