@@ -6,11 +6,10 @@ windows of an array with zeros between its values, XLA:TPU may store that array,
 every zero.
 """
 
-import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from ..._geometry.resolve import Geometry
-from ..parts.window_grid import merged, step_axes
+from ..parts.window_grid import merged, over_steps
 from ..request import Request
 
 
@@ -25,9 +24,4 @@ def unsupported_reason(request: Request) -> str | None:
 
 def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
     """Return for each element the value of the window that holds it, 0 without one."""
-    axes = step_axes(geometry, g.ndim)
-    shape = list(jnp.expand_dims(g, axes).shape)
-    for axis, at in zip(geometry.axes, axes, strict=True):
-        shape[at] = axis.stride
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    return merged(lax.broadcast_in_dim(g, shape, kept), geometry, g.ndim)
+    return merged(over_steps(g, geometry), geometry, g.ndim)

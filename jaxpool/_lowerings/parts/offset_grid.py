@@ -26,6 +26,7 @@ from .. import tuning
 from .argreduce import sentinel
 from .axis_slicing import concatenate, iota, slice_axis, tree_reduce
 from .phases import Phases, crop, phases_of, runs, surround
+from .window_grid import over_steps, step_axes
 
 
 class Piece(NamedTuple):
@@ -61,15 +62,13 @@ def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
         geometry, (g, offsets) = surround((g, offsets), nothing, geometry)
     # XLA:CPU would compute anew for each element what makes them.
     g, offsets = materialize(g, offsets)
-    shape, merged, kept, lines = list(g.shape), list(g.shape), list(range(g.ndim)), []
-    for n, (axis, position) in enumerate(geometry.placed):
-        lines.append(Line(axis, phases_of(axis), g.ndim + position + n))
-        shape.insert(lines[-1].dimension + 1, axis.stride)
+    merged, lines = list(g.shape), []
+    for step, (axis, position) in zip(step_axes(geometry, g.ndim), geometry.placed, strict=True):
+        lines.append(Line(axis, phases_of(axis), step - 1))
         merged[position] = _groups(lines[-1]) * axis.stride
-        kept = [k + (k > lines[-1].dimension) for k in kept]
-    given, there = (lax.broadcast_in_dim(a, shape, kept) for a in (g, offsets))
-    whole = [Piece(given, there, ())]
-    received = _over_grid(whole, lines, shape, _named(lines, len(shape))).reshape(merged)
+    whole = Piece(over_steps(g, geometry), over_steps(offsets, geometry), ())
+    shape = list(whole.given.shape)
+    received = _over_grid([whole], lines, shape, _named(lines, len(shape))).reshape(merged)
     for axis, position in geometry.placed:
         received = crop(received, axis, position)
     return received

@@ -18,6 +18,7 @@ from .. import tuning
 from .argreduce import sentinel
 from .axis_slicing import iota
 from .phases import crop, holders
+from .window_grid import step_axes
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -46,7 +47,7 @@ def _over_phases(g: Array, offsets: Array, geometry: Geometry) -> Array:
     for axis, position in geometry.placed:
         g = holders(g, axis, position)
         offsets = holders(offsets, axis, position, sentinel(offsets.dtype))
-    axes = [position + g.ndim + n + 1 for n, position in enumerate(geometry.positions)]
+    axes = step_axes(geometry, g.ndim)
     g, offsets, merged = jnp.expand_dims(g, axes), jnp.expand_dims(offsets, axes), list(g.shape)
     own, exists = jnp.zeros((1,) * g.ndim, jnp.int32), jnp.ones((1,) * g.ndim, bool)
     for (axis, position), dimension in zip(geometry.placed, axes, strict=True):

@@ -23,21 +23,21 @@ def step_axes(geometry: Geometry, rank: int) -> list[int]:
     return [rank + position + n + 1 for n, position in enumerate(geometry.positions)]
 
 
-def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
-    """Values of windows over all steps.
-
-    Returns:
-      An array with an axis of steps behind each pooled one.
-    """
-    axes = step_axes(geometry, g.ndim)
-    shape = list(jnp.expand_dims(g, axes).shape)
+def over_steps(windows: Array, geometry: Geometry) -> Array:
+    """Return what windows have at every step, on an axis of steps behind each pooled one."""
+    axes = step_axes(geometry, windows.ndim)
+    shape = list(jnp.expand_dims(windows, axes).shape)
     for at, axis in zip(axes, geometry.axes, strict=True):
         shape[at] = axis.stride
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    named = lax.broadcast_in_dim(offsets.astype(jnp.int32), shape, kept)
-    given = lax.broadcast_in_dim(g, shape, kept)
-    place = _places(named, geometry)
-    return jnp.where(place == _steps(shape, axes), given, jnp.zeros((), g.dtype))
+    return lax.broadcast_in_dim(windows, shape, kept)
+
+
+def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    """Return values of windows at the step that their offset names, 0 at the others."""
+    named, given = over_steps(offsets.astype(jnp.int32), geometry), over_steps(g, geometry)
+    here = _places(named, geometry) == _steps(given.shape, step_axes(geometry, g.ndim))
+    return jnp.where(here, given, jnp.zeros((), g.dtype))
 
 
 def _steps(shape: Sequence[int], axes: Sequence[int]) -> Array:
