@@ -26,17 +26,17 @@ from ..._xla.select import select
 from .. import tuning
 from . import offset_grid
 from .argreduce import sentinel
-from .axis_slicing import elements_at, pad_all, slice_axis, tree_reduce
+from .axis_slicing import slice_axis, tree_reduce
 from .phases import Phases, crop, interleave, phases_of, surround
+from .stack import each_offset
 
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window."""
-    x = pad_all(x, geometry, np.zeros((), x.dtype))
     total, zero = jnp.zeros(offsets.shape, x.dtype), np.zeros((), x.dtype)
-    for number, at in enumerate(itertools.product(*map(range, geometry.kernel))):
+    for number, elements in enumerate(each_offset(x, geometry, zero)):
         hit = lax.eq(offsets, np.asarray(number, offsets.dtype))
-        total = lax.add(total, select(hit, elements_at(x, at, geometry), zero))
+        total = lax.add(total, select(hit, elements, zero))
     return total
 
 
