@@ -27,7 +27,14 @@ from ...reductions import MIN, Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
 from ..parts.axis_slicing import iota, lax_padding, pad
-from ..parts.float_order import reduce_in_integers, reduce_slices, takes_last_nan, widened
+from ..parts.float_order import (
+    is_float_extreme,
+    is_narrow_extreme,
+    reduce_in_integers,
+    reduce_slices,
+    takes_last_nan,
+    widened,
+)
 from ..parts.offset_tiles import scatter as scatter
 from ..request import Request
 
@@ -169,12 +176,12 @@ def _on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
     wide, order = widened(x, reduction)
     if wide is not x:
         return _on_cpu(wide, axes, order).astype(x.dtype)
-    extreme = reduction.extremum is not None and jnp.issubdtype(x.dtype, jnp.floating)
-    if extreme and x.dtype.itemsize == 2:
+    if is_narrow_extreme(reduction, x):
         return reduce_in_integers(lambda keys, order: _on_cpu(keys, axes, order), x, reduction)
     if _has_passes(x, axes, reduction):
         return _in_passes(x, axes, lambda slices: reduce_slices(reduction, slices))
-    return (_with_nan if extreme else _at_once)(x, axes, reduction)
+    at_once = _with_nan if is_float_extreme(reduction, x) else _at_once
+    return at_once(x, axes, reduction)
 
 
 def _has_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
