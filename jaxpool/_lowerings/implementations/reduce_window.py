@@ -1,6 +1,5 @@
 """The reference: ``lax.reduce_window`` with computed padding. It computes every window."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
 from ...reductions import Reduction, identity_array, identity_like
-from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
+from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
 from ..parts.float_order import is_float_extreme, reduce_in_integers
 from ..request import Request
@@ -95,7 +94,7 @@ def argreduce(
         indices = jnp.where(valid, indices, _PADDING)
     init = (identity_array(reduction, x.dtype), _PADDING)
     values, indices = lax.reduce_window(
-        (x, indices), init, _preferred(reduction), **configuration(geometry, x.ndim)
+        (x, indices), init, prefers_first(reduction), **configuration(geometry, x.ndim)
     )
     return values, _offsets(indices, geometry).astype(offset_dtype(geometry))
 
@@ -105,19 +104,6 @@ def _indices(x: Array, geometry: Geometry) -> Array:
     for axis, position in geometry.placed:
         index = index * axis.size + iota(axis.size, position, x.ndim, jnp.int32)
     return index
-
-
-def _preferred(reduction: Reduction) -> Callable[[ValueOffset, ValueOffset], ValueOffset]:
-    """Commutative and associative: the later of two elements has to be strictly preferred."""
-    comparator = reduction.comparator
-    assert comparator is not None
-
-    def combine(a: ValueOffset, b: ValueOffset) -> ValueOffset:
-        preferred = jnp.where(b[1] < a[1], ~comparator(a[0], b[0]), comparator(b[0], a[0]))
-        take = (b[1] != _PADDING) & (preferred | (a[1] == _PADDING))
-        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
-
-    return combine
 
 
 def _offsets(indices: Array, geometry: Geometry) -> Array:

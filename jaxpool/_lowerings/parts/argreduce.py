@@ -63,12 +63,13 @@ def reduce_pairs_variadic(
     """:func:`reduce_pairs`, whose last step is one loop on CPU."""
     identity = _identity_pair(pairs[0], reduction)
     combine = prefers_later(reduction, may_be_empty)
-    return variadic_tree_reduce(combine, pairs, identity, _by_offset(reduction))
+    return variadic_tree_reduce(combine, pairs, identity, prefers_first(reduction))
 
 
 def reduce_unordered_pairs(pairs: Sequence[ValueOffset], reduction: Reduction) -> ValueOffset:
     """The preferred of pairs in any order, of equals the one of the smallest offset; likewise."""
-    return variadic_tree_reduce(_by_offset(reduction), pairs, _identity_pair(pairs[0], reduction))
+    identity = _identity_pair(pairs[0], reduction)
+    return variadic_tree_reduce(prefers_first(reduction), pairs, identity)
 
 
 def _identity_pair(like: ValueOffset, reduction: Reduction) -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +77,7 @@ def _identity_pair(like: ValueOffset, reduction: Reduction) -> tuple[np.ndarray,
     return identity_array(reduction, values.dtype), sentinel(offsets.dtype)
 
 
-def _by_offset(reduction: Reduction) -> Callable[[ValueOffset, ValueOffset], ValueOffset]:
+def prefers_first(reduction: Reduction) -> Callable[[ValueOffset, ValueOffset], ValueOffset]:
     """Return the function that prefers, of two pairs with equal values, the smaller offset.
 
     Offsets are read as unsigned, so that the sentinel is the largest: the identity with
