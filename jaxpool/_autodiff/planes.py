@@ -23,7 +23,7 @@ from .._lowerings.parts.argreduce import ValueOffset
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, accumulator, filled
 from .linear import is_differentiable, linear_map
-from .rules import ArgReduce, Gather, Reduce, selection, selection_with_offsets
+from .rules import ArgReduce, Gather, selection, selection_with_offsets
 
 
 class Planes(NamedTuple):
@@ -96,19 +96,17 @@ def total(x: Array, planes: Planes) -> Array:
 def largest(x: Array, valid: Array | None, planes: Planes) -> Array:
     """Return the largest of the ``valid`` elements of every plane; differentiable."""
     reduce = functools.partial(_largest, planes=planes)
-    return selection(reduce, *_argreduce_and_gather(reduce, planes), x, valid)
+    return selection(reduce, *_argreduce_and_gather(planes), x, valid)
 
 
 def largest_with_offsets(x: Array, valid: Array | None, planes: Planes) -> ValueOffset:
     """Return :func:`largest`, and the element of each plane that it is."""
-    return selection_with_offsets(
-        *_argreduce_and_gather(functools.partial(_largest, planes=planes), planes), x, valid
-    )
+    return selection_with_offsets(*_argreduce_and_gather(planes), x, valid)
 
 
-def _argreduce_and_gather(reduce: Reduce, planes: Planes) -> tuple[ArgReduce, Gather]:
+def _argreduce_and_gather(planes: Planes) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        (values,) = materialize(reduce(x, valid))
+        (values,) = materialize(_largest(x, valid, planes))
         return values, _offsets(x, valid, values, planes)
 
     return argreduce, functools.partial(_gather, planes=planes)
