@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._errors import message
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes, window_axes
@@ -63,20 +62,6 @@ class Planes(NamedTuple):
     def offset_dtype(self) -> np.dtype:
         """uint8 while every offset and the sentinel fit, else int32, also if that is unknown."""
         return np.dtype(np.uint8 if self.are_known and math.prod(self.lengths) <= 255 else np.int32)
-
-
-def check_not_empty(shape: Sequence[int], positions: Sequence[int]) -> None:
-    """Raise if a pooled axis has no element."""
-    for index, position in enumerate(positions):
-        if shape[position] < 1:
-            raise ValueError(
-                message(
-                    f"pooled axis {index} has size 0.",
-                    "A window needs at least one element on every pooled axis; only batch and "
-                    "channel axes may be empty.",
-                    "Check the shape and $data_format.",
-                )
-            )
 
 
 def total(x: Array, planes: Planes) -> Array:

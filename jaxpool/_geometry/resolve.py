@@ -143,7 +143,7 @@ def _axis(window: Window, index: int, size: int) -> Axis:
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
     if not isinstance(size, int):
         _check_symbolic(window, index, size)
-    _check_not_empty(index, size)
+    check_not_empty(index, size)
     span = _span(window, index)
     low, high = ends = _axis_padding(window, index, size, span)
     padded = size + low + high
@@ -184,7 +184,8 @@ def _window_count(room: int, stride: int, rounding: str, last_start: int) -> int
     return steps
 
 
-def _check_not_empty(index: int, size: int) -> None:
+def check_not_empty(index: int, size: int) -> None:
+    """Raise if a pooled axis has no element."""
     if size < 1:
         raise ValueError(
             message(

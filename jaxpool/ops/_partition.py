@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._autodiff import planes, ragged, rules
+from .._autodiff import ragged, rules
 from .._autodiff.ragged import RaggedWindows
 from .._errors import message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, integer, is_sequence
 from .._geometry.ragged import share_out
-from .._geometry.resolve import Geometry, check_known
+from .._geometry.resolve import Geometry, check_known, check_not_empty
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import broadcast_along
 from .._lowerings.plan import Plan, plan_for
@@ -158,7 +158,8 @@ def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> P
     """Return the windows over an array of ``shape``."""
     positions = layouts.pooled_axes(data_format, len(output_size), shape)
     check_known([shape[position] for position in positions])
-    planes.check_not_empty(shape, positions)
+    for index, position in enumerate(positions):
+        check_not_empty(index, shape[position])
     axes = (
         share_out(shape[position], shape[position] if windows is None else windows)
         for position, windows in zip(positions, output_size, strict=True)

@@ -14,7 +14,7 @@ from .._autodiff.planes import Planes
 from .._errors import message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import flag
-from .._geometry.resolve import check_known
+from .._geometry.resolve import check_known, check_not_empty
 from .._numerics import indices, scaled_sums
 from .._numerics.checks import check_float, check_real, check_where
 from .._numerics.divisors import average, check_averageable, masked
@@ -145,7 +145,8 @@ def _canonical_lp(data_format: Any, keepdims: Any, p: Any) -> dict[str, Any]:
 def planes_of(data_format: str, shape: tuple[int, ...]) -> Planes:
     """The planes of the pooled axes of an array of ``shape``."""
     positions = _pooled_axes(data_format, shape)
-    _planes.check_not_empty(shape, positions)
+    for index, position in enumerate(positions):
+        check_not_empty(index, shape[position])
     return Planes(positions, tuple(shape[p] for p in positions))
 
 
