@@ -129,22 +129,22 @@ def _sum_by_place_transpose(g: Array, rows: Array, columns: Array) -> Array:
 
 
 def _maximum(image: Array, rows: Array, columns: Array) -> Array:
-    lowest = identity_array(MAX, np.dtype(image.dtype))
-    (of_rows,) = materialize(_largest(image[:, None], columns[None, :, :, None], 2, lowest))
-    y = _largest(of_rows[None], rows[:, :, None, None], 1, lowest)
+    _, y = _largest(image, rows, columns)
     there = rows.any(1)[:, None, None] & columns.any(1)[None, :, None]
     return jnp.where(there, y, jnp.zeros((), y.dtype))
 
 
-def _largest(x: Array, read: Array, axis: int, lowest: np.ndarray) -> Array:
-    return jnp.where(read, x, lowest).max(axis)
+def _largest(image: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
+    """The largest of each row in the columns of a bin, and the largest of each bin."""
+    lowest = identity_array(MAX, np.dtype(image.dtype))
+    of_rows = jnp.where(columns[None, :, :, None], image[:, None], lowest).max(2)
+    (of_rows,) = materialize(of_rows)
+    return of_rows, jnp.where(rows[:, :, None, None], of_rows[None], lowest).max(1)
 
 
 def _places(image: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
     """The row of the maximum of each bin, and the column of that of each row and bin."""
-    lowest = identity_array(MAX, np.dtype(image.dtype))
-    (of_rows,) = materialize(_largest(image[:, None], columns[None, :, :, None], 2, lowest))
-    y = _largest(of_rows[None], rows[:, :, None, None], 1, lowest)
+    of_rows, y = _largest(image, rows, columns)
     column = _first(image[:, None], of_rows[:, :, None], columns[None, :, :, None], 2)
     row, column = materialize(_first(of_rows[None], y[:, None], rows[:, :, None, None], 1), column)
     return row, column
