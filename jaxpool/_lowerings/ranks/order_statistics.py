@@ -71,17 +71,21 @@ def _ranks(x: Array, absent: Array | None, dtype: Any) -> Array:
     places = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
     *ordered, places = lax.sort((*keys, places), num_keys=len(keys))
     differs = [key[..., 1:] != key[..., :-1] for key in ordered]
-    new = jnp.stack(differs).any(0).astype(dtype)
-    ranks = jnp.pad(jnp.cumsum(new, -1, dtype=dtype), [(0, 0)] * (x.ndim - 1) + [(1, 0)])
+    ranks = running_count(jnp.stack(differs).any(0), dtype)
     return lax.sort((places, ranks), num_keys=1)[1]
+
+
+def running_count(flags: Array, dtype: Any) -> Array:
+    """Return how many flags are set before each place of the last axis, and before its end."""
+    counts = jnp.cumsum(flags, -1, dtype=dtype)
+    return jnp.pad(counts, [(0, 0)] * (flags.ndim - 1) + [(1, 0)])
 
 
 def _part(
     elements: tuple[Array, ...], windows: tuple[Array, ...], ones: Array
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Part the elements by one bit, and narrow each window to the side that holds its element."""
-    before = jnp.cumsum(1 - ones, -1, dtype=ones.dtype)
-    before = jnp.pad(before, [(0, 0)] * (ones.ndim - 1) + [(1, 0)])
+    before = running_count(1 - ones, ones.dtype)
     zeros = before[..., -1:]
     starts, stops, k = windows
     low, high = (jnp.take_along_axis(before, ends, -1, mode="clip") for ends in (starts, stops))

@@ -30,7 +30,7 @@ from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
 from ..parts.axis_slicing import pad_all
 from ..parts.float_order import from_sort_keys, sort_keys
 from . import radix_select
-from .order_statistics import kth_of_axis, ranges, with_nan
+from .order_statistics import kth_of_axis, ranges, running_count, with_nan
 from .sorting_network import sorted_lanes
 
 
@@ -147,7 +147,8 @@ def _along(x: Array, valid: Array | None, axis: Axis, position: int, places: Arr
         found = with_nan(x if valid is None else jnp.where(valid, x, 0), starts, stops, found)
     values = jnp.take_along_axis(x, found, -1, mode="clip")
     first = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
-    offsets = (found.astype(jnp.int32) - first).astype(np.int32 if axis.kernel > 255 else np.uint8)
+    dtype = offset_dtype(Geometry((axis,), (position,)))
+    offsets = (found.astype(jnp.int32) - first).astype(dtype)
     offsets = jnp.where(_is_empty(valid, starts, stops), sentinel(offsets.dtype), offsets)
     return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
 
@@ -155,8 +156,7 @@ def _along(x: Array, valid: Array | None, axis: Axis, position: int, places: Arr
 def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
     if valid is None:
         return starts >= stops
-    before = jnp.cumsum(valid, -1, dtype=jnp.int32)
-    before = jnp.pad(before, [(0, 0)] * (valid.ndim - 1) + [(1, 0)])
+    before = running_count(valid, jnp.int32)
     return jnp.take(before, starts, -1) == jnp.take(before, stops, -1)
 
 
