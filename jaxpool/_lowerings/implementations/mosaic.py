@@ -126,14 +126,10 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 def _extremes(
     x: Array, geometry: Geometry, reduction: Reduction, with_offsets: bool
 ) -> tuple[Array, ...]:
-    identity = float(identity_array(reduction, x.dtype))
-
     def run(interpret: bool, x: Array) -> tuple[Array, ...]:
         from .mosaic_kernels import extremes
 
-        (rows, columns), comparator = _axes(geometry), reduction.comparator
-        assert comparator is not None
-        return extremes(x, rows, columns, comparator, identity, with_offsets, interpret)
+        return extremes(x, *_axes(geometry), reduction, with_offsets, interpret)
 
     dtypes = (x.dtype, np.dtype(np.uint8)) if with_offsets else (x.dtype,)
     return _on_tpu(run, geometry, geometry.out_shape, dtypes, x)

@@ -35,16 +35,15 @@ from jax.experimental.pallas import tpu as pltpu
 
 from ..._geometry.axis import Axis, cdiv
 from ..._xla.sharding_types import like
+from ...reductions import Reduction, identity_array
 from .. import tuning
-from ..parts.argreduce import ValueOffset
+from ..parts.argreduce import ValueOffset, reduce_pairs
 from ..parts.axis_slicing import tree_reduce
 from ..parts.phases import offsets_by_phase
 from ..parts.window_counts import first_inside
 
 _SENTINEL = 255
 _LANES = 128
-
-Comparator = Callable[[Array, Array], Array]
 
 
 class Tile(NamedTuple):
@@ -74,8 +73,7 @@ def extremes(
     x: Array,
     rows: Axis,
     columns: Axis,
-    comparator: Comparator,
-    identity: Any,
+    reduction: Reduction,
     with_offsets: bool,
     interpret: bool,
 ) -> tuple[Array, ...]:
@@ -84,8 +82,7 @@ def extremes(
     Args:
       x: float32 or bfloat16, (rows, columns, batch, channels).
       rows, columns: the windows.
-      comparator: whether its first argument is strictly preferred.
-      identity: the value that loses to every other.
+      reduction: a maximum or minimum.
       with_offsets: whether offsets are asked for.
       interpret: without a TPU.
     """
@@ -101,9 +98,7 @@ def extremes(
 
     dtypes = (x.dtype, jnp.uint8) if with_offsets else (x.dtype,)
     shape = (rows.out, columns.out, *x.shape[2:])
-    body = functools.partial(
-        _extremes_body, rows=rows, columns=columns, comparator=comparator, identity=identity
-    )
+    body = functools.partial(_extremes_body, rows=rows, columns=columns, reduction=reduction)
     width = (columns.out - 1) * columns.stride + columns.span
     call = pl.pallas_call(
         body,
@@ -119,11 +114,11 @@ def extremes(
     return tuple(call(*[x] * new))
 
 
-def _extremes_body(
-    *refs: Any, rows: Axis, columns: Axis, comparator: Comparator, identity: Any
-) -> None:
-    new = new_rows(rows)
+def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) -> None:
+    new, comparator = new_rows(rows), reduction.comparator
+    assert comparator is not None
     read, written, held = refs[:new], refs[new:-1], refs[-1]
+    identity = float(identity_array(reduction, held.dtype))
     first = rows.span - new
     early = cdiv(first, rows.stride)
     step = pl.program_id(2) - early
@@ -156,7 +151,8 @@ def _extremes_body(
         if len(written) == 1:
             prefer = lambda a, b: jnp.where(comparator(b, a), b, a)  # noqa: E731
             return (tree_reduce(prefer, [element for element, _ in taps]).astype(held.dtype),)
-        value, offset = _argreduce(taps, comparator)
+        pairs = [(tap, jnp.full(tap.shape, offset, jnp.int32)) for tap, offset in taps]
+        value, offset = reduce_pairs(pairs, reduction, may_be_empty=False)
         if rows.pad_low or columns.pad_low or rows.has_empty_window or columns.has_empty_window:
             lowest = _first_inside(rows, columns, step, column)
             offset = jnp.where(value == identity, lowest, offset)
@@ -177,17 +173,6 @@ def _taps(held: Any, rows: Axis, columns: Axis, column: Any) -> Iterator[tuple[A
     for offset, (t, u) in enumerate(offsets):
         at = column * columns.stride + u * columns.dilation
         yield held[t * rows.dilation, at].astype(jnp.float32), offset
-
-
-def _argreduce(taps: list[tuple[Array, int]], comparator: Comparator) -> ValueOffset:
-    """The most preferred of the elements, the first of equals, and its offset."""
-    numbered = [(tap, jnp.full(tap.shape, offset, jnp.int32)) for tap, offset in taps]
-
-    def prefer(a: ValueOffset, b: ValueOffset) -> ValueOffset:
-        take = comparator(b[0], a[0])
-        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
-
-    return tree_reduce(prefer, numbered)
 
 
 def _first_inside(rows: Axis, columns: Axis, row: Any, column: Any) -> Any:
