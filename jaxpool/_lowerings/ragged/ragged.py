@@ -29,7 +29,7 @@ from ..._xla.materialize import materialize
 from ...reductions import MAX, Reduction, identity_array
 from .. import tuning
 from ..parts.argreduce import ValueOffset, reduce_unordered_pairs
-from ..parts.axis_slicing import broadcast_along, variadic_tree_reduce
+from ..parts.axis_slicing import broadcast_along
 from ..parts.float_order import (
     argreduce_in_integers,
     is_narrow_extreme,
@@ -190,14 +190,3 @@ def _with_offset(offsets: Array, position: int, axis: RaggedAxis, offset: int, s
     own = np.minimum(offset, np.array(axis.lengths) - 1) << shift
     bits = broadcast_along(own.astype(offsets.dtype), position, offsets.ndim)
     return slice_of_windows(offsets, position, axis, offset) | bits
-
-
-def add_in_one_loop(
-    parts: Sequence[ValueOffset], none: tuple[np.ndarray, np.ndarray]
-) -> ValueOffset:
-    """Return the sum of the values, and the least of the offsets."""
-
-    def add(a: ValueOffset, b: ValueOffset) -> ValueOffset:
-        return a[0] + b[0], lax.min(a[1], b[1])
-
-    return variadic_tree_reduce(add, parts, none)

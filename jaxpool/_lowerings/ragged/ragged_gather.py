@@ -24,14 +24,8 @@ from ..._xla.materialize import materialize
 from ...reductions import MIN, SUM
 from .. import tuning
 from ..parts.argreduce import ValueOffset
-from ..parts.axis_slicing import broadcast_along, iota
-from .ragged import (
-    Axes,
-    add_in_one_loop,
-    length_of_pieces,
-    reduce_axis,
-    slice_of_windows,
-)
+from ..parts.axis_slicing import broadcast_along, iota, variadic_tree_reduce
+from .ragged import Axes, length_of_pieces, reduce_axis, slice_of_windows
 from .ragged_offsets import bits_below, coordinate, coordinates, offset_along, sentinel
 
 
@@ -90,7 +84,7 @@ def _from_holders(
         value, offset = (slice_of_windows(a, position, holders, nth) for a in (g, offsets))
         hit = (offset != sentinel(offset)) & (offset_along(offset, axis, shift) == wanted)
         parts.append(_where(hit, (value, offset), none))
-    return add_in_one_loop(parts, none)
+    return _add_in_one_loop(parts, none)
 
 
 def _from_all_windows(g: Array, offsets: Array, axis: RaggedAxis, shift: int) -> ValueOffset:
@@ -102,9 +96,20 @@ def _from_all_windows(g: Array, offsets: Array, axis: RaggedAxis, shift: int) ->
         of_window = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (named, g, offsets))
         element, *pair = of_window
         parts.append(_where(element == elements, pair, none))
-    return add_in_one_loop(parts, none)
+    return _add_in_one_loop(parts, none)
 
 
 def _where(hit: Array, pair: Sequence[Array], none: Sequence[np.ndarray]) -> ValueOffset:
     value, offset = (jnp.where(hit, a, b) for a, b in zip(pair, none, strict=True))
     return value, offset
+
+
+def _add_in_one_loop(
+    parts: Sequence[ValueOffset], none: tuple[np.ndarray, np.ndarray]
+) -> ValueOffset:
+    """Return the sum of the values, and the least of the offsets."""
+
+    def add(a: ValueOffset, b: ValueOffset) -> ValueOffset:
+        return a[0] + b[0], lax.min(a[1], b[1])
+
+    return variadic_tree_reduce(add, parts, none)
