@@ -235,7 +235,7 @@ def filled(x: T, valid: Array | None, reduction: Reduction) -> T:
 
 def _floats(dtype: np.dtype) -> np.dtype | None:
     """The accumulator of a reduction that takes floats alone."""
-    return accumulator(dtype) if jnp.issubdtype(dtype, jnp.floating) else None
+    return accumulator(dtype) if _is_float(dtype) else None
 
 
 def _boolean(dtype: np.dtype) -> np.dtype:

@@ -6,7 +6,6 @@ The transpose is one comparison for each element.
 """
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from jax import Array
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes, window_axes
-from .._lowerings.parts.argreduce import ValueOffset
+from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, accumulator, filled
 from .linear import is_differentiable, linear_map
@@ -60,8 +59,8 @@ class Planes(NamedTuple):
 
     @property
     def offset_dtype(self) -> np.dtype:
-        """uint8 while every offset and the sentinel fit, else int32, also if that is unknown."""
-        return np.dtype(np.uint8 if self.are_known and math.prod(self.lengths) <= 255 else np.int32)
+        """That of the offsets of windows as long, int32 if that is unknown."""
+        return offset_dtype(self.geometry) if self.are_known else np.dtype(np.int32)
 
 
 def total(x: Array, planes: Planes) -> Array:
