@@ -32,9 +32,9 @@ def split(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
     Behind the last element, the last group has ``value``.
     """
     steps, config = step_axes(geometry, x.ndim), [(0, 0, 0)] * x.ndim
-    shape = list(jnp.expand_dims(x, steps).shape)
+    shape = list(x.shape)
     for at, (axis, position) in zip(steps, geometry.placed, strict=True):
-        shape[at - 1 : at + 1] = axis.groups, axis.stride
+        shape[at - 1 : at] = axis.groups, axis.stride
         config[position] = (0, axis.groups * axis.stride - axis.size, 0)
     return lax.pad(x, value, config).reshape(shape)
 

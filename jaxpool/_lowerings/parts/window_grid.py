@@ -26,9 +26,9 @@ def step_axes(geometry: Geometry, rank: int) -> list[int]:
 def over_steps(windows: Array, geometry: Geometry) -> Array:
     """Return what windows have at every step, on an axis of steps behind each pooled one."""
     axes = step_axes(geometry, windows.ndim)
-    shape = list(jnp.expand_dims(windows, axes).shape)
+    shape = list(windows.shape)
     for at, axis in zip(axes, geometry.axes, strict=True):
-        shape[at] = axis.stride
+        shape.insert(at, axis.stride)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     return lax.broadcast_in_dim(windows, shape, kept)
 
