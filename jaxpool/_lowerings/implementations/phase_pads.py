@@ -63,7 +63,7 @@ def _summed(
     """Sum of the terms of all phases, each on the grid of groups and phases."""
     g, offsets = element_grid.stored(g, pooled), element_grid.stored(offsets, pooled)
     pairs = [
-        phase_sums.given(g, offsets, step, term, element_grid.put(step.geometry, phase, term.shift))
+        phase_sums.given(g, offsets, term, element_grid.put(step.geometry, phase, term.shift))
         for phase, terms in step.terms.items()
         for term in terms
     ]

@@ -44,10 +44,8 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 def _summed(g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype) -> ValueOffset:
     sums, left = {}, {}
     for phase, terms in step.terms.items():
-        pairs = [
-            phase_sums.given(g, offsets, step, term, _shifted(step.geometry, term))
-            for term in terms
-        ]
+        reads = [(term, _shifted(step.geometry, term)) for term in terms]
+        pairs = [phase_sums.given(g, offsets, *read) for read in reads]
         sums[phase], left[phase] = phase_sums.combined(pairs, wide, rounded)
     values = stacked(sums, step.geometry, np.zeros((), rounded))
     if step.last:

@@ -175,7 +175,7 @@ def combined(given: Sequence[ValueOffset], wide: np.dtype, rounded: np.dtype) ->
     return total.astype(rounded), functools.reduce(lax.min, (rest for _, rest in given))
 
 
-def given(g: Array, offsets: Array, step: Step, term: Term, read: Read) -> ValueOffset:
+def given(g: Array, offsets: Array, term: Term, read: Read) -> ValueOffset:
     """The values that a term gives, and what is left of the offsets it takes."""
     number = lambda value: np.asarray(value, offsets.dtype)  # noqa: E731
     zero = np.zeros((), g.dtype)
