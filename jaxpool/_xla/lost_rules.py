@@ -7,7 +7,7 @@ in ``w`` of a scan whose body computes ``w * f(x[i])``. So the function must hav
 the rule by itself.
 """
 
-from jax.version import __version_info__
+import jax
 
-RULES_ARE_LOST = __version_info__ < (0, 12)
+RULES_ARE_LOST = jax.__version_info__ < (0, 12)
 """Whether this JAX loses rules (0.10.2, 0.11.0 and 0.11.2 do, 0.12.0 does not)."""

@@ -5,7 +5,7 @@ each offset. :mod:`.slices` has a loop for each segment of the windows: no copy 
 XLA:CPU compiles up to nine loops in place of two.
 
 The transpose of such a sum is one as well, of the cotangent: the windows over window starts that
-:func:`.phases.mirrored` gives.
+:func:`..parts.phases.mirrored` gives.
 """
 
 import itertools

@@ -27,7 +27,7 @@ def kth(keys: Array, with_nan: bool, walk: Walk, taps: int, places: Array) -> Ar
     """Return the integer at a place of the sorted integers of every window.
 
     Args:
-      keys: integers, of floats those of :func:`.float_order.sort_keys`.
+      keys: integers, of floats those of :func:`..parts.float_order.sort_keys`.
       with_nan: whether the greatest integer stands for NaN, and is the result if a window has it.
       walk: how elements of windows are read.
       taps: elements of a window.
