@@ -57,7 +57,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    order, major = pooled_first(geometry, x.ndim)
+    order, back, major = pooled_first(geometry, x.ndim)
     mask = None if valid is None else jnp.transpose(valid, order)
     values, offsets = _chain(jnp.transpose(x, order), mask, major, reduction)
     values, offsets = lax.optimization_barrier((values.astype(x.dtype), offsets.astype(x.dtype)))
@@ -65,7 +65,6 @@ def argreduce(
     if valid is None:
         pair = set_sentinels(_inside(pair, major), major)
     values, offsets = pair
-    back = tuple(np.argsort(order))
     return jnp.transpose(values, back), jnp.transpose(offsets, back)
 
 

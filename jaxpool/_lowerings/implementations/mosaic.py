@@ -148,7 +148,7 @@ def _on_tpu(
 ) -> tuple[Array, ...]:
     """Return the results of a kernel, whose pooled axes have the lengths ``pooled_shape``."""
     _check(arrays[0])
-    order, _ = pooled_first(geometry, arrays[0].ndim)
+    order, back, _ = pooled_first(geometry, arrays[0].ndim)
     major = [jnp.transpose(a, order) for a in varying_alike(arrays)]
     others = major[0].shape[2:]
     channels = others[-1] if others else 1
@@ -162,7 +162,6 @@ def _on_tpu(
             {"cpu": other, "gpu": other, "tpu": lambda *a: kernel(False, *a)},
             *(a.reshape(*a.shape[:2], images, channels) for a in major),
         )
-    back = tuple(np.argsort(order))
     return tuple(jnp.transpose(a.reshape(*pooled_shape, *others), back) for a in found)
 
 

@@ -46,7 +46,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
       geometry: the windows.
       dtype: what the result is rounded to.
     """
-    order, major = pooled_first(geometry, g.ndim)
+    order, back, major = pooled_first(geometry, g.ndim)
     g, offsets = jnp.transpose(g, order), jnp.transpose(offsets, order)
     many = geometry.taps > tuning.MOST_TERMS_ON_TPU or len(geometry.axes) > 2
     if geometry.is_non_overlapping and many:
@@ -54,7 +54,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     else:
         sums = functools.partial(_summed, pooled=len(major.axes))
         dx = phase_sums.scatter(g, offsets, major, dtype, sums, tuning.MOST_TERMS_ON_TPU)
-    return jnp.transpose(dx, tuple(np.argsort(order)))
+    return jnp.transpose(dx, back)
 
 
 def _summed(

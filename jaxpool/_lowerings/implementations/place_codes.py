@@ -49,7 +49,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    order, major = pooled_first(geometry, x.ndim)
+    order, back, major = pooled_first(geometry, x.ndim)
     x = jnp.transpose(x, order)
     codes = _place(major, x.shape, lambda axis, i: i) & _CODES
     if valid is not None:
@@ -60,7 +60,6 @@ def argreduce(
         _preferred(reduction),
         **configuration(major, x.ndim),
     )
-    back = tuple(np.argsort(order))
     return jnp.transpose(values, back), jnp.transpose(_offsets(codes, major), back)
 
 

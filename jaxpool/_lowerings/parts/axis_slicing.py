@@ -82,11 +82,14 @@ def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
     return lax.broadcasted_iota(dtype, shape, position % rank)
 
 
-def pooled_first(geometry: Geometry, rank: int) -> tuple[tuple[int, ...], Geometry]:
-    """The order of axes in which the pooled ones come first, and the geometry in that order."""
+def pooled_first(
+    geometry: Geometry, rank: int
+) -> tuple[tuple[int, ...], tuple[int, ...], Geometry]:
+    """The order of axes in which the pooled ones come first, the way back, and the geometry."""
     pooled = tuple(rank + position for position in geometry.positions)
     order = (*pooled, *(axis for axis in range(rank) if axis not in pooled))
-    return order, Geometry(geometry.axes, tuple(range(-rank, len(pooled) - rank)))
+    major = Geometry(geometry.axes, tuple(range(-rank, len(pooled) - rank)))
+    return order, tuple(np.argsort(order).tolist()), major
 
 
 def tree_reduce(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:

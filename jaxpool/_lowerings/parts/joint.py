@@ -41,7 +41,7 @@ def over_windows(
       dtype: of floats that hold those in the arrays exactly, which are then read as such.
     """
     leaves, tree = jax.tree.flatten(arrays)
-    order, major = pooled_first(geometry, leaves[0].ndim)
+    order, back, major = pooled_first(geometry, leaves[0].ndim)
     moved = [_narrowed(jnp.transpose(a, order), dtype) for a in leaves]
     padding = [np.asarray(v, a.dtype) for v, a in zip(jax.tree.leaves(values), moved, strict=True)]
     columns = [_reads(*pair, major) for pair in zip(moved, padding, strict=True)]
@@ -51,14 +51,12 @@ def over_windows(
         shape: Any = jnp.broadcast_shapes(*(a.shape for a in elements))
         parts.append(jax.tree.unflatten(tree, elements))
         inside.append(element_grid.inside(place, major, shape))
-    back = tuple(np.argsort(order))
     return tuple(jnp.transpose(result, back) for result in total(parts, inside))
 
 
 def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
     """The element of every window at each offset, row-major, as :func:`.stack.each_offset`."""
-    order, major = pooled_first(geometry, x.ndim)
-    back = tuple(np.argsort(order))
+    order, back, major = pooled_first(geometry, x.ndim)
     return [jnp.transpose(a, back) for a in _reads(jnp.transpose(x, order), value, major)]
 
 
@@ -108,7 +106,7 @@ def over_elements(
       on_tpu: whether several results need to be told to lie in memory as one does.
       dtype: of floats that hold those of the windows exactly, which are then read as such.
     """
-    order, major = pooled_first(geometry, windows[0].ndim)
+    order, back, major = pooled_first(geometry, windows[0].ndim)
     pooled, strided = len(major.axes), any(axis.stride > 1 for axis in major.axes)
     moved = [_narrowed(jnp.transpose(a, order), dtype) for a in windows]
     if on_tpu and strided:  # or what makes them is computed anew, of slices that are stored
@@ -126,7 +124,6 @@ def over_elements(
     grids = total(given, split, [term for _, term in placed])
     if on_tpu and strided:
         grids = tuple(element_grid.stored(grid, 2 * pooled) for grid in grids)
-    back = tuple(np.argsort(order))
     return tuple(jnp.transpose(merged(grid, major, len(order), False), back) for grid in grids)
 
 
