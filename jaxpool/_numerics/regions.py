@@ -23,6 +23,7 @@ from jax import Array, lax
 
 from .._autodiff import boxes as maps
 from .._autodiff.many_boxes import Boxes, Near
+from .._lowerings.parts.axis_slicing import iota
 
 _NEAR = 7
 
@@ -108,8 +109,7 @@ def _quotient(a: Array, b: Array | int) -> Array:
 
 def _count(length: int, axis: int, like: Array) -> Array:
     """0, 1, 2, ... along an axis."""
-    shape = tuple(length if a == axis else 1 for a in range(like.ndim))
-    return lax.broadcasted_iota(like.dtype, shape, axis)
+    return iota(length, axis, like.ndim, like.dtype)
 
 
 def rounded(coordinate: Array) -> Array:
