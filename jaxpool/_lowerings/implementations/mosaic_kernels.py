@@ -24,7 +24,7 @@ scratch. Where there is no window, the offset there is the sentinel, which no el
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -119,32 +119,15 @@ def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) 
     assert comparator is not None
     read, written, held = refs[:new], refs[new:-1], refs[-1]
     identity = float(identity_array(reduction, held.dtype))
-    first = rows.span - new
-    early = cdiv(first, rows.stride)
+    early = cdiv(rows.span - new, rows.stride)
     step = pl.program_id(2) - early
-    _, width, *tile = held.shape
-    inside = max(0, min(columns.size, width - columns.pad_low))
-    outside = jnp.full((width, *tile), identity, held.dtype)
 
     @pl.when(step == -early)
     def _() -> None:
         for r in range(rows.span):
-            held[r] = outside
+            held[r] = jnp.full(held.shape[1:], identity, held.dtype)
 
-    for r in range(first):
-        held[r] = held[r + rows.stride]
-    for r in range(new) if inside else ():
-        row = step * rows.stride - rows.pad_low + first + r
-        there = (row >= 0) & (row < rows.size)
-        span = slice(columns.pad_low, columns.pad_low + inside)
-
-        @pl.when(there)
-        def _(r: int = r, span: slice = span) -> None:
-            held[first + r, span] = read[r][0, :inside]
-
-        @pl.when(~there)
-        def _(r: int = r) -> None:
-            held[first + r] = outside
+    _hold_rows(held, read, step, rows, columns, identity)
 
     def window(column: Any) -> tuple[Array, ...]:
         taps = list(_taps(held, rows, columns, column))
@@ -165,6 +148,28 @@ def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) 
     @pl.when(step >= 0)
     def _() -> None:
         _for_each(columns.out, window, write, rows.kernel * columns.kernel)
+
+
+def _hold_rows(
+    held: Any, read: Sequence[Any], step: Array, rows: Axis, columns: Axis, identity: float
+) -> None:
+    """Move the rows in scratch on by a stride, and put the new ones behind them."""
+    first = rows.span - len(read)
+    for r in range(first):
+        held[r] = held[r + rows.stride]
+    inside = max(0, min(columns.size, held.shape[1] - columns.pad_low))
+    span = slice(columns.pad_low, columns.pad_low + inside)
+    for r, block in enumerate(read if inside else ()):
+        row = step * rows.stride - rows.pad_low + first + r
+        there = (row >= 0) & (row < rows.size)
+
+        @pl.when(there)
+        def _(r: int = r, block: Any = block) -> None:
+            held[first + r, span] = block[0, :inside]
+
+        @pl.when(~there)
+        def _(r: int = r) -> None:
+            held[first + r] = jnp.full(held.shape[1:], identity, held.dtype)
 
 
 def _taps(held: Any, rows: Axis, columns: Axis, column: Any) -> Iterator[tuple[Array, int]]:
@@ -236,31 +241,17 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
 def _scatter_body(
     given: Any, offsets: Any, out: Any, held: Any, named: Any, rows: Axis, columns: Axis, low: int
 ) -> None:
-    reach = shifts(rows)
-    last = len(reach) - 1
-    step = pl.program_id(2) - last
-    _, width, *tile = named.shape
-    nobody = jnp.full((width, *tile), _SENTINEL, jnp.uint8)
+    reach, tile = shifts(rows), named.shape[2:]
+    step = pl.program_id(2) - (len(reach) - 1)
 
-    @pl.when(step == -last)
+    @pl.when(step == 1 - len(reach))
     def _() -> None:
         for r in range(len(reach)):
-            named[r] = nobody
+            named[r] = jnp.full(named.shape[1:], _SENTINEL, jnp.uint8)
 
-    for r in range(last):
-        held[r], named[r] = held[r + 1], named[r + 1]
-    window = step + reach[-1]
-    there = (window >= 0) & (window < rows.out)
-
-    @pl.when(there)
-    def _() -> None:
-        span = slice(low, low + columns.out)
-        held[last, span], named[last, span] = given[0], offsets[0]
-
-    @pl.when(~there)
-    def _() -> None:
-        named[last] = nobody
-
+    _hold_windows(
+        held, named, given, offsets, step + reach[-1], rows, slice(low, low + columns.out)
+    )
     every = list(itertools.product(enumerate(holders(rows)), enumerate(holders(columns))))
 
     def group(number: Any, phases: int = columns.stride) -> dict[tuple[int, int], Array]:
@@ -290,6 +281,24 @@ def _scatter_body(
         _for_each(groups, group, write, rows.kernel * columns.kernel)
         if rest:
             write(groups, group(groups, rest))
+
+
+def _hold_windows(
+    held: Any, named: Any, given: Any, offsets: Any, window: Array, rows: Axis, span: slice
+) -> None:
+    """Move the rows of windows in scratch on by one, and put ``window`` behind them."""
+    last = held.shape[0] - 1
+    for r in range(last):
+        held[r], named[r] = held[r + 1], named[r + 1]
+    there = (window >= 0) & (window < rows.out)
+
+    @pl.when(there)
+    def _() -> None:
+        held[last, span], named[last, span] = given[0], offsets[0]
+
+    @pl.when(~there)
+    def _() -> None:
+        named[last] = jnp.full(named.shape[1:], _SENTINEL, jnp.uint8)
 
 
 def _window(held: Any, named: Any, row: int, column: Any) -> ValueOffset:
