@@ -27,6 +27,7 @@ from .._lowerings.parts.argreduce import ValueOffset
 from .._lowerings.plan import Plan
 from .._xla.batch_axis import batch_axis_first
 from .._xla.lost_rules import RULES_ARE_LOST
+from .._xla.materialize import materialize
 from ..reductions import filled
 from .gather import gather_by
 from .linear import is_differentiable, linear_map
@@ -134,8 +135,9 @@ def _sum(x: Array, plan: Plan, materialize_cotangent: bool) -> Array:
 def _sum_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     reduce = functools.partial(plan_.reduce, plan)
-    transpose = functools.partial(
-        plan_.sum_transpose, plan, materialize_cotangent=materialize_cotangent
-    )
+
+    def transpose(g: Array) -> Array:
+        return plan_.sum_transpose(plan, materialize(g)[0] if materialize_cotangent else g)
+
     shape = plan.geometry.full_shape(x.shape)
     return linear_map(reduce, transpose, x, shape), linear_map(reduce, transpose, t, shape)

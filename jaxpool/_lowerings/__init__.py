@@ -13,7 +13,7 @@ A row is a module that has ``unsupported_reason(request)``, None or the reason, 
     argreduce(x, valid, geometry, reduction)         values and offsets of a maximum or minimum
     gather(x, offsets, geometry)                     the elements of ``x`` at the offsets
     scatter(g, offsets, geometry, dtype)             its transpose; the caller rounds to ``dtype``
-    sum_transpose(g, geometry, materialize_cotangent)    the transpose of the sum of every window
+    sum_transpose(g, geometry)                       the transpose of the sum of every window
 
 For a verb and a platform, the plan takes the first row that lists the platform under the verb and
 has no reason against the request; ``slower_reason(request)``, where a module has it, is a reason

@@ -195,10 +195,10 @@ def reduce(plan: Plan, x: Any) -> Any:
     return y if wide is x else y.astype(x.dtype)
 
 
-def sum_transpose(plan: Plan, g: Array, materialize_cotangent: bool = False) -> Array:
+def sum_transpose(plan: Plan, g: Array) -> Array:
     """Return for each element the sum of the values of all windows that hold it."""
     assert plan.sum_transpose is not None
-    return plan.sum_transpose(g, materialize_cotangent=materialize_cotangent)
+    return plan.sum_transpose(g)
 
 
 def argreduce(plan: Plan, x: Array, valid: Array | None) -> ValueOffset:

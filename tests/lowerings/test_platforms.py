@@ -175,7 +175,7 @@ def test_sums(case: str, rng: np.random.Generator) -> None:
     @functools.partial(jax.jit, compiler_options=QUICK)
     def everywhere(x: jax.Array, g: jax.Array) -> Any:
         plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
-        sent = [p.sum_transpose(g, materialize_cotangent=False) for p in plans if p.sum_transpose]
+        sent = [p.sum_transpose(g) for p in plans if p.sum_transpose]
         return [_plan.reduce(p, x) for p in plans], sent
 
     for want, *others in everywhere(x, g):

@@ -41,16 +41,10 @@ def slower_reason(request: Request) -> str | None:
     return f"{longest} elements on one axis; up to {most} lax.reduce_window moves less"
 
 
-def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
-    """Return for each element the sum of the values of all windows that hold it.
-
-    Args:
-      g: values of the windows.
-      geometry: the windows.
-      materialize_cotangent: whether ``g`` costs more to compute than to store.
-    """
+def sum_transpose(g: Array, geometry: Geometry) -> Array:
+    """Return for each element the sum of the values of all windows that hold it."""
     in_rows = -1 in geometry.positions
-    if materialize_cotangent or in_rows:  # in rows each slice would compute anew what makes it
+    if in_rows:  # each slice would compute anew what makes it
         (g,) = materialize(g)
     for axis, position in sorted(geometry.placed, key=lambda at: at[1] != -1):
         g = _along(axis, in_rows)(g, axis, position)

@@ -22,6 +22,6 @@ def unsupported_reason(request: Request) -> str | None:
     return "there are gaps in or between windows" if apart else None
 
 
-def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
+def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the value of the window that holds it, 0 without one."""
     return merged(over_steps(g, geometry), geometry, g.ndim)

@@ -57,7 +57,6 @@ def window_sum(x: Array, geometry: Geometry) -> Array:
     return tree_reduce(lax.add, [elements_at(padded, offset, geometry) for offset in offsets])
 
 
-def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
+def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that hold it."""
-    del materialize_cotangent  # the copy reads each value once
     return window_sum(g, Geometry(tuple(map(mirrored, geometry.axes)), geometry.positions))

@@ -9,7 +9,6 @@ from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
-from ..._xla.materialize import materialize
 from ...reductions import Reduction, identity_array, identity_like
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
@@ -57,14 +56,12 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     return lax.reduce_window(x, identity_like(reduction, x), reduction.combine, **settings)
 
 
-def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
+def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that hold it.
 
     Window ``o`` lies at ``o * stride`` of an array with ``stride - 1`` zeros between values. There,
     the windows of an element are again a window, of stride one and of the same dilation.
     """
-    if materialize_cotangent:
-        (g,) = materialize(g)
     spacing, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
     for axis, position in geometry.placed:
         shape[position] = axis.size

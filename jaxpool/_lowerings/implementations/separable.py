@@ -54,9 +54,8 @@ def _as_narrow(x: Array) -> Array:
     return lax.reduce_precision(x, limits.nexp, limits.nmant)
 
 
-def sum_transpose(g: Array, geometry: Geometry, materialize_cotangent: bool = False) -> Array:
+def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that hold it."""
-    for n, (axis, position) in enumerate(geometry.placed):
-        along = Geometry((axis,), (position,))
-        g = reduce_window.sum_transpose(g, along, materialize_cotangent and n == 0)
+    for axis, position in geometry.placed:
+        g = reduce_window.sum_transpose(g, Geometry((axis,), (position,)))
     return g
