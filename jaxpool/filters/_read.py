@@ -27,10 +27,7 @@ def read(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
         return taps.walk(step, jnp.zeros(numbers.shape, t.dtype), t)
 
     def transpose(g: Array) -> Array:
-        def given(number: Any) -> Array:
-            return jnp.where(numbers == number, g, jnp.zeros_like(g))
-
-        return taps.add_up(given, jnp.zeros(extended.shape, g.dtype))
+        return taps.add_up(numbers, g, extended.shape)
 
     return linear_map(forward, transpose, extended, numbers.shape, value)
 

@@ -83,19 +83,29 @@ class Taps:
         body = lambda n, state: step(n, lax.dynamic_slice(extended, starts[n], self.shape), state)  # noqa: E731
         return lax.fori_loop(0, len(self), body, state, unroll=tuning.OFFSETS_AT_ONCE)
 
-    def add_up(self, given: Any, total: Array) -> Array:
-        """Return ``total``, an extended array, plus ``given(number)`` at each tap."""
-        starts = self._starts()
+    def add_up(self, numbers: Array, g: Array, shape: Sequence[int]) -> Array:
+        """Return an extended array of ``shape`` with ``g`` of each window added at one of its taps.
+
+        Args:
+          numbers: of the tap of each window.
+          g: what is added there.
+          shape: that of the extended array.
+        """
+        given = lambda n, numbers, g: jnp.where(numbers == n, g, jnp.zeros_like(g))  # noqa: E731
+        if len(self) <= tuning.MOST_TAPS_UNROLLED:
+            parts = [self._placed(given(n, numbers, g), n, shape) for n in range(len(self))]
+            return tree_reduce(lax.add, parts)
+        room = [(size - own, size - own) for size, own in zip(shape, self.shape, strict=True)]
+        numbers, g = jnp.pad(numbers, room, constant_values=-1), jnp.pad(g, room)
+        numbers, g, total = varying_alike((numbers, g, jnp.zeros(shape, g.dtype)))
+        # An element reads what each tap would give it: several at once, which writes could not be.
+        starts = jnp.asarray(np.asarray([low for low, _ in room], np.int32) - self._table())
 
         def add(number: Any, total: Array) -> Array:
-            there = lax.dynamic_slice(total, starts[number], self.shape)
-            return lax.dynamic_update_slice(total, there + given(number), starts[number])
+            numbers_, g_ = (lax.dynamic_slice(a, starts[number], shape) for a in (numbers, g))
+            return total + given(number, numbers_, g_)
 
-        if len(self) <= tuning.MOST_TAPS_UNROLLED:
-            parts = [self._placed(given(np.int32(n)), n, total.shape) for n in range(len(self))]
-            return tree_reduce(lax.add, [total, *parts])
-        total = varying_alike((total, given(np.int32(0))))[0]
-        return lax.fori_loop(np.int32(0), np.int32(len(self)), add, total)
+        return lax.fori_loop(0, len(self), add, total, unroll=tuning.OFFSETS_AT_ONCE)
 
     def _placed(self, part: Array, number: int, shape: Sequence[int]) -> Array:
         """One of the results of a tap, among zeros."""
