@@ -29,6 +29,7 @@ from .._autodiff import rules
 from .._autodiff.linear import linear_map
 from .._geometry.resolve import Geometry
 from .._lowerings import plan as plan_
+from .._lowerings import tuning
 from .._numerics import integer_mean
 from .._xla.by_platform import by_platform
 from ..reductions import SUM
@@ -62,16 +63,20 @@ def _float_mean(x: Array, geometry: Geometry) -> Array:
 
 
 def _value(x: Array, taps: int, position: int) -> Array:
-    pairs = functools.partial(from_pairs, taps=taps, position=position)
     if x.dtype != np.float32:
-        return pairs(x)
+        return from_pairs(x, taps, position, tuning.MOST_ADDED_AT_ONCE)
+    at_once = tuning.MOST_PAIRS_ADDED_AT_ONCE
+    pairs = functools.partial(from_pairs, taps=taps, position=position, at_once=at_once)
     wide = functools.partial(_from_float64, taps=taps, position=position)
     return by_platform({"cpu": wide, "gpu": pairs, "tpu": pairs}, x)
 
 
-def from_pairs(x: Array, taps: int, position: int) -> Array:
-    """Return the mean of every window along an axis, by sums in pairs of floats."""
-    return _quotient(in_pairs(x, taps, position), taps)
+def from_pairs(x: Array, taps: int, position: int, at_once: int) -> Array:
+    """Return the mean of every window along an axis, by sums in pairs of floats.
+
+    ``at_once``: taps up to which they are added one after the other.
+    """
+    return _quotient(in_pairs(x, taps, position, at_once), taps)
 
 
 def _from_float64(x: Array, taps: int, position: int) -> Array:

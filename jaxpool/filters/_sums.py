@@ -37,9 +37,12 @@ Total = Callable[[Sequence[Pair]], Pair]
 """How parts of a window are added."""
 
 
-def in_pairs(x: Array, taps: int, position: int) -> Pair:
-    """Return the sum of every window, and what its rounding lost."""
-    return _window((x, None), taps, position, _total)
+def in_pairs(x: Array, taps: int, position: int, at_once: int) -> Pair:
+    """Return the sum of every window, and what its rounding lost.
+
+    ``at_once``: taps up to which they are added one after the other.
+    """
+    return _window((x, None), taps, position, _total, at_once)
 
 
 def of_sums(
@@ -85,36 +88,37 @@ def _of_blocks(
 
 
 def _plain_window(x: Array, taps: int, position: int) -> Array:
-    return _window((x, None), taps, position, _plain_total)[0]
+    return _window((x, None), taps, position, _plain_total, tuning.MOST_ADDED_AT_ONCE)[0]
 
 
-def _window(x: Pair, taps: int, position: int, total: Total) -> Pair:
+def _window(x: Pair, taps: int, position: int, total: Total, at_once: int) -> Pair:
     """The sum of ``taps`` neighbours from every place on."""
     length = x[0].shape[position] - taps + 1
-    if taps <= tuning.MOST_ADDED_AT_ONCE:
+    if taps <= at_once:
         return total([_shifted(x, position, n, length) for n in range(taps)])
-    copies = copies_of(taps)
+    copies = copies_of(taps, at_once)
     inner = taps // copies
-    made = _stored(_window(x, inner, position, total))
+    made = _stored(_window(x, inner, position, total, at_once))
     parts = [_shifted(made, position, n * inner, length) for n in range(copies)]
     return total(parts + [_shifted(x, position, n, length) for n in range(copies * inner, taps)])
 
 
 @functools.lru_cache(maxsize=4096)
-def copies_of(taps: int) -> int:
+def copies_of(taps: int, at_once: int) -> int:
     """How many inner windows make up one of ``taps``, at the least cost."""
-    return min(range(2, tuning.MOST_ADDED_AT_ONCE + 3), key=lambda copies: cost_with(taps, copies))
+    return min(range(2, at_once + 3), key=lambda copies: cost_with(taps, copies, at_once))
 
 
 @functools.lru_cache(maxsize=4096)
-def cost_of(taps: int) -> int:
+def cost_of(taps: int, at_once: int) -> int:
     """Additions that a window takes, those that a level costs among them."""
-    return taps if taps <= tuning.MOST_ADDED_AT_ONCE else cost_with(taps, copies_of(taps))
+    return taps if taps <= at_once else cost_with(taps, copies_of(taps, at_once), at_once)
 
 
-def cost_with(taps: int, copies: int) -> int:
+def cost_with(taps: int, copies: int, at_once: int) -> int:
     """:func:`cost_of` a window that is made of so many inner ones."""
-    return copies + taps % copies + tuning.COST_OF_LEVEL + cost_of(taps // copies)
+    inner = cost_of(taps // copies, at_once)
+    return copies + taps % copies + tuning.COST_OF_LEVEL + inner
 
 
 def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:

@@ -73,11 +73,14 @@ def test_means_across_rows_store_no_array_of_sums_in_twice_the_digits() -> None:
     assert held.temp_size_in_bytes < 2 * x.size * x.dtype.itemsize
 
 
+@pytest.mark.parametrize("at_once", [7, 32])
 @pytest.mark.parametrize("size", [2, 3, 7, 31, 101])
-def test_means_of_pairs_are_those_of_float64(size: int, rng: np.random.Generator) -> None:
+def test_means_of_pairs_are_those_of_float64(
+    size: int, at_once: int, rng: np.random.Generator
+) -> None:
     """GPU and TPU carry sums in pairs of floats where the CPU, and scipy, take float64."""
     x = rng.standard_normal((40, 150)).astype(np.float32)
-    of_pairs = jax.jit(lambda x: _mean.from_pairs(x, size, 1))
+    of_pairs = jax.jit(lambda x: _mean.from_pairs(x, size, 1, at_once))
     want = ndimage.uniform_filter1d(x, size, origin=-(size // 2))[:, : 151 - size]
     assert_same(of_pairs(x), want, size)
 
