@@ -51,7 +51,7 @@ from .._lowerings.parts.axis_slicing import (
     slice_axis,
     tree_reduce,
 )
-from .._lowerings.parts.borders import nearest
+from .._lowerings.parts.borders import nearest, repeated
 from .._lowerings.parts.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
@@ -303,7 +303,7 @@ def _elements(
     elif before:
         zero = np.zeros((), x.dtype)
         period = pad(x, position, 0, axis.dilation - x.shape[position], zero)
-        x = concatenate([*[period] * before, x], position)
+        x = concatenate([repeated(period, position, before), x], position)
     first += before * axis.dilation
     missing = max(0, first + (count - 1) * stride + 1 - x.shape[position])
     x = pad(x, position, 0, missing, np.zeros((), x.dtype))

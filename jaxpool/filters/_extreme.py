@@ -149,7 +149,7 @@ def weighted_extreme(x: Array, structure: Array, hood: Neighborhood, reduction: 
     elif jnp.issubdtype(x.dtype, jnp.floating):
         extended = extended.astype(accumulator(np.dtype(x.dtype)))
     taps = Taps(hood.extents, offsets, x.shape)
-    weights = structure[tuple(offsets.T)]
+    weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
     weights = _in_dtype(weights, np.dtype(extended.dtype))
     if len(offsets) == 1:  # or XLA would make x of the opening (x - s) + s, which rounds twice
         (weights,) = materialize(weights)

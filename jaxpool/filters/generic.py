@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
+from .._geometry.resolve import check_known
 from ._arguments import Neighborhood
 from ._blocks import over_blocks
 from ._boundary import extend
@@ -114,6 +115,7 @@ def _checked(function: Any) -> Callable[..., Any]:
 
 
 def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> Array:
+    check_known(x.shape)
     function = own[0]
     arguments = [static.value for static in own[1]]
     keywords = {key: static.value for key, static in own[2]}
@@ -133,16 +135,25 @@ def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> 
 
 
 def _number(result: Any) -> Array:
-    number = jnp.asarray(result)
-    if number.ndim == 0 and not jnp.issubdtype(number.dtype, jnp.complexfloating):
+    try:
+        number = jnp.asarray(result)
+        found = f"an array of shape {number.shape} and dtype {number.dtype}"
+    except (TypeError, ValueError):
+        number, found = None, shown(result)
+    if number is not None and number.ndim == 0 and _is_real(number.dtype):
         return number
     raise TypeError(
         message(
-            f"$function returned an array of shape {number.shape} and dtype {number.dtype}.",
+            f"$function returned {found}.",
             "It takes the taps of one window and returns one real number.",
             "Reduce the taps to a number.",
         )
     )
+
+
+def _is_real(dtype: Any) -> bool:
+    is_number = jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
+    return is_number and not jnp.issubdtype(dtype, jnp.complexfloating)
 
 
 def _rounded(y: Array, dtype: np.dtype) -> Array:

@@ -9,7 +9,7 @@ from jax import Array
 
 import jaxpool
 
-from .._errors import message, public_constructor
+from .._errors import message, public_constructor, shown
 from .._geometry.arguments import is_sequence
 
 PerAxis = int | Sequence[int]
@@ -64,7 +64,16 @@ def hashable(value: Any) -> Any:
 
 def exponent(p: Any) -> Array:
     """The initial value of the parameter of a GeMPool."""
-    return jnp.asarray(p, jnp.float32)
+    try:
+        return jnp.asarray(p, jnp.float32)
+    except (TypeError, ValueError):
+        raise TypeError(
+            message(
+                f"$p = {shown(p)} is not a number or an array.",
+                "It is the initial value of the exponent that the layer learns.",
+                "Give for example 3.0.",
+            )
+        ) from None
 
 
 def stochastic(x: Any, *, key: Any, **settings: Any) -> Array:

@@ -193,6 +193,14 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
                 'jaxpool.Reduction("largest", jnp.maximum, -jnp.inf).',
             )
         )
+    if reduction.extremum not in (None, "max", "min"):
+        raise ValueError(
+            message(
+                f"reduction {reduction.name!r} has extremum={shown(reduction.extremum)}.",
+                "A selection prefers one end of the order of numbers, or is no maximum or minimum.",
+                'Give "max", "min" or None.',
+            )
+        )
     for law in ("associative", "commutative"):
         if not getattr(reduction, law):
             raise ValueError(

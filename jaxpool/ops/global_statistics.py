@@ -212,7 +212,8 @@ def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: 
     there = jnp.ones_like(wide) if valid is None else valid.astype(wide.dtype)
     total = functools.partial(_planes.total, planes=planes)
     count = total(there)
-    deviation = masked(wide - divide(total(wide), count), valid)
+    # Divided before they are added: the sum of large numbers would be infinite.
+    deviation = masked(wide - total(divide(wide, count)), valid)
     # The rounding of the mean, which would be large beside small deviations.
     deviation = masked(deviation - divide(total(deviation), count), valid)
     y = variance_of(count, total(deviation * deviation), correction, root)

@@ -186,7 +186,8 @@ def variance_of(
 
     Of these nothing is computed, so that they have no derivative.
     """
-    freedom = (count - np.asarray(correction, count.dtype)).astype(squares.dtype)
+    taken = min(correction, np.iinfo(np.int32).max)  # no window has as many elements
+    freedom = (count - np.asarray(taken, count.dtype)).astype(squares.dtype)
     enough = freedom > 0
     divisor = jnp.where(enough, freedom, jnp.ones((), freedom.dtype))
     variance = squares / divisor
@@ -260,6 +261,8 @@ def _between(low: Array, high: Array, share: Any) -> Array:
     from_low, from_high = a + gap * share, b - gap * (1 - share)
     near_low = (share < 0.5) & (a != -np.inf) | (b == np.inf)  # an infinite end stays one
     inner = jnp.where(near_low, from_low, from_high)
+    too_far = jnp.isinf(gap) & jnp.isfinite(a) & jnp.isfinite(b)
+    inner = jnp.where(too_far, a * (1 - share) + b * share, inner)
     return jnp.where(share == 0, a, inner).astype(low.dtype)
 
 

@@ -91,6 +91,17 @@ def test_means_of_very_long_windows(rng: np.random.Generator) -> None:
     assert_same(got, ndimage.uniform_filter1d(x, 5001, mode="wrap"), "5001 taps")
 
 
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "wrap"])
+def test_a_window_of_many_periods_of_the_axis(mode: str, rng: np.random.Generator) -> None:
+    """The program does not grow with the periods: a hundred thousand would not compile."""
+    x = rng.standard_normal((3, 6)).astype(np.float32)
+    words: dict[str, Any] = {"axis": -1, "mode": mode}
+    got = jaxpool.filters.uniform_filter1d(x, 50_001, **words)
+    assert_same(got, ndimage.uniform_filter1d(x, 50_001, **words), mode)
+    program = jax.jit(lambda x: jaxpool.filters.uniform_filter1d(x, 600_001, **words)).lower(x)
+    assert len(program.as_text()) < 100_000
+
+
 @pytest.mark.parametrize("name", ["grey_opening", "grey_closing", "white_tophat", "black_tophat"])
 def test_a_structure_of_one_element_rounds_twice(name: str, rng: np.random.Generator) -> None:
     """What is subtracted and added again is no longer the element, and XLA must not know better."""

@@ -500,6 +500,13 @@ BROKEN: dict[str, tuple[Reduction, str, str]] = {
 }  # fmt: skip
 
 
+def test_the_end_of_the_order_that_a_selection_prefers_is_checked() -> None:
+    words: Any = {"comparator": jnp.greater, "extremum": "largest"}
+    reduction = Reduction("own", jnp.maximum, -jnp.inf, **words)
+    lines = lines_of(ValueError, lambda: pool(jnp.ones((4, 1)), reduction, (2,), 1))
+    assert "extremum='largest'" in lines[0] and '"max"' in lines[2]
+
+
 def lines_of(error: type[Exception], call: Callable[[], Any]) -> list[str]:
     """The three lines of the error that ``call`` raises, twice alike."""
     texts = []

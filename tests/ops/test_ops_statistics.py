@@ -15,6 +15,7 @@ from jaxpool._numerics.quantiles import METHODS
 
 pytestmark = pytest.mark.grid(4)
 
+W: Any = {"data_format": "W"}
 WINDOW: dict[str, Any] = {
     "window_shape": (3, 2),
     "strides": (2, 1),
@@ -334,3 +335,24 @@ def test_quantiles_of_float64_are_those_of_numpy_with_a_mask_too() -> None:
             got = jaxpool.quantile_pool(x, 0.3, (4,), 1, where=where)[:, 0]
             assert got.dtype == np.float64
             np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_numbers_near_the_largest() -> None:
+    """Their differences and sums are infinite, what is asked for is not."""
+    x = np.array([-3e38, 3.25e38], np.float32)
+    for q in (0.25, 0.5, 0.75):
+        got, slope = jax.value_and_grad(lambda x, q=q: jaxpool.quantile_pool(x, q, 2, 1, **W)[0])(x)
+        np.testing.assert_allclose(got, x[0] * (1 - q) + x[1] * q, rtol=1e-6)
+        np.testing.assert_allclose(slope, [1 - q, q])
+    same = np.full(7, 2e38, np.float32)
+    assert_same(jaxpool.global_std_pool(same, **W), np.zeros(1, np.float32), "their sum is inf")
+
+
+def test_a_correction_that_no_window_reaches_leaves_nothing() -> None:
+    x = jnp.arange(4.0)
+    for op in (
+        lambda **w: jaxpool.var_pool(x, 2, 1, **w),
+        lambda **w: jaxpool.global_std_pool(x, **w),
+    ):
+        assert np.isnan(op(correction=2**40, **W)).all()
+    assert np.isnan(jaxpool.var_pool(x, 2, 1, correction=2**40, where=x > 0, **W)).all()

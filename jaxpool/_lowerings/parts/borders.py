@@ -64,7 +64,16 @@ def _unrolled(period: Array, position: int, low: int, count: int) -> Array:
     size = period.shape[position]
     first = -low % size
     copies = -(-(first + count) // size)
-    return _part(concatenate([period] * copies, position), position, first, first + count)
+    return _part(repeated(period, position, copies), position, first, first + count)
+
+
+def repeated(x: Array, position: int, copies: int) -> Array:
+    """Return ``x`` so many times, one after the other."""
+    at, shape = position % x.ndim, list(x.shape)
+    kept = [axis if axis < at else axis + 1 for axis in range(x.ndim)]
+    every = lax.broadcast_in_dim(x, (*shape[:at], copies, *shape[at:]), kept)
+    shape[at] *= copies
+    return every.reshape(shape)
 
 
 def _part(x: Array, position: int, start: int, end: int) -> Array:
