@@ -23,7 +23,7 @@ from jax import Array, lax
 from .._autodiff import rules
 from .._autodiff.rules import selection
 from .._lowerings import tuning
-from .._lowerings.parts.axis_slicing import slice_axis, tree_reduce
+from .._lowerings.parts.axis_slicing import tree_reduce
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
@@ -81,14 +81,40 @@ def _over_boxes(
     shape: Sequence[int],
     reduction: Reduction,
 ) -> Array:
-    made = {size: _boxes_of(extended, extents, size, reduction) for size in {b.size for b in boxes}}
-    parts = []
-    for box in boxes:
-        part = made[box.size]
-        for extent, start in zip(extents, box.start, strict=True):
-            part = slice_axis(part, extent.position, start, shape[extent.position], 1)
-        parts.append(part)
-    return _best(tuple(parts), reduction)
+    """The extreme of several boxes, of which those of one size are made once; differentiable.
+
+    Ties go to the first box.
+    """
+    sizes = list(dict.fromkeys(box.size for box in boxes))
+    numbers = [[n for n, box in enumerate(boxes) if box.size == size] for size in sizes]
+    starts = np.asarray([box.start for box in boxes], np.int32)
+    taps = [Taps(extents, starts[own], shape, own) for own in numbers]
+
+    def parts(made: tuple[Array, ...]) -> list[Array]:
+        found: dict[int, Array] = {}
+        for array, own in zip(made, taps, strict=True):
+            found |= zip(own.numbers.tolist(), own.each(array), strict=True)
+        return [found[number] for number in range(len(boxes))]
+
+    def reduce(made: tuple[Array, ...]) -> Array:
+        return tree_reduce(reduction.combine, parts(made))
+
+    def argreduce(made: tuple[Array, ...]) -> tuple[Array, Array]:
+        best, *others = parts(made)
+        first = jnp.zeros(best.shape, np.int32)
+        for number, part in enumerate(others, start=1):
+            better = _preferred(reduction, part, best)
+            best, first = jnp.where(better, part, best), jnp.where(better, np.int32(number), first)
+        return best, first
+
+    def gather(made: tuple[Array, ...], first: Array, value: Array) -> Array:
+        value = lax.stop_gradient(value)
+        zero = jnp.zeros_like(value)
+        terms = [read(a, first, own, zero) for a, own in zip(made, taps, strict=True)]
+        return tree_reduce(lax.add, [value, *terms])
+
+    made = tuple(_boxes_of(extended, extents, size, reduction) for size in sizes)
+    return reduce(made) if len(boxes) == 1 else selection(reduce, argreduce, gather, made)
 
 
 def _boxes_of(
@@ -104,25 +130,6 @@ def _boxes_of(
         return extended
     geometry = rectangle(extended.shape, long)
     return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
-
-
-def _best(parts: tuple[Array, ...], reduction: Reduction) -> Array:
-    """The extreme of several arrays, place by place; differentiable."""
-
-    def reduce(parts: tuple[Array, ...]) -> Array:
-        return tree_reduce(reduction.combine, parts)
-
-    def argreduce(parts: tuple[Array, ...]) -> tuple[Array, Array]:
-        best, first = parts[0], jnp.zeros(parts[0].shape, np.int32)
-        for number, part in enumerate(parts):
-            better = _preferred(reduction, part, best)
-            best, first = jnp.where(better, part, best), jnp.where(better, np.int32(number), first)
-        return best, first
-
-    def gather(parts: tuple[Array, ...], first: Array, value: Array) -> Array:
-        return lax.select_n(first, *parts) if len(parts) > 2 else jnp.where(first == 0, *parts)
-
-    return parts[0] if len(parts) == 1 else selection(reduce, argreduce, gather, parts)
 
 
 def _preferred(reduction: Reduction, b: Array, a: Array) -> Array:

@@ -12,6 +12,7 @@ from .._geometry.window import Window
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import tree_reduce
 from .._lowerings.plan import Plan, plan_for
+from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_alike
 from ..reductions import Reduction
 from ._arguments import Extent, Neighborhood
@@ -50,10 +51,18 @@ class Taps:
       extents: the filtered axes.
       offsets: the taps, from the first corner of a window.
       shape: shape of the array before it was extended, which is that of the result.
+      numbers: of the taps, from 0 up unless they are some of more.
     """
 
-    def __init__(self, extents: Sequence[Extent], offsets: Offsets, shape: Sequence[int]) -> None:
+    def __init__(
+        self,
+        extents: Sequence[Extent],
+        offsets: Offsets,
+        shape: Sequence[int],
+        numbers: Sequence[int] | None = None,
+    ) -> None:
         self.extents, self.offsets, self.shape = tuple(extents), offsets, tuple(shape)
+        self.numbers = np.asarray(range(len(offsets)) if numbers is None else numbers, np.int32)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -75,12 +84,15 @@ class Taps:
         A loop if there are many, so that the program does not grow with them.
         """
         if len(self) <= tuning.MOST_TAPS_UNROLLED:
-            for number, elements in enumerate(self.each(extended)):
-                state = step(np.int32(number), elements, state)
+            for number, elements in zip(self.numbers, self.each(extended), strict=True):
+                state = step(number, elements, state)
             return state
         extended, state = varying_alike((extended, state))
-        starts = self._starts()
-        body = lambda n, state: step(n, lax.dynamic_slice(extended, starts[n], self.shape), state)  # noqa: E731
+        starts, numbers = jnp.asarray(self._starts()), jnp.asarray(self.numbers)
+
+        def body(n: Array, state: Any) -> Any:
+            return step(numbers[n], lax.dynamic_slice(extended, starts[n], self.shape), state)
+
         return lax.fori_loop(0, len(self), body, state, unroll=tuning.OFFSETS_AT_ONCE)
 
     def add_up(self, numbers: Array, g: Array, shape: Sequence[int]) -> Array:
@@ -91,34 +103,27 @@ class Taps:
           g: what is added there.
           shape: that of the extended array.
         """
-        given = lambda n, numbers, g: jnp.where(numbers == n, g, jnp.zeros_like(g))  # noqa: E731
-        if len(self) <= tuning.MOST_TAPS_UNROLLED:
-            parts = [self._placed(given(n, numbers, g), n, shape) for n in range(len(self))]
-            return tree_reduce(lax.add, parts)
         room = [(size - own, size - own) for size, own in zip(shape, self.shape, strict=True)]
-        numbers, g = jnp.pad(numbers, room, constant_values=-1), jnp.pad(g, room)
-        numbers, g, total = varying_alike((numbers, g, jnp.zeros(shape, g.dtype)))
         # An element reads what each tap would give it: several at once, which writes could not be.
-        starts = jnp.asarray(np.asarray([low for low, _ in room], np.int32) - self._table())
+        held = jnp.pad(numbers, room, constant_values=-1), jnp.pad(g, room)
+        starts = np.asarray([low for low, _ in room], np.int32) - self._starts()
+        given = lambda n, held, g: jnp.where(held == n, g, jnp.zeros_like(g))  # noqa: E731
+        if len(self) <= tuning.MOST_TAPS_UNROLLED:
+            held = [materialize(a)[0] for a in held]
+            parts = [
+                given(n, *(lax.slice(a, start, start + np.asarray(shape)) for a in held))
+                for n, start in zip(self.numbers, starts, strict=True)
+            ]
+            return tree_reduce(lax.add, parts)
+        *held, total = varying_alike((*held, jnp.zeros(shape, g.dtype)))
+        starts, own = jnp.asarray(starts), jnp.asarray(self.numbers)
 
-        def add(number: Any, total: Array) -> Array:
-            numbers_, g_ = (lax.dynamic_slice(a, starts[number], shape) for a in (numbers, g))
-            return total + given(number, numbers_, g_)
+        def add(n: Array, total: Array) -> Array:
+            return total + given(own[n], *(lax.dynamic_slice(a, starts[n], shape) for a in held))
 
         return lax.fori_loop(0, len(self), add, total, unroll=tuning.OFFSETS_AT_ONCE)
 
-    def _placed(self, part: Array, number: int, shape: Sequence[int]) -> Array:
-        """One of the results of a tap, among zeros."""
-        config = [
-            (int(start), size - int(start) - length, 0)
-            for start, size, length in zip(self._table()[number], shape, self.shape, strict=True)
-        ]
-        return lax.pad(part, np.zeros((), part.dtype), config)
-
-    def _starts(self) -> Array:
-        return jnp.asarray(self._table())
-
-    def _table(self) -> np.ndarray:
+    def _starts(self) -> np.ndarray:
         """Where each tap of the first window lies, along every axis."""
         table = np.zeros((len(self), len(self.shape)), np.int32)
         table[:, [extent.position for extent in self.extents]] = self.offsets
