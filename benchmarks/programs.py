@@ -3,7 +3,9 @@
 A scheduled program is a list of kernels. Each reads its operands from main memory and writes its
 results there, so the bytes of both over the bandwidth are a floor of its time. Counted are the
 tiles that arrays are padded to. Not counted are arrays that a TPU keeps in its vector memory,
-marked ``S(1)``, and what an update in place passes by. A slice reads what it yields.
+marked ``S(1)``, and what an update in place passes by. A slice reads what it yields. A loop counts
+as often as it goes round, where its program says so; of branches the one that moves least counts,
+since the others are for rare values.
 """
 
 import math
@@ -53,20 +55,66 @@ def instructions(lines: list[str]) -> Iterator[Instruction]:
 
 
 def traffic(text: str) -> Traffic:
-    """What the kernels of the entry computation of a scheduled program move."""
-    updates, held, total, kernels = _updates(text), {}, 0, 0
-    for instruction in instructions(text[text.index("\nENTRY") :].splitlines()):
-        held[instruction.name] = in_memory(instruction.shape)
-        if instruction.opcode not in _FREE:
-            total += _moved(instruction, held, updates)
-            kernels += not instruction.opcode.endswith("-start")
-    return Traffic(total, kernels)
+    """What the kernels of a scheduled program move: those of a loop as often as it goes round."""
+    updates, bodies = _updates(text), _bodies(text)
+
+    def of(name: str) -> Traffic:
+        held, total, kernels = dict[str, int](), 0, 0
+        for line in bodies[name]:
+            for instruction in instructions([line]):
+                held[instruction.name] = in_memory(instruction.shape)
+                if instruction.opcode == "while":
+                    inner, trips = of(_called("body", line)), _trips(line, bodies)
+                    total, kernels = total + trips * inner.bytes, kernels + trips * inner.kernels
+                elif instruction.opcode == "conditional":
+                    branches = (of(branch) for branch in _branches(line) if branch in bodies)
+                    least = min(branches, default=Traffic(0, 0))
+                    total, kernels = total + least.bytes, kernels + least.kernels
+                elif instruction.opcode not in _FREE:
+                    total += _moved(instruction, held, updates)
+                    kernels += not instruction.opcode.endswith("-start")
+        return Traffic(total, kernels)
+
+    return of("ENTRY")
+
+
+def _bodies(text: str) -> dict[str, list[str]]:
+    """The lines of every computation by its name; those of the first as ENTRY."""
+    found = re.findall(r"^(ENTRY )?%([\w.\-]+) \([^\n]*\{\n(.*?)^\}", text, re.M | re.S)
+    return {entry.strip() or name: body.splitlines() for entry, name, body in found}
+
+
+def _called(role: str, line: str) -> str:
+    found = re.search(rf"\b{role}=%([\w.\-]+)", line)
+    assert found, line
+    return found[1]
+
+
+def _branches(line: str) -> list[str]:
+    """The computations that a conditional takes one of."""
+    _, _, rest = line.partition("conditional(")
+    return re.findall(r"%([\w.\-]+)", rest.partition(")")[2])
+
+
+def _trips(line: str, bodies: dict[str, list[str]]) -> int:
+    """How often a loop goes round: as XLA found, or else the number that its counter goes up to.
+
+    1 where neither is known, as of a counter that goes down.
+    """
+    known = re.search(r'known_trip_count":\{"n":"(\d+)"', line)
+    if known:
+        return int(known[1])
+    condition = "\n".join(bodies[_called("condition", line)])
+    bounds = re.findall(r" = s32\[\]\S* constant\((\d+)\)", condition)
+    return max(1, int(bounds[0])) if len(bounds) == 1 and "direction=LT" in condition else 1
 
 
 def _moved(instruction: Instruction, held: dict[str, int], updates: dict[str, int]) -> int:
     written = held[instruction.name]
     if instruction.opcode == "copy-start":
         return written  # its shape lists both ends
+    if instruction.opcode == "dynamic-update-slice":
+        return 2 * held.get(instruction.operands[1], 0)
     if instruction.opcode in _SLICES:
         starts = instruction.opcode == "slice-start"
         dtype, lengths, layout = _ARRAY.findall(instruction.shape)[int(starts)]
