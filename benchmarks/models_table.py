@@ -59,8 +59,8 @@ def short(rows: list[Row]) -> str:
     """A sentence, and a column for each network."""
     names = [SHORT.get(row["network"], row["network"]) for row in rows]
     lines = [
-        "Training steps of whole networks, as they are over those after `jaxpool.patch()`: how",
-        "many times as long they run and compile, and what temporaries they hold.",
+        "Training steps of whole networks: time, compile time and temporaries as they are, over those",
+        "after `jaxpool.patch()`. Above 1, jaxpool takes less.",
         "",
         _line("", *names),
         "|" + "---|" * (len(rows) + 1),
