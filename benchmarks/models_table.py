@@ -59,8 +59,8 @@ def short(rows: list[Row]) -> str:
     """A sentence, and a column for each network."""
     names = [SHORT.get(row["network"], row["network"]) for row in rows]
     lines = [
-        "Training steps of whole networks: time, compile time and temporaries as they are, over those",
-        "after `jaxpool.patch()`. Above 1, jaxpool takes less.",
+        "Training steps of whole networks: time, compile time and temporaries as they are, over",
+        "those after `jaxpool.patch()`. Above 1, jaxpool takes less.",
         "",
         _line("", *names),
         "|" + "---|" * (len(rows) + 1),

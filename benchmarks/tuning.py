@@ -330,7 +330,7 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (2, 4, 6, 8),
         both_layouts(softened, *squares(5, 9, 17, 31, stride=1)),
     ),
-    "LONGEST_JOINED_ON_CPU": (
+    "LONGEST_JOINED": (
         (1, 3, 5, 7, 9),
         both_layouts(variance, *squares(3, 5, 7, 9, stride=1), *squares(3, 6, 7, 9, stride=2)),
     ),

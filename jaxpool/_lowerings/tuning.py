@@ -158,9 +158,10 @@ offset, and "slices" may be asked for."""
 JOIN_RADIX = 6
 """Smaller windows that a long window of scaled sums or moments is made of at each level."""
 
-LONGEST_JOINED_ON_CPU = 9
-"""Elements along an axis up to which CPU joins all parts of a window in one loop. With strides the
-variances of 3x3 windows take 0.4 of the time of two levels, those of tiled 7x7 ones a quarter."""
+LONGEST_JOINED = 9
+"""Elements along an axis up to which CPU and TPU join all parts of a window of moments in one loop.
+On CPU the variances of 3x3 windows with strides take 0.4 of the time of two levels, those of tiled
+7x7 ones a quarter. On v5e a gradient of 9x9 moves a tenth; of 15x15 it moves less in levels."""
 
 MOST_IN_NETWORK = 64
 """Elements of a window up to which order statistics sort slices by comparators. At 100 they take as
@@ -245,11 +246,9 @@ MOST_MOMENTS_ON_GPU, MOST_MOMENTS_ON_TPU = 49, 25
 """Elements of a window up to which its mean and its squared deviations are computed from shifted
 reads of the array, in one kernel. XLA:TPU does not fuse 49 terms."""
 
-LONGEST_JOINED_AT_ONCE = 16
-"""Elements along an axis up to which GPU and TPU join all parts of a longer window, and all windows
-of an element, in one kernel for each axis. At stride 1, variances of 7x7 to 15x15 windows then move
-a third to a fifth on v5e, and a third on an H100; with their gradients a sixth to two fifths on
-v5e, and a half to two thirds on an H100."""
+LONGEST_JOINED_ON_GPU = 16
+"""As LONGEST_JOINED on GPU, there with all windows of an element, in one kernel for each axis.
+Variances of 15x15 windows at stride 1 then move half on an H100, with their gradient 0.7."""
 
 MOST_WEIGHTED_ON_TPU = 36
 """Elements of a window up to which a TPU adds all its weighted elements in one kernel. XLA:TPU

@@ -21,9 +21,9 @@ cotangents and ``M``, that of ``g (a[o] + r[o] - a)``. Parts make, with ``a`` th
 and the element receives ``G (x - a) - M``. The first element of the last window that holds ``i`` is
 in all windows that do, so again none reads an element of another.
 
-On CPU windows are joined axis by axis, a few parts at a time. On GPU and TPU those of a few
-elements are computed in one kernel from shifted reads of the array: means, then deviations from
-them; longer ones along one axis after the other, all parts of a window in one kernel.
+Windows are joined axis by axis, a few parts at a time, on GPU all parts of a window. On GPU and TPU
+those of a few elements are computed in one kernel from shifted reads of the array: means, then
+deviations from them.
 
 Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", American
 Statistician 37, section 3.
@@ -104,9 +104,10 @@ def _windows(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.
     by_digits = functools.partial(_joined, _by_digits, geometry)
     along = functools.partial(_joined, _along_axes, geometry)
     at_once = functools.partial(_at_once, geometry, dtype)
-    others = along if max(geometry.kernel) <= tuning.LONGEST_JOINED_AT_ONCE else by_digits
-    chosen = {p: at_once if is_at_once(geometry, p) else others for p in ("gpu", "tpu")}
-    return by_platform({"cpu": by_digits, **chosen}, arrays, valid)
+    longer = along if max(geometry.kernel) <= tuning.LONGEST_JOINED_ON_GPU else by_digits
+    gpu = at_once if is_at_once(geometry, "gpu") else longer
+    tpu = at_once if is_at_once(geometry, "tpu") else by_digits
+    return by_platform({"cpu": by_digits, "gpu": gpu, "tpu": tpu}, arrays, valid)
 
 
 def _joined(
@@ -159,9 +160,7 @@ _FIRST = Reduction(
 def _by_digits(parts: Arrays, geometry: Geometry) -> Arrays:
     """Join a few parts at a time, axis by axis."""
     for axis, position in geometry.placed[::-1]:
-        radix = (
-            axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED_ON_CPU else tuning.JOIN_RADIX
-        )
+        radix = axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED else tuning.JOIN_RADIX
         parts = _join(digit_parts(parts, axis, position, _join, radix))
     return parts
 
@@ -246,18 +245,20 @@ def scatter(
     g: Array, near: Array, rest: Array, x: Array, valid: Array | None, geometry: Geometry
 ) -> Array:
     """Return for each element the sum of ``g (x - near - rest)`` over the windows that hold it."""
-    on_cpu = functools.partial(_scatter_joined, geometry, 0)
     at_once = functools.partial(_scatter_at_once, geometry)
-    joined = functools.partial(_scatter_joined, geometry, tuning.LONGEST_JOINED_AT_ONCE)
+    joined = functools.partial(_scatter_joined, geometry)
 
     def on_gpu(g: Array, near: Array, rest: Array, x: Array, valid: Array | None) -> Array:
         # XLA:GPU would store what the means are made of instead of the means.
         near, rest = lax.optimization_barrier((near, rest))
         return at_once(g, near, rest, x, valid)
 
-    gpu = on_gpu if is_at_once(geometry, "gpu") else joined
-    tpu = at_once if geometry.taps <= tuning.MOST_TERMS_ON_TPU else joined
-    return by_platform({"cpu": on_cpu, "gpu": gpu, "tpu": tpu}, g, near, rest, x, valid)
+    longer = functools.partial(joined, tuning.LONGEST_JOINED_ON_GPU)
+    gpu = on_gpu if is_at_once(geometry, "gpu") else longer
+    few = geometry.taps <= tuning.MOST_TERMS_ON_TPU
+    tpu = at_once if few else functools.partial(joined, tuning.LONGEST_JOINED)
+    chosen = {"cpu": functools.partial(joined, 0), "gpu": gpu, "tpu": tpu}
+    return by_platform(chosen, g, near, rest, x, valid)
 
 
 def _scatter_at_once(
