@@ -7,7 +7,8 @@ An axis of ``L`` elements gets ``O`` windows of ``K`` elements, nearly evenly sp
 
 The max pooling of the core finds the windows at every start, and those that start there are read
 from it, which is linear: the derivatives are theirs. Cost and program grow with the logarithm of
-the window. No two windows start at one place, so the transpose of the read adds no cotangents.
+the window. Starts are computed in float32, as in PyTorch: windows start at one place only on axes
+so long that their numbers are rounded.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ def fractional_max_pool(
     Window ``i`` of an axis of ``L`` elements starts at ``trunc((i + u) * alpha) - trunc(u *
     alpha)`` with ``alpha = (L - window) / (output_size - 1)`` and a random ``u`` in [0, 1); the
     last one at ``L - window``. Neighbouring windows are ``floor(alpha)`` or ``ceil(alpha)``
-    elements away.
+    elements away, on axes of 100,000 elements at times one more or less: starts are float32.
 
     Args:
       key: of :mod:`jax.random`; None if ``samples`` are given. Draws ``u`` for every pooled axis
