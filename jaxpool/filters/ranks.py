@@ -37,7 +37,8 @@ def rank_filter(
     Returns:
       Array of the shape and dtype of ``x``.
     Derivatives: forward and reverse, any order. The tangent follows the first tap that holds the
-      value; second derivatives are zero.
+      value, of the lowest and the highest rank over a footprint any one; second derivatives are
+      zero.
     Edge cases: NaN in a window gives NaN, at every rank. An empty array gives an empty result.
     Raises:
       TypeError, ValueError: as :func:`maximum_filter`; ValueError also if ``rank`` is out of range.
