@@ -118,18 +118,18 @@ def _joined(
 ) -> Arrays:
     """What ``join`` makes of the elements, each a part."""
     x, *tangents = arrays
-    x, nothing = _filled(x, valid, geometry), jnp.zeros_like(x)
+    x = _filled(x, valid, geometry)
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
-    parts, axes = [count, nothing, *tangents, nothing], []
+    parts, axes = [count, *tangents], []
     for axis, position in geometry.placed:
         low, high = lax_padding(axis)
         x = _elements(x, axis, position, -low, low + axis.size + high)
         parts = [pad(a, position, low, high, np.zeros((), a.dtype)) for a in parts]
         size = x.shape[position]
         axes.append(replace(axis, size=size, pad_low=0, pad_high=0, overhang=0))
-    count, *others = parts
-    inner = Geometry(tuple(axes), geometry.positions)
-    _, first, rest, *means, products = join((count, x, *others), inner)
+    count, *tangents = parts
+    nothing, inner = jnp.zeros_like(x), Geometry(tuple(axes), geometry.positions)
+    _, first, rest, *means, products = join((count, x, nothing, *tangents, nothing), inner)
     # An infinity that is joined last makes an infinity.
     unless_finite = nan_unless_finite(first) + nan_unless_finite(rest)
     return first + unless_finite, finite(rest), *means, products + unless_finite
