@@ -147,6 +147,8 @@ def weighted_extreme(x: Array, structure: Array, hood: Neighborhood, reduction: 
     Floats are added in their accumulator. Of integers the structure is cut to integers, and a sum
     wraps in their dtype, as in NumPy.
     """
+    if not x.ndim:  # linear maps have an axis
+        return weighted_extreme(x[None], structure, hood, reduction)[0]
     if not x.size:
         return x
     offsets = offsets_of(hood)

@@ -103,10 +103,11 @@ class Taps:
           g: what is added there.
           shape: that of the extended array.
         """
-        room = [(size - own, size - own) for size, own in zip(shape, self.shape, strict=True)]
+        room = [(size - own, size - own, 0) for size, own in zip(shape, self.shape, strict=True)]
         # An element reads what each tap would give it: several at once, which writes could not be.
-        held = jnp.pad(numbers, room, constant_values=-1), jnp.pad(g, room)
-        starts = np.asarray([low for low, _ in room], np.int32) - self._starts()
+        none, zero = np.asarray(-1, numbers.dtype), np.zeros((), g.dtype)
+        held = lax.pad(numbers, none, room), lax.pad(g, zero, room)
+        starts = np.asarray([low for low, *_ in room], np.int32) - self._starts()
         given = lambda n, held, g: jnp.where(held == n, g, jnp.zeros_like(g))  # noqa: E731
         if len(self) <= tuning.MOST_TAPS_UNROLLED:
             held = [materialize(a)[0] for a in held]

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -266,3 +267,19 @@ def test_no_array_of_all_taps(radius: int) -> None:
         assert memory is not None
         arrays = memory.temp_size_in_bytes / (256 * 256 * 4)
         assert arrays < 40 < disc.sum(), (name, arrays)
+
+
+def test_a_structure_of_no_axes_is_one_tap() -> None:
+    for name in ("grey_erosion", "grey_dilation"):
+        words: Any = {"structure": np.float32(2)}
+        got = getattr(filters, name)(jnp.float32(3), **words)
+        assert_same(got, np.float32(1 if name == "grey_erosion" else 5), name)
+
+
+def test_any_function_of_a_window_needs_known_sizes() -> None:
+    (rows,) = jax.export.symbolic_shape("rows")
+    spec = jax.ShapeDtypeStruct((rows, 9), jnp.float32)
+    with pytest.raises(
+        ValueError, match="generic_filter: pooled axis 0 has the symbolic size rows"
+    ):
+        jax.export.export(jax.jit(lambda x: filters.generic_filter(x, jnp.max, 3)))(spec)

@@ -714,3 +714,9 @@ def test_a_missing_library_is_named_with_its_extra() -> None:
 def test_a_broken_library_speaks_for_itself() -> None:
     error = ModuleNotFoundError("No module named 'msgpack'", name="msgpack")
     assert not_installed("linen", "flax", error) is error
+
+
+@pytest.mark.parametrize("library", ["nnx", "equinox"])
+def test_an_exponent_that_is_no_number_is_named(library: str) -> None:
+    with pytest.raises(TypeError, match="`p` = None is not a number or an array"):
+        layers(library).GeMPool((3, 3), 3, p=None)
