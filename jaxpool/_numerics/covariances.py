@@ -51,7 +51,7 @@ from .._lowerings.parts.axis_slicing import (
     slice_axis,
     tree_reduce,
 )
-from .._lowerings.parts.borders import nearest, repeated
+from .._lowerings.parts.borders import repeated
 from .._lowerings.parts.phases import mirrored, over_elements, stretch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
@@ -118,7 +118,7 @@ def _joined(
 ) -> Arrays:
     """What ``join`` makes of the elements, each a part."""
     x, *tangents = arrays
-    x = _filled(x, valid, geometry)
+    x = _backfilled(x, valid, geometry)
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
     parts, axes = [count, *tangents], []
     for axis, position in geometry.placed:
@@ -135,7 +135,7 @@ def _joined(
     return first + unless_finite, finite(rest), *means, products + unless_finite
 
 
-def _filled(x: Array, valid: Array | None, geometry: Geometry) -> Array:
+def _backfilled(x: Array, valid: Array | None, geometry: Geometry) -> Array:
     """The array with, where it is not valid, the first valid element of a window from there on."""
     if valid is None:
         return x
@@ -283,13 +283,15 @@ def _scatter_joined(
     """Of windows of up to ``longest`` elements along an axis, all parts are joined at once."""
     g = g + nan_unless_finite(near)
     near, x = finite(near), finite(x)
-    parts, levels = (near, g, g * rest), [_filled(x, valid, geometry)]
-    # Back along the way of the windows: what is in place of masked elements is of all of them then.
+    parts, elements = (near, g, g * rest), [_backfilled(x, valid, geometry)]
+    # With a mask the axes are taken in the inverse order of the windows: then what stands in place
+    # of a masked element is in all windows that are joined there.
     order = geometry.placed if valid is None else geometry.placed[::-1]
     for axis, position in order[:-1]:
-        levels.append(_elements(levels[-1], axis, position, -axis.pad_low, axis.out, axis.stride))
-    for (axis, position), level in list(zip(order, levels, strict=True))[::-1]:
-        parts = _scatter_along(parts, level, axis, position, longest)
+        starts = _elements(elements[-1], axis, position, -axis.pad_low, axis.out, axis.stride)
+        elements.append(starts)
+    for (axis, position), own in list(zip(order, elements, strict=True))[::-1]:
+        parts = _scatter_along(parts, own, axis, position, longest)
     near, total, products = parts
     return total * (x - near) - products
 
@@ -298,33 +300,30 @@ def _elements(
     x: Array, axis: Axis, position: int, first: int, count: int, stride: int = 1
 ) -> Array:
     """Elements of an axis: of a window that starts before it, the first one that it reads."""
-    before = cdiv(max(-first, 0), axis.dilation)
-    if before and axis.dilation == 1:
-        x = nearest(x, position, before, 0)
-    elif before:
-        zero = np.zeros((), x.dtype)
+    before, zero = cdiv(max(-first, 0), axis.dilation), np.zeros((), x.dtype)
+    if before:
         period = pad(x, position, 0, axis.dilation - x.shape[position], zero)
         x = concatenate([repeated(period, position, before), x], position)
-    first += before * axis.dilation
+        first += before * axis.dilation
     missing = max(0, first + (count - 1) * stride + 1 - x.shape[position])
-    x = pad(x, position, 0, missing, np.zeros((), x.dtype))
+    x = pad(x, position, 0, missing, zero)
     return slice_axis(x, position, first, count, stride)
 
 
-def _scatter_along(parts: Arrays, level: Array, axis: Axis, position: int, longest: int) -> Arrays:
+def _scatter_along(parts: Arrays, x: Array, axis: Axis, position: int, longest: int) -> Arrays:
     """Along an axis the windows of an element are a window, of which strides leave out some."""
     if axis.stride > 1 and axis.kernel <= tuning.LONGEST_TERMS_SLICED and axis.dilation == 1:
         last_first = lambda windows: _join_cotangents(windows[::-1])  # noqa: E731
         return over_elements(lambda _: parts, (None, 0, 0), axis, position, last_first)
     near, g, products = parts
-    starts = _elements(level, axis, position, -axis.pad_low, axis.out, axis.stride)
+    starts = _elements(x, axis, position, -axis.pad_low, axis.out, axis.stride)
     sums = g, products + g * (near - starts)
     back = mirrored(axis)
     low, high = lax_padding(back)
     zero = np.zeros((), g.dtype)
     padded = [pad(stretch(part, axis, position), position, low, high, zero) for part in sums]
     first, count = 1 - axis.span, padded[0].shape[position]
-    parts = _elements(level, axis, position, first, count), *padded
+    parts = _elements(x, axis, position, first, count), *padded
     radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX
     return _join_cotangents(digit_parts(parts, back, position, _join_cotangents, radix))
 

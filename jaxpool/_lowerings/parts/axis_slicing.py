@@ -85,7 +85,7 @@ def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
 def pooled_first(
     geometry: Geometry, rank: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], Geometry]:
-    """The order of axes in which the pooled ones come first, the way back, and the geometry."""
+    """The permutation of axes that puts the pooled ones first, its inverse, and the geometry."""
     pooled = tuple(rank + position for position in geometry.positions)
     order = (*pooled, *(axis for axis in range(rank) if axis not in pooled))
     major = Geometry(geometry.axes, tuple(range(-rank, len(pooled) - rank)))
