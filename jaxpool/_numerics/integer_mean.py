@@ -75,6 +75,8 @@ def _by_float(
 
 def _digits(x: Array, bits: int, word: np.dtype) -> list[Array]:
     """Digits of ``x`` from the lowest up; the top one keeps the sign."""
+    if jnp.iinfo(x.dtype).bits < 8:  # they hold neither the mask of a digit nor its place
+        x = x.astype(jnp.int8 if jnp.iinfo(x.dtype).min else jnp.uint8)
     width = 8 * x.dtype.itemsize
     digits = []
     for low in range(0, width, bits):

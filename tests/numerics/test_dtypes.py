@@ -319,6 +319,17 @@ def test_a_square_window_of_more_than_65535_taps(rng: np.random.Generator) -> No
     assert int(got[0, 0]) == average(x.ravel(), 270 * 260, "int32")
 
 
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4"])
+def test_averages_of_millions_of_narrow_integers(dtype: str, rng: np.random.Generator) -> None:
+    """Digits of their sums are shorter than a byte, and longer than the integers."""
+    limits = jnp.iinfo(dtype)
+    counts = np.array([2**20, 2**19, 2**25])  # of the lowest, the highest and the second number
+    numbers = [int(limits.min), int(limits.max), int(limits.min) + 1]
+    mean = sum(n * int(c) for n, c in zip(numbers, counts, strict=True)) / counts.sum()
+    x = jnp.asarray(rng.permutation(np.repeat(np.array(numbers, np.int8), counts))).astype(dtype)
+    assert jaxpool.global_avg_pool(x, data_format="W").item() == round(mean)
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *WIDE_INTEGERS])
 def test_a_divisor_of_ones_own_saturates(dtype: str) -> None:
     limits = np.iinfo(dtype)
