@@ -1,7 +1,7 @@
 """The taps of every window as an axis, for any function of a window."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -67,7 +67,19 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
     value = _fill_of(fill if fill else 0 * sign, np.dtype(x.dtype))
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
-    return stacked(x, config.geometry(x.shape), value)
+    return _of_bytes(lambda x, value: stacked(x, config.geometry(x.shape), value), x, value)
+
+
+def _of_bytes(stack: Callable[[Array, np.ndarray], Array], x: Array, value: np.ndarray) -> Array:
+    """Return ``stack`` of the array, of integers of less than a byte in one of whole bytes.
+
+    Where it concatenates integers of two bits, XLA:CPU ends the process (jaxlib 0.10 to 0.12).
+    """
+    narrow = x.dtype
+    if not jnp.issubdtype(narrow, jnp.integer) or jnp.iinfo(narrow).bits >= 8:
+        return stack(x, value)
+    wide = np.dtype(np.int8 if jnp.iinfo(narrow).min else np.uint8)
+    return stack(x.astype(wide), value.astype(wide)).astype(narrow)
 
 
 def _sign(fill: Any) -> float:

@@ -124,6 +124,19 @@ def test_taps_are_those_of_the_definition(
     assert_same(got, taps_of(x, -7, where, case), case)
 
 
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4"])
+@pytest.mark.parametrize("case", ["3-D", "many"])
+def test_windows_of_integers_of_less_than_a_byte(
+    case: str, dtype: str, rng: np.random.Generator
+) -> None:
+    """More than 16 taps of two bits ended the process on CPU."""
+    limits, shape = jnp.iinfo(dtype), CASES[case][0]
+    x = rng.integers(int(limits.min), int(limits.max), shape, endpoint=True, dtype=np.int8)
+    got = jaxpool.windows(jnp.asarray(x).astype(dtype), **settings_of(case), fill=1)
+    assert got.dtype == dtype
+    assert_same(got.astype(jnp.int8), taps_of(x, 1, None, case), case)
+
+
 def test_functions_of_windows_are_the_ops(rng: np.random.Generator) -> None:
     x = permutation((2, 9, 8, 3), np.float32, rng)
     window = {"window_shape": (3, 2), "strides": (2, 3), "padding": 1}
