@@ -206,15 +206,19 @@ def _joint(parts: Sequence[Arrays]) -> Arrays:
     counts, firsts, rests, *tangents, products = zip(*parts, strict=True)
     count = tree_reduce(lax.add, counts)
 
+    def times(n: Array, a: Array) -> Array:
+        # Where a part has no element something else stands, which may be infinitely far away.
+        return jnp.where(n > 0, n * a, jnp.zeros((), a.dtype))
+
     def mean(column: Sequence[Array]) -> Array:
-        terms = [n * a for n, a in zip(counts, column, strict=True)]
+        terms = [times(n, a) for n, a in zip(counts, column, strict=True)]
         return tree_reduce(lax.add, terms) / _at_least_one(count)
 
     above = [(a - firsts[0]) + r for a, r in zip(firsts, rests, strict=True)]
     rest, means = mean(above), [mean(column) for column in tangents]
     gaps = [a - rest for a in above]
     others = [[u - m for u in column] for column, m in zip(tangents, means, strict=True)] or [gaps]
-    among = [n * (a * b) for n, a, b in zip(counts, gaps, others[0], strict=True)]
+    among = [times(n, a * b) for n, a, b in zip(counts, gaps, others[0], strict=True)]
     return count, firsts[0], rest, *means, tree_reduce(lax.add, [*products, *among])
 
 

@@ -105,6 +105,31 @@ def test_infinities_and_nan_reach_what_shares_a_window_and_nothing_else(
         assert np.isfinite(np.asarray(second)[~beside]).all()
 
 
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("beyond", [1e20, math.inf, math.nan])
+def test_a_window_does_not_feel_what_lies_behind_its_masked_end(
+    beyond: float, platform: str
+) -> None:
+    x, where = jnp.array([1, 3, 5, beyond, 7, 9]), jnp.array([1, 1, 0, 1, 1, 1], bool)
+
+    def pool(x: jax.Array) -> jax.Array:
+        return jaxpool.var_pool(x, 3, 3, where=where, **W)
+
+    run = lowered(lambda x: (pool(x), jax.grad(lambda x: pool(x)[0])(x)), platform, x)
+    y, slope = run(x)
+    assert y[0] == 1 and not np.isfinite(y[1])
+    np.testing.assert_array_equal(slope[:3], [-1, 1, 0])
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_padding_is_at_no_distance(platform: str) -> None:
+    """The square of the elements, and so that of their distance from 0, is infinite."""
+    x = jnp.full((6, 5), 1e20)
+    words = {"window_shape": 3, "strides": 1, "padding": 2, "data_format": "HW"}
+    y = lowered(lambda x: jaxpool.std_pool(x, **words), platform, x)(x)
+    assert_same(y, np.zeros((8, 7), np.float32), "equal elements")
+
+
 ALIKE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "strided": ((2, 17, 15, 3), {"window_shape": (7, 6), "strides": (3, 2), "padding": 2}),
     "dilated": ((1, 23, 19, 2), {"window_shape": (9, 4), "strides": 1, "dilations": (2, 3)}),
