@@ -4,29 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from .._errors import message, shown
-from .._geometry.arguments import check_finite, entries_of, integer, is_sequence, length_of
+from .._geometry.arguments import entries_of, integer, is_sequence, length_of
+from .._numerics.checks import as_array
 
 
 def array(name: str, value: Any) -> Array:
     """Return ``value`` as an array, or raise."""
-    if isinstance(value, jax.Array):
-        return value
-    try:
-        check_finite(value)
-        return jnp.asarray(value)
-    except Exception as error:  # whatever the object's own conversion raises
-        raise TypeError(
-            message(
-                f"${name} is {shown(value)}: not an array.",
-                f"jnp.asarray says: {str(error)[:200].rstrip('.')}.",
-                "Give an array of numbers; a tensor of another framework through NumPy.",
-            )
-        ) from None
+    return value if isinstance(value, jax.Array) else as_array(f"${name}", value)
 
 
 def index_dtype(wide: bool = True) -> np.dtype:

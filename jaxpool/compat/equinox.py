@@ -33,6 +33,7 @@ from .._geometry.window import Pairs, Rounding, Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
+from ._checks import array
 from ._fitting import fitted
 from ._floats import as_floats
 
@@ -81,11 +82,11 @@ def min_pool(x: Array, layer: Any) -> Array:
 def avg_pool(x: Array, layer: Any) -> Array:
     """Average by the fields of a layer; the divisor is the whole window, overhang included."""
     divisor = math.prod(layer.kernel_size)
-    return _over_windows(_avg_pool, as_floats(x), layer, divisor_override=divisor)
+    return _over_windows(_avg_pool, as_floats("x", x), layer, divisor_override=divisor)
 
 
 def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings: Any) -> Array:
-    x = jnp.asarray(x)
+    x = array("x", x)
     _check_rank(x, layer.num_spatial_dims)
     padding = tuple(map(tuple, layer.padding))
     sizes, window = x.shape[1:], Window(layer.kernel_size, layer.stride)
@@ -152,7 +153,7 @@ class _Pool:
     @_in_its_words
     def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
         """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
-        return type(self).function(jnp.asarray(x), self)
+        return type(self).function(array("x", x), self)
 
 
 def _per_axis(name: str, setting: Any, count: int) -> tuple[Any, ...]:
@@ -221,7 +222,7 @@ class AvgPool3d(_Pool):
 
 def adaptive_avg_pool(x: Array, layer: Any) -> Array:
     """Average of each piece, by the ``target_shape`` of a layer."""
-    return _over_pieces(_avg_pool, as_floats(x), layer)
+    return _over_pieces(_avg_pool, as_floats("x", x), layer)
 
 
 def adaptive_max_pool(x: Array, layer: Any) -> Array:
@@ -276,7 +277,7 @@ class _Adaptive:
     @_in_its_words
     def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
         """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
-        return type(self).function(jnp.asarray(x), self)
+        return type(self).function(array("x", x), self)
 
 
 @register_static

@@ -100,7 +100,7 @@ def avg_pool(
       ``count_include_pad=False``), else float32. Narrow floats are added and divided in float32,
       integers are added as floats. Without padding in the divisor, an empty window gives NaN.
     """
-    x = as_floats(inputs)
+    x = as_floats("inputs", inputs)
     if not count_include_pad:
         x = x.astype(accumulator(np.dtype(x.dtype)))
     average = functools.partial(_average, count_include_pad=bool(count_include_pad))

@@ -23,6 +23,7 @@ from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
+from ._checks import array
 from ._fitting import fitted
 from ._floats import as_floats
 
@@ -57,7 +58,7 @@ def max_pool(
       Array([3., 5.], dtype=float32)
     """
     return _over_windows(
-        _max_pool, jnp.asarray(value), window_shape, strides, padding, channel_axis
+        _max_pool, array("value", value), window_shape, strides, padding, channel_axis
     )
 
 
@@ -83,7 +84,7 @@ def avg_pool(
       >>> hk.avg_pool(x, (2, 1), (2, 1), "SAME")[0, :, 0]
       Array([2., 2.], dtype=float32)
     """
-    x = as_floats(value)
+    x = as_floats("value", value)
     return _over_windows(_average, x, window_shape, strides, padding, channel_axis)
 
 

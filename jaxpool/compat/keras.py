@@ -74,7 +74,9 @@ def average_pool(
     Returns:
       Array of the dtype of ``inputs`` for floats, else float32.
     """
-    return _over_windows(_average, as_floats(inputs), pool_size, strides, padding, data_format)
+    return _over_windows(
+        _average, as_floats("inputs", inputs), pool_size, strides, padding, data_format
+    )
 
 
 @public
@@ -104,7 +106,7 @@ def adaptive_average_pool(
     Returns:
       Array of the dtype of ``inputs`` for floats, else float32.
     """
-    x = as_floats(inputs)
+    x = as_floats("inputs", inputs)
     layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
     with renamed():
         return adaptive.adaptive_avg_pool(x, sizes, data_format=layout)

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
-from jaxpool.compat import flax, keras, tensorflow
+from jaxpool.compat import equinox, flax, haiku, keras, tensorflow, torch
 
 WRONG: dict[str, Any] = {
     "masked": np.ma.array([[[1.0], [2.0]]], mask=[[[False], [True]]]),
@@ -22,7 +23,12 @@ CALLS: dict[str, tuple[Callable[..., Any], str, tuple[Any, ...]]] = {
     "keras adaptive max": (keras.adaptive_max_pool, "inputs", (1,)),
     "keras adaptive average": (keras.adaptive_average_pool, "inputs", (1,)),
     "tensorflow max": (tensorflow.max_pool, "input", (2, 1, "VALID")),
+    "haiku max": (haiku.max_pool, "value", (2, 2, "VALID")),
+    "haiku average": (haiku.avg_pool, "value", (2, 2, "VALID")),
+    "torch max": (torch.max_pool1d, "input", (2,)),
 }
+LAYERS = (equinox.MaxPool1d(2), equinox.AvgPool1d(2), equinox.AdaptiveMaxPool1d(1))
+X = np.ones((1, 2, 1), np.float32)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -33,6 +39,31 @@ def test_what_is_no_array_is_named(name: str, wrong: str) -> None:
     with pytest.raises(TypeError, match=expected) as caught:
         function(WRONG[wrong], *rest)
     assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_array_is_named_by_a_layer(layer: Any, wrong: str) -> None:
+    with pytest.raises(TypeError, match=f"^{type(layer).__name__}: `x` .* not an array"):
+        layer(WRONG[wrong])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_an_array_but_none_of_jax_is_told_why(name: str) -> None:
+    function, argument, rest = CALLS[name]
+    reason = f"`{argument}` has dtype .f4: its bytes are in the order of another machine"
+    with pytest.raises(TypeError, match=reason):
+        function(X.astype(X.dtype.newbyteorder()), *rest)
+    with pytest.raises(TypeError, match=r"has a shape and a dtype, but no values"):
+        function(jax.ShapeDtypeStruct(X.shape, X.dtype), *rest)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_transfer_that_the_user_forbids_is_no_fault_of_the_array(name: str) -> None:
+    function, _, rest = CALLS[name]
+    with jax.transfer_guard_host_to_device("disallow_explicit"):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="Disallowed host-to-device transfer"):
+            function(X, *rest)
 
 
 def test_tensorflow_lists_windows_over_channels() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 from jax import Array
 
 from ..._errors import message
@@ -27,7 +26,7 @@ def array(count: int, input: Any, first: int | None = None) -> Array:
     _checks.check_rank("input", x.shape, (count + 1, count + 2), axes)
     first = x.ndim - count - 1 if first is None else first
     _checks.check_not_empty("input", x.shape, first, "PyTorch takes no such empty axis.")
-    return jnp.asarray(x)
+    return x
 
 
 def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
