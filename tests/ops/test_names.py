@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from every_op import EVERY_OP, SPACE
+from every_op import EVERY_OP, SPACE, public_ops
 
 pytestmark = pytest.mark.grid(24)
 
@@ -23,6 +23,11 @@ def places(function: Callable[..., Any]) -> list[str]:
     """The ``op_name`` of every instruction of a compiled program, but for its arguments."""
     text = jax.jit(function).lower(X).compile().as_text() or ""
     return [name for name in re.findall(r'op_name="([^"]+)"', text) if "/" in name]
+
+
+def test_the_table_has_every_op() -> None:
+    """What must hold of all ops is tested of those in the table."""
+    assert {case.partition(",")[0] for case in EVERY_OP} == public_ops()
 
 
 @pytest.mark.parametrize("case", EVERY_OP)
