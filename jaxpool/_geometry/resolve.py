@@ -149,7 +149,7 @@ def _axis(window: Window, index: int, size: int) -> Axis:
     padded = size + low + high
     too_long = span - padded
     if too_long > 0 and (window.rounding != CEIL_OR_ONE or too_long >= stride):
-        raise ValueError(_does_not_fit(window, index, size, ends))
+        raise ValueError(does_not_fit("window_shape", index, kernel, dilation, size, ends))
     _check_length(index, size, ends)
     out = _window_count(padded - span, stride, window.rounding, size + low)
     overhang = max(0, (out - 1) * stride + span - padded)
@@ -209,11 +209,14 @@ def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
         )
 
 
-def _does_not_fit(window: Window, index: int, size: int, padding: tuple[int, int]) -> str:
-    span = _span(window, index)
+def does_not_fit(
+    name: str, index: int, kernel: int, dilation: int, size: int, padding: tuple[int, int]
+) -> str:
+    """The message that the window, the argument ``name``, is longer than a padded axis."""
+    span = (kernel - 1) * dilation + 1
     return message(
-        f"$window_shape = {window.kernel[index]} does not fit pooled axis {index}.",
-        f"It spans {span} elements at dilation {window.dilations[index]}, but the axis has {size} "
+        f"${name} = {kernel} does not fit pooled axis {index}.",
+        f"It spans {span} elements at dilation {dilation}, but the axis has {size} "
         f"+ padding {padding} = {size + sum(padding)}.",
         f"Use a smaller window or dilation, or padding of at least {span - size} in total.",
     )

@@ -102,15 +102,3 @@ def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int
     """
     span = (kernel - 1) * dilation + 1
     return span - size - sum(pads) if isinstance(size, int) else 0
-
-
-def does_not_fit(
-    name: str, axis: int, kernel: int, dilation: int, size: int, pads: tuple[int, int]
-) -> str:
-    """The message that a window exceeds the padded axis."""
-    return message(
-        f"${name} = {kernel} does not fit pooled axis {axis}.",
-        f"It spans {(kernel - 1) * dilation + 1} elements at dilation {dilation}, but the axis has "
-        f"{size} + padding {pads} = {size + sum(pads)}.",
-        "Use a smaller window or dilation, or more padding.",
-    )

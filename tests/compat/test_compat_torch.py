@@ -348,7 +348,10 @@ WRONG = {
     "float": (("avg_pool2d", 2.5), {}, TypeError, "`kernel_size` holds 2.5"),
     "three": (("max_pool2d", (2, 2, 2)), {}, ValueError, "`kernel_size` = .* has 3 entries."),
     "fit": (("max_pool2d", (7, 2)), {}, ValueError, "`kernel_size` = 7 does not fit pooled axis 0"),
-    "bare axis": (("avg_pool3d", 5, 1, 2), {}, ValueError, "does not fit|has 4 axes"),
+    "bare axis": (
+        ("avg_pool3d", 5, 1, 2), {}, ValueError,
+        r"= 5 does not fit pooled axis 0(.|\n)*2 elements, without(.|\n)*pad the array itself",
+    ),
     "rank": (("max_pool1d", 2), {}, ValueError, "`input` has 4 axes."),
     "ceil": (("max_pool2d", 2), {"ceil_mode": 1}, TypeError, "`ceil_mode` = 1 is not a bool."),
     "divisor": (("avg_pool2d", 2), {"divisor_override": 0}, ValueError, "out of range"),

@@ -7,6 +7,7 @@ from jax import Array
 
 from ..._errors import message
 from ..._geometry.arguments import flag, is_sequence
+from ..._geometry.resolve import does_not_fit
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
 from .. import _checks
@@ -73,13 +74,17 @@ def _check_axis(
         )
     missing = _checks.missing(kernel, dilation, size, (pad, pad))
     if missing > 0 and not (ceil and missing < stride):
-        raise ValueError(
-            _checks.does_not_fit("kernel_size", axis, kernel, dilation, size, (pad, pad))
-        )
+        raise ValueError(does_not_fit("kernel_size", axis, kernel, dilation, size, (pad, pad)))
 
 
 def check_bare_axes(x: Array, kernel: tuple[int, ...]) -> None:
     """PyTorch's 3-D average compares the window with the axis itself, without its padding."""
     for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
         if len(kernel) == 3 and _checks.missing(taps, 1, size, (0, 0)) > 0:
-            raise ValueError(_checks.does_not_fit("kernel_size", axis, taps, 1, size, (0, 0)))
+            raise ValueError(
+                message(
+                    f"$kernel_size = {taps} does not fit pooled axis {axis}.",
+                    f"The axis has {size} elements, without the padding that PyTorch ignores here.",
+                    "Use a smaller window, or pad the array itself.",
+                )
+            )
