@@ -192,7 +192,7 @@ FAULTS = [
     Fault("_autodiff/flat_index.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
     Fault("_lowerings/ranks/radix_select.py", "<= places", "< places"),
     Fault("_lowerings/ranks/radix_select.py", "taps - 1, places", "0, places"),
-    Fault("_lowerings/ranks/ranks.py", "(first == none) & ", ""),
+    Fault("_lowerings/ranks/ranks.py", "(first == empty) & ", ""),
     Fault(
         "_lowerings/parts/float_order.py", "_with_one_zero(_ordered(x, MAX))", "_ordered(x, MAX)"
     ),

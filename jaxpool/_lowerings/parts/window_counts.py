@@ -15,6 +15,12 @@ from .. import tuning
 from .axis_slicing import broadcast_along, concatenate
 
 
+def short_dtype(most: Any) -> np.dtype:
+    """Return int16 if it holds ``most``, else int32, as for a symbolic number."""
+    fits = isinstance(most, int) and most <= np.iinfo(np.int16).max
+    return np.dtype(np.int16 if fits else np.int32)
+
+
 def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Array:
     """Return an int32 for each window of an axis, from runs of (windows, value).
 

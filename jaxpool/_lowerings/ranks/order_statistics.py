@@ -28,6 +28,7 @@ from ..._geometry.axis import Axis, cdiv
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import varying_alike
 from .. import tuning
+from ..parts.window_counts import short_dtype
 
 
 def kth(
@@ -68,15 +69,15 @@ def _bits(size: Any) -> int:
 def _ranks(x: Array, absent: Array | None, dtype: Any) -> Array:
     """The rank of every element among all of its row; equal elements share one."""
     keys = (x,) if absent is None else (absent, x)
-    places = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
-    *ordered, places = lax.sort((*keys, places), num_keys=len(keys))
+    positions = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
+    *ordered, positions = lax.sort((*keys, positions), num_keys=len(keys))
     differs = [key[..., 1:] != key[..., :-1] for key in ordered]
     ranks = running_count(jnp.stack(differs).any(0), dtype)
-    return lax.sort((places, ranks), num_keys=1)[1]
+    return lax.sort((positions, ranks), num_keys=1)[1]
 
 
 def running_count(flags: Array, dtype: Any) -> Array:
-    """Return how many flags are set before each place of the last axis, and before its end."""
+    """Return how many flags are set before each position of the last axis, and before its end."""
     counts = jnp.cumsum(flags, -1, dtype=dtype)
     return jnp.pad(counts, [(0, 0)] * (flags.ndim - 1) + [(1, 0)])
 
@@ -104,12 +105,12 @@ def _parted(
     """The elements with a 0 and then those with a 1; by a sort where writing apart is slow."""
 
     def by_writing(*elements: Array) -> tuple[Array, ...]:
-        places = lax.broadcasted_iota(ones.dtype, ones.shape, ones.ndim - 1)
-        places = jnp.where(ones == 1, zeros + places - before, before)
-        put = lambda a, places: a.at[places].set(a, unique_indices=True)  # noqa: E731
+        positions = lax.broadcasted_iota(ones.dtype, ones.shape, ones.ndim - 1)
+        targets = jnp.where(ones == 1, zeros + positions - before, before)
+        put = lambda a, targets: a.at[targets].set(a, unique_indices=True)  # noqa: E731
         for _ in range(ones.ndim - 1):
             put = jax.vmap(put)
-        return tuple(put(a, places) for a in elements)
+        return tuple(put(a, targets) for a in elements)
 
     def by_sorting(*elements: Array) -> tuple[Array, ...]:
         return tuple(lax.sort((ones, *elements), num_keys=1)[1:])
@@ -124,7 +125,7 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, k: Array) -> Array:
     On CPU of one block of them after the other: its arrays stay in cache and are few, and its ranks
     have fewer bits. GPU and TPU would be idle in a block.
     """
-    dtype = _index_dtype(axis.size)
+    dtype = short_dtype(axis.size)  # many arrays hold positions
 
     def in_whole(x: Array, absent: Array | None, k: Array, held: Any = np.int32) -> Array:
         return kth(x, absent, *ranges(axis), k, held).astype(dtype)
@@ -141,14 +142,9 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, k: Array) -> Array:
     return by_platform({"cpu": on_cpu, "gpu": in_whole, "tpu": in_whole}, x, absent, k)
 
 
-def _index_dtype(size: Any) -> Any:
-    """The dtype of positions up to ``size``; a short one, since many arrays hold them."""
-    return np.int16 if isinstance(size, int) and size < 2**15 else np.int32
-
-
 def _in_blocks(x: Array, absent: Array | None, axis: Axis, k: Array, count: int) -> Array:
     """:func:`kth_of_axis` in blocks of ``count`` windows; the last one repeats the last window."""
-    blocks, span, dtype = cdiv(axis.out, count), _span(axis, count), _index_dtype(axis.size)
+    blocks, span, dtype = cdiv(axis.out, count), _span(axis, count), short_dtype(axis.size)
     more = blocks * count - axis.out
     k = jnp.pad(k, [(0, 0)] * (k.ndim - 1) + [(0, more)], mode="edge")
     cut = lambda a, start, size: lax.dynamic_slice_in_dim(a, start, size, -1)  # noqa: E731
@@ -160,7 +156,7 @@ def _in_blocks(x: Array, absent: Array | None, axis: Axis, k: Array, count: int)
         starts, stops = (ends - low for ends in _ends(windows, axis))
         gone = None if absent is None else cut(absent, low, span)
         ends, places = (starts, stops), cut(k, first, count)
-        found = kth(cut(x, low, span), gone, *ends, places, _index_dtype(span))
+        found = kth(cut(x, low, span), gone, *ends, places, short_dtype(span))
         return low.astype(dtype) + found.astype(dtype)
 
     found = jnp.moveaxis(lax.map(of_block, lax.iota(jnp.int32, blocks)), 0, -2)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from ..._xla.sharding_types import varying_alike
+from ..parts.window_counts import short_dtype
 
 Walk = Callable[[Callable[[Any, Array, Any], Any], Any, Array], Any]
 """``walk(step, state, x)`` takes ``state = step(number, elements, state)`` over all offsets of
@@ -33,7 +33,7 @@ def kth(keys: Array, with_nan: bool, walk: Walk, taps: int, places: Array) -> Ar
       taps: elements of a window.
       places: of the wanted elements, from 0, less than ``taps``; of the shape of the result.
     """
-    places = places.astype(np.int16 if taps < 2**15 else np.int32)
+    places = places.astype(short_dtype(taps))
     keys, places = varying_alike((keys, places))
     limits = jnp.iinfo(keys.dtype)
 

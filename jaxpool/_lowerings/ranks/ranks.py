@@ -29,6 +29,7 @@ from ..parts import joint, stack
 from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
 from ..parts.axis_slicing import pad_all
 from ..parts.float_order import from_sort_keys, sort_keys
+from ..parts.window_counts import short_dtype
 from . import radix_select
 from .order_statistics import kth_of_axis, ranges, running_count, with_nan
 from .sorting_network import sorted_lanes
@@ -187,13 +188,13 @@ def _first_key(
 
     Stored integers are compared, so that no element is computed twice and rounded another way.
     """
-    dtype = np.dtype(np.int16 if geometry.taps < 2**15 else np.int32)
-    none = sentinel(dtype)
+    dtype = short_dtype(geometry.taps)
+    empty = sentinel(dtype)
     there = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
 
     def step(offset: Array, elements: tuple[Array, Array], first: Array) -> Array:
         element, there = elements
-        return jnp.where((first == none) & there & (element == key), offset.astype(dtype), first)
+        return jnp.where((first == empty) & there & (element == key), offset.astype(dtype), first)
 
-    first = loop.walk_padded((keys, there), geometry, step, jnp.full(key.shape, none))
+    first = loop.walk_padded((keys, there), geometry, step, jnp.full(key.shape, empty))
     return first.astype(offset_dtype(geometry))
