@@ -128,8 +128,8 @@ def _joined(
         size = x.shape[position]
         axes.append(replace(axis, size=size, pad_low=0, pad_high=0, overhang=0))
     count, *tangents = parts
-    nothing, inner = jnp.zeros_like(x), Geometry(tuple(axes), geometry.positions)
-    _, first, rest, *means, products = join((count, x, nothing, *tangents, nothing), inner)
+    zeros, inner = jnp.zeros_like(x), Geometry(tuple(axes), geometry.positions)
+    _, first, rest, *means, products = join((count, x, zeros, *tangents, zeros), inner)
     # An infinity that is joined last makes an infinity.
     unless_finite = nan_unless_finite(first) + nan_unless_finite(rest)
     return first + unless_finite, finite(rest), *means, products + unless_finite

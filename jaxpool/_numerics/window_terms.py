@@ -53,20 +53,20 @@ def check_implementation(implementation: str, geometry: Geometry) -> None:
 
 
 def join_windows(
-    make: Make, arrays: Arrays, nothing: Values, geometry: Geometry, implementation: str
+    make: Make, arrays: Arrays, padding: Values, geometry: Geometry, implementation: str
 ) -> Terms:
     """Return the sum of the terms of every window.
 
     Args:
       make: makes the terms of each element by itself.
       arrays: what it makes them of; as long as the pooled axes, or of length 1 there.
-      nothing: a scalar for each array, of which it makes no term; None if there are none.
+      padding: a scalar for each array, of which it makes no term; None if there is no such one.
       geometry: the windows.
       implementation: "auto", "slices" or "doubling".
     """
     level, *factors = make(*arrays)
     terms = lax.stop_gradient(level), *factors
-    return _joined(terms, arrays, make, nothing, geometry, implementation)
+    return _joined(terms, arrays, make, padding, geometry, implementation)
 
 
 # The plain function has the right derivative as well, but a slower one, should JAX lose the rule.
@@ -77,13 +77,13 @@ def _joined(
     terms: Terms,
     arrays: Arrays,
     make: Make,
-    nothing: Values,
+    padding: Values,
     geometry: Geometry,
     implementation: str,
 ) -> Terms:
     """The sums of ``terms``, which are ``make(*arrays)``."""
     stored = lambda terms, _: _axis_by_axis(terms, geometry, implementation)  # noqa: E731
-    anew = lambda _, arrays: _at_once(make, arrays, nothing, geometry)  # noqa: E731
+    anew = lambda _, arrays: _at_once(make, arrays, padding, geometry)  # noqa: E731
     if not _is_at_once(geometry, implementation):
         return stored(terms, arrays)
     return by_platform({"cpu": stored, "gpu": anew, "tpu": anew}, terms, arrays)
@@ -95,21 +95,20 @@ def _is_at_once(geometry: Geometry, implementation: str) -> bool:
 
 
 @_joined.defjvp
-def _joined_jvp(make, nothing, geometry: Geometry, implementation: str, primals, tangents):
+def _joined_jvp(make, padding, geometry: Geometry, implementation: str, primals, tangents):
     ((level, *factors), arrays), ((_, *t), _) = primals, tangents
     arrays = jax.tree.map(lax.stop_gradient, arrays)
 
     def linear(factors: Terms) -> Terms:
         """The sums of every window, linear in the factors."""
         terms = level, *lax.stop_gradient(factors)
-        top, *known = _joined(terms, arrays, make, nothing, geometry, implementation)
+        top, *known = _joined(terms, arrays, make, padding, geometry, implementation)
         top, *known = materialize(top, *known)
 
         def forward(f: Terms) -> Terms:
             terms = level, *f
             make = lambda *terms: terms  # noqa: E731
-            none = _nothing(terms)
-            return _joined(terms, terms, make, none, geometry, implementation)[1:]
+            return _joined(terms, terms, make, _identities(terms), geometry, implementation)[1:]
 
         def transpose(g: Terms) -> Terms:
             stored = functools.partial(_scatter, geometry, implementation)
@@ -125,22 +124,22 @@ def _joined_jvp(make, nothing, geometry: Geometry, implementation: str, primals,
     return jax.jvp(linear, (tuple(factors),), (tuple(t),))
 
 
-def _nothing(terms: Terms) -> tuple[float, ...]:
-    """The level and the factors of no term."""
+def _identities(terms: Terms) -> tuple[float, ...]:
+    """The level and the factors of no term, which a sum ignores."""
     return -np.inf, *(0 for _ in terms[1:])
 
 
 # --- all axes at once ----------------------------------------------------------------------------
 
 
-def _at_once(make: Make, arrays: Arrays, nothing: Values, geometry: Geometry) -> Terms:
+def _at_once(make: Make, arrays: Arrays, padding: Values, geometry: Geometry) -> Terms:
     def total(elements: list[Arrays], inside: list[Array | None]) -> Terms:
         made = [make(*element) for element in elements]
-        if nothing is None:
+        if padding is None:
             made = [_there(*each) for each in zip(made, inside, strict=True)]
         return join(made)
 
-    values = jax.tree.map(lambda _: 1, arrays) if nothing is None else nothing
+    values = jax.tree.map(lambda _: 1, arrays) if padding is None else padding
     return joint.over_windows(total, arrays, values, geometry)
 
 
@@ -186,10 +185,10 @@ def _scatter(
 
 def _scatter_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
     """Along an axis the windows of an element are a window, of which strides leave out some."""
-    parts, nothing = materialize(*parts), _nothing(parts)
+    parts, identities = materialize(*parts), _identities(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
-        return over_elements(lambda _: parts, nothing, axis, position, join)
-    pairs = zip(parts, nothing, strict=True)
+        return over_elements(lambda _: parts, identities, axis, position, join)
+    pairs = zip(parts, identities, strict=True)
     starts = tuple(stretch(part, axis, position, value) for part, value in pairs)
     return _join_along(starts, mirrored(axis), position, implementation)
 
@@ -213,5 +212,5 @@ def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
     low, high = lax_padding(axis)
     if not low and not high:
         return parts
-    nothing = tuple(np.asarray(value, parts[0].dtype) for value in _nothing(parts))
-    return materialize(*pad(parts, position, low, high, nothing))
+    identities = tuple(np.asarray(value, parts[0].dtype) for value in _identities(parts))
+    return materialize(*pad(parts, position, low, high, identities))

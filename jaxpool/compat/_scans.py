@@ -57,8 +57,8 @@ def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, A
         values, offsets = over_windows(
             max_pool_with_argmax, x, config, where=x > start_, index_space="window"
         )
-        none = offsets == sentinel(offsets.dtype)
-        return jnp.maximum(values, start_), jnp.where(none, np.zeros((), offsets.dtype), offsets)
+        empty = offsets == sentinel(offsets.dtype)
+        return jnp.maximum(values, start_), jnp.where(empty, np.zeros((), offsets.dtype), offsets)
 
     return argreduce, _reader(config.geometry(x.shape))
 

@@ -201,8 +201,8 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
             better = _preferred(reduction, value, best) | (number == 0)
             return jnp.where(better, value, best), jnp.where(better, number, first)
 
-        none = jnp.zeros(taps.shape, extended.dtype), jnp.zeros(taps.shape, np.int32)
-        return taps.walk(step, none, extended)
+        start = jnp.zeros(taps.shape, extended.dtype), jnp.zeros(taps.shape, np.int32)
+        return taps.walk(step, start, extended)
 
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands

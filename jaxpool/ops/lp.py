@@ -185,9 +185,9 @@ def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> 
         z = p * lax.log(_raised(x.astype(dtype), valid, eps))
         return scaled_sums.exponentials(z, valid, 1, weighted=False)
 
-    nothing = None if valid is None else (0, False, 1)
+    padding = None if valid is None else (0, False, 1)
     arrays = x, valid, p
-    level, factor = window_terms.join_windows(powers, arrays, nothing, geometry, implementation)
+    level, factor = window_terms.join_windows(powers, arrays, padding, geometry, implementation)
     return _mean(level, factor, count, p).astype(x.dtype)
 
 

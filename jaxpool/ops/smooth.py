@@ -138,8 +138,8 @@ def _joined(x: Array, where: Any, config: Configuration, temperature: Any, weigh
         return scaled_sums.exponentials(wide, valid, temperature, weighted)
 
     arrays = x, check_where(where, x.shape), temperature
-    nothing = -np.inf, None if where is None else False, 1
-    return window_terms.join_windows(exponentials, arrays, nothing, geometry, config.implementation)
+    padding = -np.inf, None if where is None else False, 1
+    return window_terms.join_windows(exponentials, arrays, padding, geometry, config.implementation)
 
 
 def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration) -> Array:

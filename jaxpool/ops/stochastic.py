@@ -136,8 +136,8 @@ def _expectation(weights: Array, geometry: Geometry) -> Array:
     total = window_sum(weights, geometry)
     squares = window_sum(weights * weights, geometry)
     empty = total == 0
-    none = jnp.zeros((), total.dtype)
-    return jnp.where(empty, none, squares / jnp.where(empty, jnp.ones_like(total), total))
+    zero = jnp.zeros((), total.dtype)
+    return jnp.where(empty, zero, squares / jnp.where(empty, jnp.ones_like(total), total))
 
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:

@@ -50,7 +50,7 @@ def _summed(g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dt
     values = stacked(sums, step.geometry, np.zeros((), rounded))
     if step.last:
         return values, offsets
-    return values, stacked(left, step.geometry, phase_sums.none(offsets.dtype))
+    return values, stacked(left, step.geometry, phase_sums.not_taken(offsets.dtype))
 
 
 def _shifted(geometry: Geometry, term: Term) -> Read:

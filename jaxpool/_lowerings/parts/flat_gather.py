@@ -58,12 +58,12 @@ def _or_past(index: Array, size: int) -> Array:
     return jnp.where(index < 0, size, index)
 
 
-def take(values: Array, index: Array, none: int) -> Array:
-    """``values[b, index[b, s, c], c]``, and ``none`` where the index is -1."""
+def take(values: Array, index: Array, fill: int) -> Array:
+    """``values[b, index[b, s, c], c]``, and ``fill`` where the index is -1."""
 
     def plane(values: Array, index: Array) -> Array:
         taken = values.at[jnp.maximum(index, 0)].get(mode="clip")
-        return jnp.where(index < 0, np.asarray(none, values.dtype), taken)
+        return jnp.where(index < 0, np.asarray(fill, values.dtype), taken)
 
     return _over_planes(plane)(values, index)
 

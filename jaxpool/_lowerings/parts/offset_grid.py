@@ -58,8 +58,8 @@ Named = dict[tuple[int, ...], Array]
 def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     if _saves_loops(g, geometry):
-        nothing = 0, sentinel(offsets.dtype)
-        geometry, (g, offsets) = surround((g, offsets), nothing, geometry)
+        padding = 0, sentinel(offsets.dtype)
+        geometry, (g, offsets) = surround((g, offsets), padding, geometry)
     # XLA:CPU would compute anew for each element what makes them.
     g, offsets = materialize(g, offsets)
     merged, lines = list(g.shape), []

@@ -128,13 +128,13 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
 
 def _take(
-    windows: Arrays, nothing: Arrays, low: int, high: int | None, passed: int, last: bool
+    windows: Arrays, zeros: Arrays, low: int, high: int | None, passed: int, last: bool
 ) -> Arrays:
     """The values whose offset is in ``low <= offset < high``, and what is left of their codes.
 
     Args:
       windows: values and codes.
-      nothing: zeros like both.
+      zeros: zeros like both.
       low, high: bounds of the offsets; without ``high`` all from ``low`` on.
       passed: what the codes lose.
       last: whether ``low`` is the one offset that is asked for, of which no code is left.
@@ -142,12 +142,12 @@ def _take(
     g, codes = windows
     number = lambda value: np.asarray(value, codes.dtype)  # noqa: E731
     if last:
-        return (lax.select(codes == number(low + 1), g, nothing[0]),)
+        return (lax.select(codes == number(low + 1), g, zeros[0]),)
     taken = codes > number(low)
     if high is not None:
         taken = taken & (codes <= number(high))
     left = codes - number(passed) if passed else codes
-    return lax.select(taken, g, nothing[0]), lax.select(taken, left, nothing[1])
+    return lax.select(taken, g, zeros[0]), lax.select(taken, left, zeros[1])
 
 
 def _total(given: list[Arrays]) -> Arrays:
@@ -157,12 +157,12 @@ def _total(given: list[Arrays]) -> Arrays:
 
 def _along_axis(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
     """Along an axis of few elements."""
-    nothing = tuple(map(jnp.zeros_like, windows))
+    zeros = tuple(map(jnp.zeros_like, windows))
 
     def at(offset: int) -> Arrays:
         low = offset * unit
         high = low + unit if offset < axis.kernel - 1 else None
-        return _take(windows, nothing, low, high, low, last)
+        return _take(windows, zeros, low, high, low, last)
 
     return over_elements(at, (0,) if last else (0, 0), axis, position, _total)
 
@@ -175,14 +175,14 @@ def _by_levels(windows: Arrays, axis: Axis, position: int, unit: int, last: bool
         room = shifts[-1] * axis.dilation
         length = windows[0].shape[position] + room
         windows = tuple(_padded(array, position, room, room) for array in windows)
-        terms, low, nothing = [], 0, ()
+        terms, low, zeros = [], 0, ()
         for shift in shifts:
             start = room - shift * axis.dilation
             given = tuple(slice_axis(array, position, start, length, 1) for array in windows)
-            nothing = nothing or tuple(map(jnp.zeros_like, given))
+            zeros = zeros or tuple(map(jnp.zeros_like, given))
             high = shift + inner if shift != shifts[-1] else None
             bounds = low * unit, high and high * unit, shift * unit
-            terms.append(_take(given, nothing, *bounds, last and inner == 1))
+            terms.append(_take(given, zeros, *bounds, last and inner == 1))
             low = shift + inner
         windows = _total(terms)
     high = axis.pad_low + axis.size - windows[0].shape[position]

@@ -185,9 +185,9 @@ def given(g: Array, offsets: Array, term: Term, read: Read) -> ValueOffset:
         below = lax.lt(there, number(term.high))
         taken = lax.bitwise_and(lax.ge(there, number(term.low)), below)
     value = select(taken, read(g, zero), zero)
-    return value, select(taken, lax.sub(there, number(term.passed)), none(offsets.dtype))
+    return value, select(taken, lax.sub(there, number(term.passed)), not_taken(offsets.dtype))
 
 
-def none(dtype: np.dtype) -> np.ndarray:
+def not_taken(dtype: np.dtype) -> np.ndarray:
     """What is left of an offset that is not taken: more than any offset."""
     return np.asarray(np.iinfo(dtype).max, dtype)

@@ -76,40 +76,40 @@ def _from_holders(
     """For each row of windows, the values for one element that all of them hold."""
     starts = np.array(axis.starts)
     firsts, counts = np.array(holders.starts), np.array(holders.lengths)
-    none, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
+    identity, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
     for nth in range(holders.longest):
         own_offset = elements - starts[firsts + np.minimum(nth, counts - 1)]
         wanted = np.where(nth < counts, own_offset, sentinel(offsets))  # no offset is as large
         wanted = broadcast_along(wanted.astype(offsets.dtype), position, g.ndim)
         value, offset = (slice_of_windows(a, position, holders, nth) for a in (g, offsets))
         hit = (offset != sentinel(offset)) & (offset_along(offset, axis, shift) == wanted)
-        parts.append(_where(hit, (value, offset), none))
-    return _add_in_one_loop(parts, none)
+        parts.append(_where(hit, (value, offset), identity))
+    return _add_in_one_loop(parts, identity)
 
 
 def _from_all_windows(g: Array, offsets: Array, axis: RaggedAxis, shift: int) -> ValueOffset:
     """For each row of windows, the values for the elements of the last axis."""
     named = jnp.where(offsets == sentinel(offsets), -1, coordinate(offsets, -1, axis, shift))
     elements = iota(axis.size, -1, g.ndim, jnp.int32)
-    none, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
+    identity, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
     for window in range(len(axis.starts)):
         of_window = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (named, g, offsets))
         element, *pair = of_window
-        parts.append(_where(element == elements, pair, none))
-    return _add_in_one_loop(parts, none)
+        parts.append(_where(element == elements, pair, identity))
+    return _add_in_one_loop(parts, identity)
 
 
-def _where(hit: Array, pair: Sequence[Array], none: Sequence[np.ndarray]) -> ValueOffset:
-    value, offset = (jnp.where(hit, a, b) for a, b in zip(pair, none, strict=True))
+def _where(hit: Array, pair: Sequence[Array], identity: Sequence[np.ndarray]) -> ValueOffset:
+    value, offset = (jnp.where(hit, a, b) for a, b in zip(pair, identity, strict=True))
     return value, offset
 
 
 def _add_in_one_loop(
-    parts: Sequence[ValueOffset], none: tuple[np.ndarray, np.ndarray]
+    parts: Sequence[ValueOffset], identity: tuple[np.ndarray, np.ndarray]
 ) -> ValueOffset:
     """Return the sum of the values, and the least of the offsets."""
 
     def add(a: ValueOffset, b: ValueOffset) -> ValueOffset:
         return a[0] + b[0], lax.min(a[1], b[1])
 
-    return variadic_tree_reduce(add, parts, none)
+    return variadic_tree_reduce(add, parts, identity)
