@@ -24,11 +24,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._lowerings.many_boxes import Boxes, Near, added, each, image
 from .._lowerings.parts.argreduce import same
 from .._xla.materialize import materialize
 from ..reductions import MAX, identity_array
 from .linear import linear_map
-from .many_boxes import Boxes, Near, added, each, image
 from .rules import selection
 
 OneBox = Callable[[Array, Array, Array], Array]

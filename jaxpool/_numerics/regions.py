@@ -1,4 +1,4 @@
-"""The bins of boxes along one axis: which elements they read, and with which weights.
+"""The bins of boxes: the elements and weights that they read along an axis, and sums of these.
 
 An axis has ``L`` elements and a box of it ``P`` bins. Coordinates are those of elements, ``i`` for
 element ``i``. A box is from ``start`` on and ``size`` long; an argument with an entry for each box.
@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff import boxes as maps
-from .._autodiff.many_boxes import Boxes, Near
+from .._lowerings.many_boxes import Boxes, Near
 from .._lowerings.parts.axis_slicing import iota
 
 _NEAR = 7

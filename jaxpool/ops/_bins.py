@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._autodiff.many_boxes import Boxes, Near
 from .._lowerings import tuning
+from .._lowerings.many_boxes import Boxes, Near
 from .._numerics import regions
 from ._boxes import Corners, Images, of_known
 

@@ -8,9 +8,9 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import boxes as maps
-from .._autodiff.many_boxes import Boxes, Near
 from .._errors import message, public
 from .._geometry.arguments import flag, integer
+from .._lowerings.many_boxes import Boxes, Near
 from .._numerics import regions
 from .._numerics.checks import check_float
 from ..reductions import accumulator
@@ -234,7 +234,7 @@ def _pool(
     found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
     read = whole(ends, output_size, found.array.shape[1:3], last=1)
     if 0 in found.array.shape:
-        return _nothing(found, read)
+        return _zeros(found, read)
     return as_asked(maps.maxima(found.array, read), found.letters)
 
 
@@ -262,12 +262,12 @@ def _weighted(
     found: Images, read: Boxes, by_place: bool = False, near: Near | None = None
 ) -> Array:
     if 0 in (x := found.array).shape:
-        return _nothing(found, read, by_place)
+        return _zeros(found, read, by_place)
     y = regions.weighted(x.astype(accumulator(x.dtype)), read, by_place, near)
     return as_asked(y.astype(x.dtype), found.letters)
 
 
-def _nothing(found: Images, read: Boxes, by_place: bool = False) -> Array:
+def _zeros(found: Images, read: Boxes, by_place: bool = False) -> Array:
     """The result of an array without elements."""
     bins = read.rows.shape[1], read.columns.shape[1]
     channels = found.array.shape[-1] // (bins[0] * bins[1] if by_place else 1)

@@ -35,7 +35,7 @@ INNER: dict[str, tuple[tuple[str, ...], ...]] = {
         ("tuning", "request", "remembered"),
         ("parts",),
         ("implementations",),
-        ("ranks", "ragged", ""),
+        ("ranks", "ragged", "many_boxes", ""),
         ("plan",),
     ),
 }

@@ -14,8 +14,7 @@ from helpers import QUICK, assert_same, check_derivatives, lowered, permutation
 
 import jaxpool
 from jaxpool._autodiff import boxes as maps
-from jaxpool._autodiff import many_boxes
-from jaxpool._lowerings import tuning
+from jaxpool._lowerings import many_boxes, tuning
 from jaxpool._numerics import regions
 
 pytestmark = pytest.mark.grid(8)

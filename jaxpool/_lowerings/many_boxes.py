@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
-from .._lowerings import tuning
 from .._xla.by_platform import by_platform
 from .._xla.sharding_types import varying_zeros
+from . import tuning
 
 
 class Boxes(NamedTuple):
