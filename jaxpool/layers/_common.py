@@ -9,8 +9,9 @@ from jax import Array
 
 import jaxpool
 
-from .._errors import message, public_constructor, shown
+from .._errors import framed, message, public_constructor
 from .._geometry.arguments import is_sequence
+from .._numerics.checks import as_array
 
 PerAxis = int | Sequence[int]
 """One number for all pooled axes, or one for each."""
@@ -64,16 +65,8 @@ def hashable(value: Any) -> Any:
 
 def exponent(p: Any) -> Array:
     """The initial value of the parameter of a GeMPool."""
-    try:
-        return jnp.asarray(p, jnp.float32)
-    except (TypeError, ValueError):
-        raise TypeError(
-            message(
-                f"$p = {shown(p)} is not a number or an array.",
-                "It is the initial value of the exponent that the layer learns.",
-                "Give for example 3.0.",
-            )
-        ) from None
+    with framed("GeMPool"):
+        return as_array("$p", p, lambda p: jnp.asarray(p, jnp.float32))
 
 
 def stochastic(x: Any, *, key: Any, **settings: Any) -> Array:

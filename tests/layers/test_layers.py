@@ -716,7 +716,11 @@ def test_a_broken_library_speaks_for_itself() -> None:
     assert not_installed("linen", "flax", error) is error
 
 
-@pytest.mark.parametrize("library", ["nnx", "equinox"])
-def test_an_exponent_that_is_no_number_is_named(library: str) -> None:
-    with pytest.raises(TypeError, match="`p` = None is not a number or an array"):
-        layers(library).GeMPool((3, 3), 3, p=None)
+@over_libraries
+@pytest.mark.parametrize("p", [None, 10**400], ids=["None", "too large"])
+def test_an_exponent_that_is_no_number_is_named(library: str, p: Any) -> None:
+    settings: dict[str, Any] = {"window_shape": (3, 3), "strides": (3, 3), "p": p}
+    with pytest.raises(TypeError, match=f"^GeMPool: `p` is {str(p)[:9]}.*: not an array"):
+        if library == "equinox":
+            layers(library).GeMPool(**settings)
+        RUN[library]("GeMPool", settings, X)
