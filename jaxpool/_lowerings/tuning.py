@@ -1,8 +1,10 @@
 """Every tuned constant: where one way to compute becomes slower than another.
 
 Results do not depend on any of them. Those of TPU and GPU, at the end, were chosen by the figures
-of their compilers, see ``benchmarks/accelerators.py``. Each of the others was chosen on XLA:CPU
-(jaxlib 0.10.2, x86-64, two cores) and is measured anew by
+of their compilers. ``benchmarks/accelerators.py`` prints these of maxima, and ``costs`` of
+``benchmarks/compilers.py`` of any other function, such as an average, for the value that stands
+here. Each of the others was chosen on XLA:CPU (jaxlib 0.10.2, x86-64, two cores) and is measured
+anew by
 
     python benchmarks/tuning.py [NAME..]
 

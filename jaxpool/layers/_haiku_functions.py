@@ -1,4 +1,4 @@
-"""Haiku's pooling functions, and those of jaxpool with the axes of Haiku."""
+"""Maxima, averages, norms and unpooling with the axes of Haiku; adaptive and global pools."""
 
 from collections.abc import Sequence
 from typing import Any

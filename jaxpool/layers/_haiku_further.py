@@ -1,4 +1,4 @@
-"""Further pooling functions of jaxpool with the axes of Haiku."""
+"""Blurs, statistics, ranks, smooth maxima and random pools with the axes of Haiku."""
 
 import functools
 from typing import Any

@@ -20,6 +20,8 @@ from fresh import ROOT, printed
 
 import jaxpool
 import jaxpool.compat
+from jaxpool._lowerings import IMPLEMENTATIONS
+from jaxpool._lowerings.plan import NAMES
 from jaxpool.testing import NAMED_CASES
 
 README = (ROOT / "README.md").read_text()
@@ -196,6 +198,13 @@ def test_there_is_an_example_of_each_op():
     code = "\n".join(example.code for row in EXAMPLES.values() for example in row)
     ops = [name for name in FUNCTIONS if "." not in name]
     assert [name for name in ops if not re.search(rf"jaxpool\.{name}\b", code)] == []
+
+
+def test_every_implementation_is_described():
+    described = re.findall(r"`\"?(\w+)\"?`", PERFORMANCE.partition("## Implementations")[2])
+    assert set(IMPLEMENTATIONS) <= set(described)
+    listed = re.findall(r'"(\w+)"', str(jaxpool.max_pool.__doc__).partition("implementation:")[2])
+    assert set(NAMES) <= set(listed)
 
 
 def test_the_example_check_notices_a_wrong_output_and_an_error():
