@@ -1,8 +1,7 @@
 """Sums and maxima over planes, the elements of whole axes, whose lengths may be unknown.
 
-A plane is a window that covers its axes, and is reduced as
-``_lowerings.implementations.tiled`` does.
-The transpose is one comparison for each element.
+A plane is a window that covers its axes, and is reduced as ``_lowerings.implementations.tiled``
+does. The transpose is one comparison for each element.
 """
 
 import functools
@@ -16,8 +15,9 @@ from jax import Array
 
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes, window_axes
+from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
+from .._lowerings.parts.window_grid import step_axes
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, accumulator, filled
 from .linear import is_differentiable, linear_map
@@ -28,7 +28,7 @@ class Planes(NamedTuple):
     """The planes of an array.
 
     Attributes:
-      positions: the array axes that a plane covers, negative.
+      positions: the array axes that a plane covers, negative, ascending.
       lengths: its elements along each of them.
     """
 
@@ -44,7 +44,7 @@ class Planes(NamedTuple):
 
     def element_axes(self, rank: int) -> tuple[int, ...]:
         """The axes of the elements in the split shape of an array of ``rank`` axes."""
-        return window_axes(self.positions, rank)
+        return step_axes(self.positions, rank)
 
     @property
     def are_known(self) -> bool:

@@ -36,6 +36,7 @@ from ..parts.float_order import (
     widened,
 )
 from ..parts.offset_tiles import scatter as scatter
+from ..parts.window_grid import step_axes
 from ..request import Request
 
 
@@ -79,12 +80,7 @@ def _split(x: Any, geometry: Geometry, padding: Any) -> tuple[Any, tuple[int, ..
         split[position] = (axis.out, axis.kernel)
     tiles = [size for sizes in split for size in sizes]
     elements = jax.tree.map(lambda a: a.reshape(tiles), x)
-    return elements, window_axes(geometry.positions, len(shape))
-
-
-def window_axes(positions: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Return the axes of the elements, once the axes at ``positions`` (negative) are split."""
-    return tuple(rank + p + sum(other <= p for other in positions) for p in positions)
+    return elements, step_axes(geometry.positions, len(shape))
 
 
 def offset_iota(shape: Sequence[int], axes: tuple[int, ...], dtype: np.dtype) -> Array:

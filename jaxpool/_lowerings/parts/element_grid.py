@@ -31,7 +31,7 @@ def split(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
 
     Behind the last element, the last group has ``value``.
     """
-    steps, config = step_axes(geometry, x.ndim), [(0, 0, 0)] * x.ndim
+    steps, config = step_axes(geometry.positions, x.ndim), [(0, 0, 0)] * x.ndim
     shape = list(x.shape)
     for at, (axis, position) in zip(steps, geometry.placed, strict=True):
         shape[at - 1 : at] = axis.groups, axis.stride
@@ -41,7 +41,7 @@ def split(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
 
 def at(grid: Array, place: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
     """The element of every window at one offset per axis, ``value`` where that is padding."""
-    steps = step_axes(geometry, grid.ndim - len(geometry.axes))
+    steps = step_axes(geometry.positions, grid.ndim - len(geometry.axes))
     config = [(0, 0, 0)] * grid.ndim
     for step, axis, t in zip(steps, geometry.axes, place, strict=True):
         group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
@@ -54,7 +54,7 @@ def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
     """Return the function that puts the window ``shift`` further into one phase of each group."""
 
     def shifted(x: Array, value: np.ndarray) -> Array:
-        steps = step_axes(geometry, x.ndim)
+        steps = step_axes(geometry.positions, x.ndim)
         config = [(0, 0, 0)] * (x.ndim + len(steps))
         for at, axis, r, distance in zip(steps, geometry.axes, phase, shift, strict=True):
             config[at - 1] = (-distance, axis.groups + distance - axis.out, 0)

@@ -131,4 +131,4 @@ def _on_grid(a: Array, geometry: Geometry) -> Array:
     """An array of elements split into groups and phases; one entry for all of them stays one."""
     if _is_pooled(a, geometry):
         return element_grid.split(a, geometry, np.zeros((), a.dtype))
-    return jnp.expand_dims(a, step_axes(geometry, a.ndim))
+    return jnp.expand_dims(a, step_axes(geometry.positions, a.ndim))

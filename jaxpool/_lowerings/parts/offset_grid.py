@@ -63,7 +63,9 @@ def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
     # XLA:CPU would compute anew for each element what makes them.
     g, offsets = materialize(g, offsets)
     merged, lines = list(g.shape), []
-    for step, (axis, position) in zip(step_axes(geometry, g.ndim), geometry.placed, strict=True):
+    for step, (axis, position) in zip(
+        step_axes(geometry.positions, g.ndim), geometry.placed, strict=True
+    ):
         lines.append(Line(axis, phases_of(axis), step - 1))
         merged[position] = _groups(lines[-1]) * axis.stride
     whole = Piece(over_steps(g, geometry), over_steps(offsets, geometry), ())

@@ -47,7 +47,7 @@ def _over_phases(g: Array, offsets: Array, geometry: Geometry) -> Array:
     for axis, position in geometry.placed:
         g = holders(g, axis, position)
         offsets = holders(offsets, axis, position, sentinel(offsets.dtype))
-    axes = step_axes(geometry, g.ndim)
+    axes = step_axes(geometry.positions, g.ndim)
     g, offsets, merged = jnp.expand_dims(g, axes), jnp.expand_dims(offsets, axes), list(g.shape)
     own, exists = jnp.zeros((1,) * g.ndim, jnp.int32), jnp.ones((1,) * g.ndim, bool)
     for (axis, position), dimension in zip(geometry.placed, axes, strict=True):

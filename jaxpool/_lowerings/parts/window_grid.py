@@ -18,14 +18,17 @@ from jax import Array, lax
 from ..._geometry.resolve import Geometry
 
 
-def step_axes(geometry: Geometry, rank: int) -> list[int]:
-    """Where the axes of steps lie, one behind each pooled axis, for arrays of ``rank`` axes."""
-    return [rank + position + n + 1 for n, position in enumerate(geometry.positions)]
+def step_axes(positions: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Where axes of steps lie, one behind each axis at ascending ``positions``, all negative.
+
+    ``rank`` is that of an array without them.
+    """
+    return tuple(rank + position + n + 1 for n, position in enumerate(positions))
 
 
 def over_steps(windows: Array, geometry: Geometry) -> Array:
     """Return what windows have at every step, on an axis of steps behind each pooled one."""
-    axes = step_axes(geometry, windows.ndim)
+    axes = step_axes(geometry.positions, windows.ndim)
     shape = list(windows.shape)
     for at, axis in zip(axes, geometry.axes, strict=True):
         shape.insert(at, axis.stride)
@@ -36,7 +39,7 @@ def over_steps(windows: Array, geometry: Geometry) -> Array:
 def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return values of windows at the step that their offset names, 0 at the others."""
     named, given = over_steps(offsets.astype(jnp.int32), geometry), over_steps(g, geometry)
-    here = _places(named, geometry) == _steps(given.shape, step_axes(geometry, g.ndim))
+    here = _places(named, geometry) == _steps(given.shape, step_axes(geometry.positions, g.ndim))
     return jnp.where(here, given, jnp.zeros((), g.dtype))
 
 
@@ -72,7 +75,7 @@ def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> A
       padded: whether groups begin at the padding, not at the first element.
     """
     shape, config = list(grid.shape), [(0, 0, 0)] * rank
-    for at in reversed(step_axes(geometry, rank)):
+    for at in reversed(step_axes(geometry.positions, rank)):
         shape[at - 1 : at + 1] = [shape[at - 1] * shape[at]]
     for axis, position in geometry.placed:
         low = axis.pad_low if padded else 0
