@@ -54,6 +54,6 @@ def _mantissa_and_exponent(x: Array) -> tuple[Array, Array]:
     return m, e.astype(x.dtype)
 
 
-def is_nothing(x: Array) -> Array:
+def is_tiny(x: Array) -> Array:
     """Whether numbers that are not negative are zero or subnormal."""
     return x < np.finfo(x.dtype).tiny

@@ -20,7 +20,7 @@ from .._xla.materialize import materialize
 from ..reductions import absolute
 from . import scaled_sums
 from .divisors import finite
-from .float_bits import in_two, is_nothing, log2_of_power, two_to
+from .float_bits import in_two, is_tiny, log2_of_power, two_to
 from .scaled_sums import Terms
 
 MOST_PLAIN = 4
@@ -93,7 +93,7 @@ def _powers(x: Array, p: float) -> Terms:
 
     The power of zero is no term, so that its derivatives are zero; subnormal numbers count as zero.
     """
-    alive = ~is_nothing(x)
+    alive = ~is_tiny(x)
     x = jnp.where(alive, x, np.ones((), x.dtype))
     level, factor = _power(lax.stop_gradient(x), p)
     return scaled_sums.terms_where(level, (factor * scaled_sums.unit(p * lax.log(x)),), alive)
@@ -148,7 +148,7 @@ def _power_of(x: Array, p: float) -> Array:
         (level, rest), most = log2_of_power(x, p), np.finfo(x.dtype).maxexp
         y = lax.exp2(rest) * two_to(lax.min(level, np.asarray(most, level.dtype)))
         y = jnp.where(x < np.inf, y, x)
-        y = jnp.where(is_nothing(x), np.zeros((), x.dtype), y)
+        y = jnp.where(is_tiny(x), np.zeros((), x.dtype), y)
     # Every window would take the power of an element anew; a root has a single reader.
     y = y if p < 1 else materialize(y)[0]
     return _with_derivatives(y, x, p) if RULES_ARE_LOST else y

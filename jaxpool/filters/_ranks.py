@@ -3,7 +3,7 @@
 Rectangles are windows of pooling. In footprints, let ``t(i)`` be the first tap of the
 window of ``i`` that has the value of the rank. Where it is locally constant, ``y[i] = x[i + t(i)]``
 and ``dy[i] = dx[i + t(i)]``. Few taps are sorted by comparators, element by element of whole
-arrays; many are sorted in blocks.
+arrays; of many the element is found by its bits, see ``_lowerings.ranks.radix_select``.
 """
 
 from typing import Any

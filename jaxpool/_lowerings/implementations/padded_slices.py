@@ -1,4 +1,4 @@
-"""Sums of windows that start at every element, as slices of a padded copy.
+"""Sums of windows that start at every element, and their transpose: slices of a padded copy.
 
 With zeros around the array every window has all of its elements, so one loop adds one slice for
 each offset. :mod:`.slices` has a loop for each segment of the windows: no copy is stored, but
