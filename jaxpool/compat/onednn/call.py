@@ -67,30 +67,34 @@ def call(shape: tuple[int, ...], alg_kind: str, given: tuple[Any, ...], tag: str
     high = per_axis("padding_r", padding_r, count, least=-max(strides))
     data_format = "channels_first" if TAGS[tag] == "channels_first" else "channels_last"
     first = len(shape) - count - (data_format == "channels_last")
-    sizes = shape[first : first + count]
-    pads, crop = [], []
-    for axis, (size, k, s, d, before, after) in enumerate(
-        zip(sizes, kernel, strides, dilations, low, high, strict=True)
-    ):
-        if not isinstance(size, int):  # symbolic; the core asks for a bound as large as this
-            size = 2 * ((k - 1) * d + 1) + s
-        room = size + before + after - (k - 1) * d - 1
-        if after < -s or room <= -s:
-            raise status_error(
-                f"$kernel = {k} does not fit spatial axis {axis}.",
-                f"It spans {(k - 1) * d + 1} elements, but the axis has {size} + padding "
-                f"({before}, {after}).",
-                "Use a smaller kernel or dilation, or more padding.",
-            )
-        if alg_kind == "avg_exclude_padding":
-            _check_overlap(axis, size, (k - 1) * d + 1, d, before, after)
-        # Division truncates, so a window that does not fit by less than a stride is one window.
-        after -= min(room, 0)
-        hidden = -after >= size  # no window reaches the array
-        pads.append((before + size + after - 1, 0) if hidden else (before, max(after, 0)))
-        crop.append(max(-after, 0))
-    windows = WindowArguments(kernel, strides, pads, dilations, data_format=data_format)
-    return Call(alg_kind, configure(windows), tuple(crop))
+    rows = zip(shape[first : first + count], kernel, strides, dilations, low, high, strict=True)
+    ends = [_ends(alg_kind, axis, *row) for axis, row in enumerate(rows)]
+    windows = WindowArguments(
+        kernel, strides, [pads for pads, _ in ends], dilations, data_format=data_format
+    )
+    return Call(alg_kind, configure(windows), tuple(crop for _, crop in ends))
+
+
+def _ends(
+    alg_kind: str, axis: int, size: Any, k: int, s: int, d: int, before: int, after: int
+) -> tuple[tuple[int, int], int]:
+    """The padding of a spatial axis and what is cropped from its end, or raise."""
+    span = (k - 1) * d + 1
+    if not isinstance(size, int):  # symbolic; the core asks for a bound as large as this
+        size = 2 * span + s
+    room = size + before + after - span
+    if after < -s or room <= -s:
+        raise status_error(
+            f"$kernel = {k} does not fit spatial axis {axis}.",
+            f"It spans {span} elements, but the axis has {size} + padding ({before}, {after}).",
+            "Use a smaller kernel or dilation, or more padding.",
+        )
+    if alg_kind == "avg_exclude_padding":
+        _check_overlap(axis, size, span, d, before, after)
+    # Division truncates, so a window that does not fit by less than a stride is one window.
+    after -= min(room, 0)
+    hidden = -after >= size  # no window reaches the array
+    return (before + size + after - 1, 0) if hidden else (before, max(after, 0)), max(-after, 0)
 
 
 def size(size: Any) -> Any:
