@@ -99,22 +99,7 @@ def pool_shards(
       >>> pool(x).shape
       (1, 8, 8, 3)
     """
-    if op not in _OPS:
-        raise TypeError(
-            message(
-                f"$op = {shown(op)} is not an op that can be pooled in shards.",
-                f"They are {', '.join(known.__name__ for known in _OPS)}.",
-                "Pass the function itself, for example jaxpool.max_pool.",
-            )
-        )
-    if settings.get("weights") is not None:
-        raise ValueError(
-            message(
-                "$weights cannot be pooled in shards.",
-                "The elements that a shard needs from its neighbours would come without theirs.",
-                "Pool weights * x and weights by sum_pool, and divide.",
-            )
-        )
+    _check_op(op, settings)
     index_space = settings.get("index_space", "spatial")
     _check_space(index_space)
     arguments = window_shape, strides, padding, dilations, rounding, data_format
@@ -140,6 +125,25 @@ def pool_shards(
     geometry = Configuration(here, layout).geometry(x.shape)
     found = taps != sentinel(taps.dtype) if masked or whole.has_empty_window else None
     return values, _globally(taps, found, geometry, whole, names, dtype)
+
+
+def _check_op(op: Any, settings: dict[str, Any]) -> None:
+    if op not in _OPS:
+        raise TypeError(
+            message(
+                f"$op = {shown(op)} is not an op that can be pooled in shards.",
+                f"They are {', '.join(known.__name__ for known in _OPS)}.",
+                "Pass the function itself, for example jaxpool.max_pool.",
+            )
+        )
+    if settings.get("weights") is not None:
+        raise ValueError(
+            message(
+                "$weights cannot be pooled in shards.",
+                "The elements that a shard needs from its neighbours would come without theirs.",
+                "Pool weights * x and weights by sum_pool, and divide.",
+            )
+        )
 
 
 def _check_space(space: Any) -> None:
