@@ -9,18 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._explain.explain import Explanation
+from .._explain.explain import WITH_INDICES, Explanation
 from .._lowerings.implementations.reduce_window import configuration
 from .._lowerings.parts.axis_slicing import broadcast_along
 from ..ops import average, max
 from ..reductions import MAX, MIN, accumulator, identity_array, sum_accumulator, sum_dtype
 
 Pool = Callable[[Array], Any]
+Pair = tuple[Array, Array]
 
 OPS: dict[str, Callable[..., Any]] = {
     "max_pool": max.max_pool,
     "max_pool_with_argmax": max.max_pool_with_argmax,
     "min_pool": max.min_pool,
+    "min_pool_with_argmin": max.min_pool_with_argmin,
     "sum_pool": average.sum_pool,
     "avg_pool": average.avg_pool,
 }
@@ -43,7 +45,7 @@ def theirs(found: Explanation) -> Pool:
 
 def with_gradient(pool: Pool, found: Explanation) -> Callable[[Array, Array], Any]:
     """The values, and the cotangent of the array for one of the values."""
-    has_index = found.op == "max_pool_with_argmax"
+    has_index = found.op in WITH_INDICES
 
     def step(x: Array, cotangent: Array) -> Any:
         y, transpose, *_ = jax.vjp(pool, x, has_aux=has_index)
@@ -85,23 +87,29 @@ def _extreme_with_index(found: Explanation, x: Array) -> tuple[Array, Array]:
     indices = np.zeros((), np.int32)
     for axis, position in geometry.placed:
         indices = indices * axis.size + broadcast_along(np.arange(axis.size), position, x.ndim)
-    starts = identity_array(MAX, found.dtype), last
+    reduction, better = (MIN, lax.lt) if found.op == "min_pool_with_argmin" else (MAX, lax.gt)
+    starts = identity_array(reduction, found.dtype), last
     settings = configuration(geometry, x.ndim)
     operands = x, jnp.broadcast_to(jnp.asarray(indices, np.int32), x.shape)
-    y, index = lax.reduce_window(operands, starts, _larger, **settings)
+    y, index = lax.reduce_window(operands, starts, _chosen_by(better), **settings)
     return y, jnp.where(index == last, np.int32(-1), index)
 
 
-def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The larger value with its index, of equal ones the first."""
-    is_a = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
-    return jnp.where(is_a, a[0], b[0]), jnp.where(is_a, a[1], b[1])
+def _chosen_by(better: Callable[[Array, Array], Array]) -> Callable[[Pair, Pair], Pair]:
+    """What takes the better of two values with its index, of equal ones the first."""
+
+    def chosen(a: Pair, b: Pair) -> Pair:
+        is_a = better(a[0], b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+        return jnp.where(is_a, a[0], b[0]), jnp.where(is_a, a[1], b[1])
+
+    return chosen
 
 
 _THEIRS: dict[str, Callable[[Explanation, Array], Any]] = {
     "max_pool": _extreme,
     "max_pool_with_argmax": _extreme_with_index,
     "min_pool": _extreme,
+    "min_pool_with_argmin": _extreme_with_index,
     "sum_pool": _sum,
     "avg_pool": _average,
 }

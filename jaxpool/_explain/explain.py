@@ -30,7 +30,7 @@ _REDUCTIONS: dict[str, Reduction] = {
     "sum_pool": SUM,
     "avg_pool": SUM,
 }
-_WITH_INDICES = "max_pool_with_argmax", "min_pool_with_argmin"
+WITH_INDICES = "max_pool_with_argmax", "min_pool_with_argmin"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Explanation:
     def bytes(self) -> int:
         """Bytes that must be read and written once: the array and the result, with its indices."""
         written = sum_dtype(self.dtype) if self.op == "sum_pool" else self.dtype
-        each = written.itemsize + (4 if self.op in _WITH_INDICES else 0)
+        each = written.itemsize + (4 if self.op in WITH_INDICES else 0)
         elements, windows = math.prod(self.input_shape), math.prod(self.output_shape)
         return elements * self.dtype.itemsize + windows * each
 

@@ -71,6 +71,8 @@ CASES: dict[str, dict[str, Any]] = {
     "integers": {"dtype": "uint8"},
     "indices": {"op": "max_pool_with_argmax"},
     "indices, ceil": {"op": "max_pool_with_argmax", "rounding": "ceil", "dilations": (2, 3)},
+    "indices of minima": {"op": "min_pool_with_argmin"},
+    "indices of minima, ceil": {"op": "min_pool_with_argmin", "rounding": "ceil", "strides": 4},
     "a sum": {"op": "sum_pool"},
     "a sum of small integers": {"op": "sum_pool", "dtype": "int8"},
     "an average": {"op": "avg_pool"},
@@ -80,11 +82,19 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+def test_every_op_that_is_explained_is_measured() -> None:
+    with pytest.raises(ValueError) as error:
+        explain(SHAPE, **ASKED, op="none")
+    explained = set(re.findall(r"\w+_pool\w*", str(error.value).splitlines()[1]))
+    assert explained == programs.OPS.keys() == programs._THEIRS.keys()
+
+
 def expected(x: Any, axes: tuple[int, int], op: str, **settings: Any) -> list[np.ndarray]:
     """By the oracle."""
-    if op == "max_pool_with_argmax":
-        values, offsets, positions = oracle_argmax(x, **settings, spatial_axes=axes)
-        return [values, oracle_indices(offsets, positions, x.shape, spatial_axes=axes)]
+    if "_with_arg" in op:
+        sign = -1 if op.startswith("min") else 1
+        values, offsets, positions = oracle_argmax(sign * x, **settings, spatial_axes=axes)
+        return [sign * values, oracle_indices(offsets, positions, x.shape, spatial_axes=axes)]
     return [oracle_pool(x, op.partition("_")[0], **settings, spatial_axes=axes)]
 
 
