@@ -36,17 +36,22 @@ def _pool_options(parser: argparse.ArgumentParser) -> None:
     add("--shape", type=_integers, required=True, help="full shape, such as 8,112,112,64")
     add("--window", type=_integers, required=True, help="taps per pooled axis, such as 3,3")
     add("--strides", type=_integers, required=True, help="one per pooled axis, or one for all")
-    add("--padding", type=_padding, default="VALID", help="VALID, SAME, 1 or 1,0 or 0:1,1:2")
-    add("--dilations", type=_integers, default=1, help="one per pooled axis, or one for all")
-    add("--rounding", default="floor", help="floor, ceil or ceil_torch")
-    add("--data-format", default="channels_last", help="such as NCHW (channels_last)")
-    add("--op", default="max_pool", help="such as avg_pool (max_pool)")
-    add("--dtype", default="float32", help="dtype of the array (float32)")
+    paddings = "VALID (default), SAME, 1 or 1,0 or 0:1,1:2"
+    add("--padding", type=_padding, default="VALID", help=paddings)
+    dilations = "one per pooled axis, or one for all (default 1)"
+    add("--dilations", type=_integers, default=1, help=dilations)
+    add("--rounding", default="floor", help="floor (default), ceil or ceil_torch")
+    add("--data-format", default="channels_last", help="such as NCHW (default channels_last)")
+    ops = "max_pool (default), min_pool, avg_pool, sum_pool, or one with indices"
+    add("--op", default="max_pool", help=f"{ops}, such as max_pool_with_argmax")
+    add("--dtype", default="float32", help="dtype of the array (default float32)")
     add(
         "--exclude-pad",
         action="store_true",
         help="averages divide by elements inside the array only",
     )
+    implementation = "what computes it, such as slices or reduce_window (default auto)"
+    add("--implementation", default="auto", metavar="NAME", help=implementation)
 
 
 def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -61,6 +66,7 @@ def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
         "data_format": options.data_format,
         "dtype": options.dtype,
         "count_include_pad": not options.exclude_pad,
+        "implementation": options.implementation,
     }
 
 
@@ -107,7 +113,7 @@ def _explain(options: argparse.Namespace) -> int:
             found.plot(options.plot)
     except BrokenPipeError:
         raise
-    except (TypeError, ValueError, ModuleNotFoundError, OSError) as error:
+    except (TypeError, ValueError, NotImplementedError, ModuleNotFoundError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -115,7 +121,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _bench_options(parser: argparse.ArgumentParser) -> None:
     _pool_options(parser)
-    seconds = "how long the two programs of each row take turns (2)"
+    seconds = "how long the two programs of each row take turns (default 2)"
     parser.add_argument("--seconds", type=_seconds, default=2.0, help=seconds)
 
 

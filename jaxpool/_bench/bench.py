@@ -41,7 +41,8 @@ def bench(version: str, seconds: float, shape: Any, **settings: Any) -> Iterator
     yield row("output", f"{found.output_shape}, from {found.dtype} {found.input_shape}")
     yield row("device", f"{device.platform}: {device.device_kind}")
     yield row("versions", f"jaxpool {version}, jax {jax.__version__}")
-    pools = {OURS: ours(found, settings["data_format"]), THEIRS: theirs(found)}
+    asked = settings["data_format"], settings["implementation"]
+    pools = {OURS: ours(found, *asked), THEIRS: theirs(found)}
     yield from _lines("forward", found, pools, (x,), seconds)
     if jnp.issubdtype(found.dtype, jnp.floating):
         steps = {side: with_gradient(pool, found) for side, pool in pools.items()}

@@ -28,10 +28,11 @@ OPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def ours(found: Explanation, data_format: str) -> Pool:
+def ours(found: Explanation, data_format: str, implementation: str = "auto") -> Pool:
     """The op of jaxpool."""
     window = found.window
     settings: dict[str, Any] = {"dilations": window.dilations, "rounding": window.rounding}
+    settings["implementation"] = implementation
     if found.op == "avg_pool":
         settings["count_include_pad"] = found.count_include_pad
     asked = (window.kernel, window.strides, window.padding)

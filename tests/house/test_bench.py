@@ -147,6 +147,18 @@ def test_infinities_of_empty_windows_are_equal() -> None:
         compare.largest_difference(found, (y,), y, y.at[0].set(0))
 
 
+def test_the_named_implementation_is_measured() -> None:
+    found = explain(SHAPE, **ASKED)
+    lowered = {
+        name: jax.jit(programs.ours(found, "channels_last", name)).lower(np.ones(SHAPE, np.float32))
+        for name in ("auto", "reduce_window")
+    }
+    assert {name: "reduce_window" in program.as_text() for name, program in lowered.items()} == {
+        "auto": False,
+        "reduce_window": True,
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -68,6 +68,33 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
         assert re.search(rf"^ +{command.name} +{command.help[:20]}", text, re.MULTILINE)
 
 
+POOL = "explain --shape 8,9,3 --window 3 --strides 2".split()
+
+
+def test_an_implementation_is_explained_by_name(capsys: pytest.CaptureFixture[str]):
+    assert main([*POOL, "--implementation", "reduce_window"]) == 0
+    named = capsys.readouterr().out
+    assert named == f"{jaxpool.explain((8, 9, 3), (3,), 2, implementation='reduce_window')}\n"
+    assert main([*POOL, "--implementation", "auto"]) == main(POOL) == 0
+    assert capsys.readouterr().out == f"{jaxpool.explain((8, 9, 3), (3,), 2)}\n" * 2 != named * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tiled", "`implementation` = 'tiled' does not support these windows."),
+        ("fast", "`implementation` = 'fast' is not an implementation."),
+    ],
+)
+def test_an_implementation_that_cannot_fails_in_one_message(
+    name: str, message: str, capsys: pytest.CaptureFixture[str]
+):
+    for command in ("explain", "bench"):
+        assert main([command, *POOL[1:], "--implementation", name]) == 1
+        out, error = capsys.readouterr()
+        assert error.startswith(f"explain: {message}\n") and not out
+
+
 @pytest.mark.deep
 def test_a_demo_that_misses_its_goal_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The exit status carries the result: with no training, the goal is missed."""
