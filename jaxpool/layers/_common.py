@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 import jaxpool
 
@@ -42,6 +43,14 @@ def name_errors_of_layers(module: dict[str, Any]) -> None:
             public_constructor(module[name])
 
 
+def show_types_of_layers(module: dict[str, Any]) -> None:
+    """Let signatures show the type of a setting; Equinox shows what its converter takes."""
+    for layer in (module[name] for name in module["__all__"]):
+        for field in dataclasses.fields(layer):
+            if field.metadata.get("converter") is hashable:
+                layer.__init__.__annotations__[field.name] = field.type
+
+
 @dataclass_transform(eq_default=False)
 def module(made: type[T]) -> type[T]:
     """Make a dataclass of a layer that compares and prints as a module of its library."""
@@ -63,7 +72,7 @@ def hashable(value: Any) -> Any:
     return tuple(map(hashable, value)) if is_sequence(value) else value
 
 
-def exponent(p: Any) -> Array:
+def exponent(p: float | Sequence[Any] | ArrayLike) -> Array:
     """The initial value of the parameter of a GeMPool."""
     with framed("GeMPool"):
         return as_array("$p", p, lambda p: jnp.asarray(p, jnp.float32))

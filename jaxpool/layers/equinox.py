@@ -28,6 +28,7 @@ from ._common import (
     name_errors_of_layers,
     not_installed,
     settings,
+    show_types_of_layers,
     stochastic,
 )
 
@@ -322,10 +323,8 @@ class StochasticPool(_Sliding):
         inference: bool | None = None,
     ) -> Array:
         expected = self.inference if inference is None else inference
-        sizes = ("window_shape", self.window_shape)
-        return self._call(
-            x, sizes=sizes, where=where, key=None if expected else key, deterministic=expected
-        )
+        sizes, drawn = ("window_shape", self.window_shape), None if expected else key
+        return self._call(x, sizes=sizes, where=where, key=drawn, deterministic=expected)
 
 
 class FractionalMaxPool(_Layer):
@@ -347,4 +346,5 @@ class FractionalMaxPool(_Layer):
         return self._call(x, sizes=sizes, where=where, key=drawn, samples=samples)
 
 
+show_types_of_layers(globals())
 name_errors_of_layers(globals())

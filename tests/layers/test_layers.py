@@ -9,9 +9,10 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -115,6 +116,17 @@ def test_a_layer_has_the_settings_of_its_op(library: str, name: str) -> None:
         assert found.pop("count_include_pad") is False and expected.pop("count_include_pad")
     assert found == expected
     assert getattr(layers(library), name).__doc__
+
+
+def test_layers_show_the_types_of_their_settings() -> None:
+    known = {("nnx", "GeMPool", "p"): "a parameter of its own class"}
+    for library, name in itertools.product(LIBRARIES, LAYERS):
+        shown = inspect.signature(getattr(layers(library), name)).parameters
+        untyped = {(library, name, key) for key, p in shown.items() if p.annotation is Any}
+        untyped -= {(library, name, "index_dtype")}  # Any in the ops, too
+        assert untyped <= known.keys()
+        if "strides" in shown and name != "MaxUnpool":
+            assert shown["strides"].annotation == int | Sequence[int]
 
 
 @over_libraries
