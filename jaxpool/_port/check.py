@@ -26,9 +26,9 @@ _OPEN_LENGTHS = (2, 3, 32)
 
 def compared(node: Node) -> str:
     """Run the operation on both sides; return what it ran on, or raise if they differ."""
-    shape = _tried_shape(node)
+    shape, dtype = _tried_array(node)
     _check_cost(node, shape)
-    x = _numbers(shape, node.dtype)
+    x = _numbers(shape, dtype)
     inputs = x, *node.others(x)
     ours = node.run(*inputs)
     try:
@@ -43,19 +43,19 @@ def compared(node: Node) -> str:
         np.testing.assert_allclose(
             np.asarray(mine, np.float64),
             np.asarray(other, np.float64),
-            rtol=0 if exact else 32 * float(jnp.finfo(_float_like(node.dtype)).eps),
+            rtol=0 if exact else 32 * float(jnp.finfo(_float_like(dtype)).eps),
             err_msg=f"on an array {shape}",
         )
     return f"on an array {shape}"
 
 
-def _tried_shape(node: Node) -> tuple[int, ...]:
-    """The shape of the array, with lengths for those that the file leaves open."""
-    if node.shape is None:
+def _tried_array(node: Node) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and dtype of the array, with lengths for those that the file leaves open."""
+    if node.shape is None or node.dtype is None:
         raise Unchecked("the file does not say the shape of its array")
     lengths = (*_OPEN_LENGTHS[:2], *_OPEN_LENGTHS[2:] * (len(node.shape) - 2))
     shape = zip(node.shape, lengths, strict=False)
-    return tuple(other if n == OPEN else n for n, other in shape)
+    return tuple(other if n == OPEN else n for n, other in shape), node.dtype
 
 
 def _check_cost(node: Node, shape: tuple[int, ...]) -> None:

@@ -24,7 +24,7 @@ class Node:
       name: its own.
       operator: such as "MaxPool".
       shape: of its array, -1 for a length that the file leaves open; None if it does not say.
-      dtype: of its array.
+      dtype: of its array; None if the file does not say.
       call: the equivalent call, line by line.
       windows: window, strides, padding, dilations and rounding over axes of given lengths; None for
         an operation without a window.
@@ -37,7 +37,7 @@ class Node:
     name: str
     operator: str
     shape: tuple[int, ...] | None
-    dtype: np.dtype
+    dtype: np.dtype | None
     call: tuple[str, ...]
     windows: Callable[[Sequence[int]], tuple[Any, ...]] | None
     output_sizes: Callable[[tuple[int, ...]], Sequence[int]]

@@ -119,12 +119,12 @@ def _expressed(model: Any, node: Any, known: Known) -> Node:
 _WINDOW = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
 
 
-def _shape_and_dtype(kind: Any) -> tuple[tuple[int, ...] | None, np.dtype]:
+def _shape_and_dtype(kind: Any) -> tuple[tuple[int, ...] | None, np.dtype | None]:
     """Of a type or of a tensor, as the file gives them."""
     if isinstance(kind, module("onnx").TensorProto):
         return tuple(kind.dims), _dtype(kind.data_type)
     if kind is None or not kind.elem_type:
-        return None, np.dtype("float32")
+        return None, None
     dtype = _dtype(kind.elem_type)
     if not kind.HasField("shape"):
         return None, dtype

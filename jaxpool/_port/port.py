@@ -97,7 +97,7 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
         yield "cannot be expressed:"
         yield from node.reason.splitlines()
         return
-    yield f"{node.dtype} {_shape_text(node)}"
+    yield _array_text(node)
     if node.shape and node.windows and OPEN not in node.shape[2:]:
         kernel, strides, padding, dilations, rounding = node.windows(node.shape[2:])
         settings = {"dilations": dilations, "rounding": rounding}
@@ -107,7 +107,10 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
     yield from node.call
 
 
-def _shape_text(node: Node) -> str:
+def _array_text(node: Node) -> str:
+    if node.dtype is None:
+        return "array of a shape and a dtype that the file does not say"
     if node.shape is None:
-        return "array of a shape that the file does not say"
-    return "(" + ", ".join("?" if n == OPEN else str(n) for n in node.shape) + ")"
+        return f"{node.dtype} array of a shape that the file does not say"
+    lengths = ("?" if n == OPEN else str(n) for n in node.shape)
+    return f"{node.dtype} ({', '.join(lengths)})"

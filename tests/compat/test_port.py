@@ -186,6 +186,18 @@ def test_a_shape_that_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
     assert status == 1 and "is too large to try" in out
 
 
+def test_an_array_of_which_the_file_says_nothing(tmp_path: Path, capsys: Any) -> None:
+    """Shape inference stops at an operator that the onnx package does not know."""
+    make = onnx.helper.make_node
+    nodes = [
+        make("Gelu", ["x"], ["z"], domain="com.microsoft"),
+        make("MaxPool", ["z"], ["y"], kernel_shape=[2, 2]),
+    ]
+    status, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", nodes), "--check")
+    assert status == 1 and "not checked: the file does not say the shape of its array" in out
+    assert "\n  array of a shape and a dtype that the file does not say\n" in out
+
+
 def openvino_file(path: Path, shape: Any = (2, 3, 9, 11)) -> str:
     op = openvino.opset14
     x = op.parameter(shape, np.float32, name="x")
