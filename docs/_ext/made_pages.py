@@ -4,6 +4,9 @@
 * ``reference/*.md``: the same names by group, with their whole docstrings; layers and front ends.
 * ``notebooks/*.ipynb``: copies of the notebooks, whose output is stored in them.
 
+They are not in the repository. A link that has to lead there names the source of the module, which
+is; the site has the page of the reference in its place, or the list of functions for the package.
+
 A public name that no group of ``GROUPS`` has, or a group with a name that is gone, stops the build.
 """
 
@@ -234,7 +237,26 @@ def write(folder: Path) -> None:
         shutil.copy2(notebook, folder / "notebooks")
 
 
+_SOURCE = re.compile(r"\]\(\.\./((?:\.\./)*)jaxpool/([\w/]+)\.py\)")
+
+
+def on_the_site(text: str) -> str:
+    """The text of a page, with links to the pages of modules in place of those to their sources."""
+
+    def page(match: re.Match[str]) -> str:
+        up, path = match.groups()
+        module = path.removesuffix("__init__").strip("/").replace("/", ".")
+        return f"]({up}{f'reference/{module}' if module else 'functions'}.md)"
+
+    return _SOURCE.sub(page, text)
+
+
+def _read(app: Any, name: str, source: list[str]) -> None:
+    source[0] = on_the_site(source[0])
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Sphinx calls this."""
     write(Path(app.srcdir))
+    app.connect("source-read", _read)
     return {"version": "1", "parallel_read_safe": True}

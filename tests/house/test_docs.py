@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
 
@@ -188,6 +189,52 @@ def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch):
     made_pages.check_groups()
     fronts = [m.name for m in made_pages.MODULES if m.name.startswith("compat.")]
     assert sorted(fronts) == sorted(f"compat.{name}" for name in jaxpool.compat.__all__)
+
+
+LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)#?([^)\s]*)\)")
+
+
+def links(markdown: str) -> list[tuple[str, str]]:
+    """The relative links of a page outside its code, each a path and a heading of it, or \"\"."""
+    return LINK.findall(re.sub(r"```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL))
+
+
+def is_made(path: Path) -> bool:
+    """Whether a file is one of the site that is not in the repository."""
+    docs, there = (ROOT / "docs").resolve(), path.resolve()
+    return there.is_relative_to(docs) and bool({*there.relative_to(docs).parts[:1]} & {*MADE})
+
+
+def anchors(markdown: str) -> set[str]:
+    """What links call the headings of a page, in the repository as on the site."""
+    heads = re.findall(r"^#+ (.*)$", markdown, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_links_lead_somewhere_in_the_repository():
+    """Pages that are made are not there."""
+    found = dict(PAGES, **{n: (ROOT / n).read_text() for n in ("CONTRIBUTING.md", "CHANGELOG.md")})
+    dead = []
+    for page, text in found.items():
+        for path, heading in links(text):
+            target = (ROOT / page).parent / path if path else ROOT / page
+            missing = is_made(target) or not target.exists()
+            if missing or heading and heading not in anchors(target.read_text()):
+                dead.append((page, path, heading))
+    assert dead == []
+    assert sum(len(links(text)) for text in found.values()) > 80
+
+
+def test_links_to_modules_lead_to_their_pages_on_the_site(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    made_pages = importlib.import_module("made_pages")
+    made, found = made_pages.made_pages(), set()
+    for page, text in PAGES.items():
+        there = made_pages.on_the_site(text) if page.startswith("docs/") else ""
+        assert not [path for path, _ in links(there) if path.endswith(".py")], page
+        paths = (((ROOT / page).parent / path).resolve() for path, _ in links(there))
+        found |= {str(path.relative_to(ROOT / "docs")) for path in paths if is_made(path)}
+    assert found <= made.keys() and {"functions.md", "reference/compat.onnx.md"} <= found
 
 
 def test_readme_is_short():
