@@ -109,6 +109,7 @@ MODULES = (
     Module("reductions", "Ready-made reductions"),
     Module("filters", "Filters, in the words of scipy.ndimage"),
     Module("sharding", "Pooled axes over several devices"),
+    Module("testing", "An oracle by brute force, and poolings of published networks"),
     Module("layers.linen", "Layers for Flax Linen"),
     Module("layers.nnx", "Layers for Flax NNX"),
     Module("layers.haiku", "Layers and functions for Haiku"),
@@ -139,6 +140,8 @@ def summary(item: Any) -> str:
     """The first sentence of a docstring, as Markdown; values have none."""
     if isinstance(item, jaxpool.Reduction):
         return "A ready-made reduction."
+    if isinstance(item, tuple) and not isinstance(item[0], str):
+        return f"All that the library has: a tuple of {type(item[0]).__name__}."
     if not callable(item):
         return f"The words that are allowed: {', '.join(map(str, item))}."
     first = (inspect.getdoc(item) or "").split("\n\n")[0].replace("\n", " ")
@@ -196,6 +199,8 @@ def directive(prefix: str, name: str) -> str:
     item = getattr(importlib.import_module(prefix), name)
     if inspect.isclass(item):
         return f".. autoclass:: {prefix}.{name}\n   :members:\n\n"
+    if isinstance(item, tuple):  # of which Sphinx would say what a tuple is
+        return f".. py:data:: {name}\n   :module: {prefix}\n\n   {summary(item)}\n\n"
     kind = "autofunction" if callable(item) else "autodata"
     options = "   :no-value:\n" if kind == "autodata" else ""
     return f".. {kind}:: {prefix}.{name}\n{options}\n"

@@ -189,6 +189,20 @@ def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch):
     made_pages.check_groups()
     fronts = [m.name for m in made_pages.MODULES if m.name.startswith("compat.")]
     assert sorted(fronts) == sorted(f"compat.{name}" for name in jaxpool.compat.__all__)
+    modules = (p for p in (ROOT / "jaxpool").iterdir() if p.suffix in ("", ".py"))
+    public = {p.stem for p in modules if not p.stem.startswith("_")} - {"ops"}
+    assert public == {m.name.partition(".")[0] for m in made_pages.MODULES}
+
+
+def test_the_reference_says_what_a_table_of_words_holds(monkeypatch: pytest.MonkeyPatch):
+    """Sphinx shows the docstring of a value's type, such as that of tuple."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    pages = importlib.import_module("made_pages").made_pages()
+    assert "allowed: up, convergent.\n" in pages["reference/compat.mli.md"]
+    assert "a tuple of NamedCase.\n" in pages["reference/testing.md"]
+    for name, text in pages.items():
+        for path in re.findall(r"autodata:: jaxpool\.(\S+)", text):
+            assert not isinstance(attrgetter(path)(jaxpool), tuple), name
 
 
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)#?([^)\s]*)\)")
