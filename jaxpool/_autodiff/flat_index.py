@@ -189,7 +189,7 @@ _gather, _scatter = (functools.partial(f, any_offset=True) for f in (gather, sca
 def _materialized(y: Array, indices: Array, target: Target) -> tuple[Array, ...]:
     """Both, so that the pooling that they may come from is not computed anew for every element.
 
-    A choice at run time materializes them by itself.
+    A choice at run time stores them by itself.
     """
     return (y, indices) if target.blocks is not None else materialize(y, indices)
 

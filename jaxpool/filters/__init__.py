@@ -1,4 +1,4 @@
-"""Filters over the neighborhood of every element, in the words of ``scipy.ndimage``.
+"""Filters over the neighbourhood of every element, in the words of ``scipy.ndimage``.
 
 Each takes the arguments of its namesake there (``size``, ``footprint``, ``structure``, ``mode``,
 ``cval``, ``origin``, ``axes``) and has its results, to the last place of float32 and of integers.

@@ -1,4 +1,4 @@
-"""What a caller wrote, as the neighborhood of an element.
+"""What a caller wrote, as the neighbourhood of an element.
 
 Along an axis let the window have ``size`` taps and the origin ``s``. The element ``i`` of the
 result is made of the elements ``i - low .. i + high`` of the array, with
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Extent:
-    """The neighborhood along one axis.
+    """The neighbourhood along one axis.
 
     Attributes:
       position: the axis of the array, counted from the end (negative).
@@ -82,7 +82,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """The neighborhood of every element of an array.
+    """The neighbourhood of every element of an array.
 
     Attributes:
       extents: one for each filtered axis, in the order in which the caller named them.
@@ -102,7 +102,7 @@ class Neighborhood:
         return self.footprint.mask
 
     def mirrored(self) -> "Neighborhood":
-        """The elements whose neighborhoods hold an element: the same, point-reflected."""
+        """The elements whose neighbourhoods hold an element: the same, point-reflected."""
         extents = tuple(replace(extent, low=extent.high) for extent in self.extents)
         if self.footprint is None:
             return replace(self, extents=extents)
@@ -187,7 +187,7 @@ def _mode(mode: Any) -> str:
     )
 
 
-# --- from a request to the neighborhood in an array -----------------------------------------------
+# --- from a request to the neighbourhood in an array ----------------------------------------------
 
 
 def neighborhood(

@@ -14,7 +14,7 @@ from ._arguments import Extent
 
 
 def extend(x: Array, extents: Sequence[Extent], cval: float) -> Array:
-    """Return ``x``, longer on each axis by the neighborhoods of its first and last element."""
+    """Return ``x``, longer on each axis by the neighbourhoods of its first and last element."""
     for extent in extents:
         if extent.size > 1:
             x = _extended(x, extent, cval)

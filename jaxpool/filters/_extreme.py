@@ -1,4 +1,4 @@
-"""Maxima and minima over neighborhoods: rectangles, footprints, and weighted taps.
+"""Maxima and minima over neighbourhoods: rectangles, footprints, and weighted taps.
 
 *Rectangles* are windows of pooling. A mode whose new elements are all in the window
 already (``nearest``; ``reflect`` and ``mirror`` about a centred window) needs no extended array:
@@ -37,7 +37,7 @@ Operands = tuple[Array, Array | None]
 
 
 def extreme(x: Array, hood: Neighborhood, reduction: Reduction) -> Array:
-    """Return the maximum or minimum over the neighborhood of every element; differentiable."""
+    """Return the maximum or minimum over the neighbourhood of every element; differentiable."""
     extents = tuple(extent for extent in hood.extents if extent.size > 1)
     if not x.size or not extents:
         return x

@@ -29,7 +29,7 @@ from ._windows import Taps, offsets_of, rectangle
 
 
 def ranked(x: Array, hood: Neighborhood, rank: int) -> Array:
-    """Return the element number ``rank``, from 0 up, of every neighborhood; differentiable."""
+    """Return the element number ``rank``, from 0 up, of every neighbourhood; differentiable."""
     taps = Taps(hood.extents, offsets_of(hood), x.shape)
     if rank in (0, len(taps) - 1):
         return extreme(x, hood, MIN if rank == 0 else MAX)

@@ -40,7 +40,7 @@ def plan_of(x: Array, geometry: Geometry, reduction: Reduction) -> Plan:
 
 
 def offsets_of(hood: Neighborhood) -> Offsets:
-    """The taps of a neighborhood, row-major, each an offset from the first corner."""
+    """The taps of a neighbourhood, row-major, each an offset from the first corner."""
     return np.argwhere(hood.mask).astype(np.int32)
 
 

@@ -31,7 +31,7 @@ def morphological_gradient(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Morphological gradient: how far an array varies in the neighborhood of every element.
+    """Morphological gradient: how far an array varies in the neighbourhood of every element.
 
     ``y = dilation(x) - erosion(x)``.
 

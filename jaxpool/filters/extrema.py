@@ -23,7 +23,7 @@ def maximum_filter(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Maximum over the neighborhood of every element.
+    """Maximum over the neighbourhood of every element.
 
     ``y[i] = max over t of x[i + t]``, ``t`` running over a window of ``size`` taps, or over the
     places where ``footprint`` is True; ``mode`` says what ``x`` is outside its bounds.
@@ -74,7 +74,7 @@ def minimum_filter(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Minimum over the neighborhood of every element.
+    """Minimum over the neighbourhood of every element.
 
     ``y[i] = min over t of x[i + t]``, ``t`` running over a window of ``size`` taps, or over the
     places where ``footprint`` is True; ``mode`` says what ``x`` is outside its bounds.
@@ -108,7 +108,7 @@ def maximum_filter1d(
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
-    """Maximum over the neighborhood of every element along one axis.
+    """Maximum over the neighbourhood of every element along one axis.
 
     ``y[i] = max over t of x[i + t]``, ``t`` running over a window of ``size`` taps along ``axis``.
 
@@ -141,7 +141,7 @@ def minimum_filter1d(
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
-    """Minimum over the neighborhood of every element along one axis.
+    """Minimum over the neighbourhood of every element along one axis.
 
     ``y[i] = min over t of x[i + t]``, ``t`` running over a window of ``size`` taps along ``axis``.
 

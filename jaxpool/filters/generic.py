@@ -33,7 +33,7 @@ def generic_filter(
     extra_keywords: Mapping[str, Any] | None = None,
     axes: Any = None,
 ) -> Array:
-    """A function of the neighborhood of every element.
+    """A function of the neighbourhood of every element.
 
     ``y[i] = function([x[i + t] for t])``, ``t`` running in row-major order over a window of
     ``size`` taps, or over the places where ``footprint`` is True, whatever the order of ``axes``.

@@ -34,7 +34,7 @@ def grey_erosion(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Erosion: the minimum over the neighborhood of every element, less a structure.
+    """Erosion: the minimum over the neighbourhood of every element, less a structure.
 
     ``y[i] = min over t of (x[i + t] - structure[t])``, ``t`` running over the window; without a
     structure it is :func:`minimum_filter`.
@@ -79,7 +79,7 @@ def grey_dilation(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Dilation: the maximum over the mirrored neighborhood of every element, plus a structure.
+    """Dilation: the maximum over the mirrored neighbourhood of every element, plus a structure.
 
     ``y[i] = max over t of (x[i - t] + structure[t])``, ``t`` running over the window; for a centred
     rectangle without a structure it is :func:`maximum_filter`.

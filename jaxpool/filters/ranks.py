@@ -25,7 +25,7 @@ def rank_filter(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """The element of a given rank in the neighborhood of every element.
+    """The element of a given rank in the neighbourhood of every element.
 
     ``y[i]`` is entry number ``rank`` of the elements ``x[i + t]`` in ascending order, ``t`` running
     over a window of ``size`` taps, or over the places where ``footprint`` is True.
@@ -62,7 +62,7 @@ def median_filter(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Median of the neighborhood of every element.
+    """Median of the neighbourhood of every element.
 
     ``y[i] = median over t of x[i + t]``; of an even number of elements the larger of the middle
     two, so that every result is an element of ``x`` (:func:`jaxpool.median_pool` takes their mean).
@@ -96,7 +96,7 @@ def percentile_filter(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """A percentile of the neighborhood of every element, without interpolation.
+    """A percentile of the neighbourhood of every element, without interpolation.
 
     ``y[i]`` is entry number ``floor(count * percentile / 100)`` of the ``count`` elements
     ``x[i + t]`` in ascending order, at 100 the last.

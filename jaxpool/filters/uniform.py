@@ -26,7 +26,7 @@ def uniform_filter(
     origin: Any = 0,
     axes: Any = None,
 ) -> Array:
-    """Mean over the neighborhood of every element.
+    """Mean over the neighbourhood of every element.
 
     ``y[i] = (sum over t of x[i + t]) / count``, ``t`` running over a window of ``size`` taps; along
     one axis after the other, each rounded to the dtype of ``x``.
@@ -66,7 +66,7 @@ def uniform_filter1d(
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
-    """Mean over the neighborhood of every element along one axis.
+    """Mean over the neighbourhood of every element along one axis.
 
     ``y[i] = (sum over t of x[i + t]) / size``, ``t`` running over a window of ``size`` taps along
     ``axis``.

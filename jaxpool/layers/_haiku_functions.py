@@ -128,7 +128,7 @@ def gem_pool(
     p: float | ArrayLike = 3.0,
     eps: float = 1e-6,
 ) -> Array:
-    """Generalized mean, :func:`jaxpool.gem_pool`; other arguments as :func:`max_pool`."""
+    """Generalised mean, :func:`jaxpool.gem_pool`; other arguments as :func:`max_pool`."""
     window = {"window_shape": window_shape, "strides": strides, "padding": padding}
     options = {"rounding": rounding, "where": where, "implementation": implementation}
     axes = {**window, "dilations": dilations}

@@ -1,4 +1,4 @@
-"""From a call to a compiled function: static arguments are canonicalized once and cached.
+"""From a call to a compiled function: static arguments are made canonical once and cached.
 
 :func:`call` finds the jitted body for the arguments as written, one ``jax.jit`` per static
 configuration. Only the first call pays for checks.

@@ -1,4 +1,4 @@
-"""What the front ends share: arguments canonicalized once."""
+"""What the front ends share: arguments made canonical once."""
 
 from typing import Any
 

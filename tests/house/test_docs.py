@@ -3,6 +3,7 @@
 Pages are README.md and those of docs/ that are written by hand; others are made from docstrings.
 """
 
+import ast
 import importlib
 import inspect
 import json
@@ -249,6 +250,33 @@ def test_links_to_modules_lead_to_their_pages_on_the_site(monkeypatch: pytest.Mo
         paths = (((ROOT / page).parent / path).resolve() for path, _ in links(there))
         found |= {str(path.relative_to(ROOT / "docs")) for path in paths if is_made(path)}
     assert found <= made.keys() and {"functions.md", "reference/compat.onnx.md"} <= found
+
+
+AMERICAN = re.compile(
+    r"\w*(?:neighbor|behavior|favor|color|center|gray|(?:general|normal|local|special|"
+    r"vector|quant|real|optim|minim|maxim|material|initial|summar|recogn)iz)\w*",
+    re.IGNORECASE,
+)
+
+
+def docstrings() -> dict[str, str]:
+    """What the docstrings of every module say outside code and titles of papers."""
+    found = {}
+    for path in sorted((ROOT / "jaxpool").rglob("*.py")):
+        nodes = ast.walk(ast.parse(path.read_text()))
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        text = "\n".join(ast.get_docstring(n) or "" for n in nodes if isinstance(n, kinds))
+        code = r'(?s)``.*?``|:\w+:`.*?`|"[^"]*"|>>> [^\n]*|\.\.\. [^\n]*'
+        found[str(path.relative_to(ROOT))] = re.sub(code, "", text)
+    return found
+
+
+def test_words_are_spelled_in_one_way():
+    """As the public names are: grey_dilation, quantised. Code keeps the words of its libraries."""
+    prose = {page: re.sub(r"(?s)```.*?```|`.*?`", "", text) for page, text in PAGES.items()}
+    prose |= docstrings()
+    assert {n: found for n, text in prose.items() if (found := AMERICAN.findall(text))} == {}
+    assert AMERICAN.findall("the Neighborhood of a centered window") == ["Neighborhood", "centered"]
 
 
 def test_readme_is_short():

@@ -32,7 +32,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
 
 def _stored(g: Array, offsets: Array, geometry: Geometry) -> tuple[Array, Array]:
-    """Return both materialized: XLA:CPU would compute anew for each element what makes them.
+    """Return both, stored: XLA:CPU would compute anew for each element what makes them.
 
     Values of few elements in channels last are not, where storing them costs more than it saves.
     """
