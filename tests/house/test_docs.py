@@ -369,6 +369,43 @@ def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
     assert f"bfloat16 takes {worst['bfloat16']} and int8 {worst['int8']} of the float32" in text
 
 
+def test_where_jaxpool_is_behind_is_that_of_the_results():
+    rows = [row for row in results("cpu.json") if row["dtype"] == "float32"]
+
+    def longer(task: str, peer: str) -> dict[tuple[str, str], float]:
+        """The cases and layouts that take longer than in a peer, and how many times as long."""
+        times = {
+            (row["case"], row["layout"]): row["milliseconds"]["jaxpool"] / row["milliseconds"][peer]
+            for row in rows
+            if row["task"] == task and peer in row["milliseconds"]
+        }
+        return {key: ratio for key, ratio in times.items() if ratio > 1.05}
+
+    text, behind = " ".join(PERFORMANCE.split()), longer("forward", "torch")
+    planes = [behind.pop((case, "NHWC")) for case in ("resnet-head", "mobilenet-head")]
+    assert f"take up to {max(planes):.1f} times as long as PyTorch's in channels last" in text
+    assert f"take up to {max(behind.values()):.1f} times as long as in PyTorch, forward" in text
+    cases = {case.name: case for case in NAMED_CASES}
+    for name, layout in behind:
+        assert f"`{name}`" in text and layout == "NHWC" and min(cases[name].strides) > 1
+    assert not longer("backward", "torch")
+    argmax = longer("argmax", "torch")
+    assert f"channels last take up to {max(argmax.values()):.1f} times as long" in text
+    assert {layout for _, layout in argmax} == {"NHWC"}
+
+
+def test_the_cost_of_long_windows_and_of_a_call_is_that_of_the_results():
+    costs = json.loads((ROOT / "benchmarks" / "results" / "costs.json").read_text())
+    forward = {row["window"]: row["forward_milliseconds"] for row in costs["growth"]}
+    rows = results("tried.json")
+    tried = {row["idea"]: row["milliseconds"] for row in rows if row["question"] == "31x31"}
+    ratios = sorted([forward[31] / forward[3], tried["jaxpool"] / tried["3x3 instead"]])
+    text = " ".join(PERFORMANCE.split())
+    assert "take {:.1f} to {:.1f} times as long as 3x3".format(*ratios) in text
+    call, indices = costs["dispatch"]["max_pool"], costs["dispatch"]["max_pool_with_argmax"]
+    assert f"costs {call:.1f} times a bare jitted function ({indices:.1f} with indices)" in text
+
+
 def test_the_table_of_what_was_tried_is_that_of_the_results():
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for row in results("tried.json"):
