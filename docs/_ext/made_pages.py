@@ -198,7 +198,8 @@ def directive(prefix: str, name: str) -> str:
     """The directive that documents one name."""
     item = getattr(importlib.import_module(prefix), name)
     if inspect.isclass(item):
-        return f".. autoclass:: {prefix}.{name}\n   :members:\n\n"
+        own = "   :members:\n   :exclude-members: op, function\n"  # of layers: they have a page
+        return f".. autoclass:: {prefix}.{name}\n{own}\n"
     if isinstance(item, tuple):  # of which Sphinx would say what a tuple is
         return f".. py:data:: {name}\n   :module: {prefix}\n\n   {summary(item)}\n\n"
     kind = "autofunction" if callable(item) else "autodata"

@@ -79,6 +79,12 @@ def pages(site: Path) -> list[str]:
     return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
 
 
+WIDEST = """Math.max(...Array.from(
+    document.querySelectorAll("html, .page, .main, .content, article"),
+    part => part.scrollWidth))"""
+"""A part that scrolls sideways as a whole leaves the window as wide as it is."""
+
+
 def _watched(page: Any, address: str) -> list[str]:
     """What goes wrong on a page from now on."""
     faults: list[str] = []
@@ -103,7 +109,7 @@ def test_every_page_fits_and_loads(site: Path, address: str, browser: Any, width
     faults, wrong = _watched(page, address), {}
     for name in pages(site):
         page.goto(f"{address}/{name}")
-        wide = page.evaluate("document.documentElement.scrollWidth")
+        wide = page.evaluate(WIDEST)
         found = [*faults, *([f"{wide} pixels wide"] if wide > width else [])]
         if found:
             wrong[name] = found
@@ -188,6 +194,13 @@ def test_every_function_is_listed_and_has_its_source(site: Path) -> None:
         assert re.search(rf'href="reference/\w+\.html#jaxpool\.{name}"', functions), name
         assert f'id="jaxpool.{name}"' in reference, name
     assert reference.count("viewcode-link") > len(jaxpool.__all__)
+
+
+def test_a_layer_does_not_repeat_the_page_of_its_op(site: Path) -> None:
+    for library in ("linen", "nnx", "haiku", "equinox"):
+        page = (site / "reference" / f"layers.{library}.html").read_text()
+        assert f'id="jaxpool.layers.{library}.MaxPool"' in page
+        assert not re.findall(r'id="([\w.]+\.(?:op|function))"', page)
 
 
 def test_a_broken_link_stops_the_build(tmp_path: Path) -> None:
