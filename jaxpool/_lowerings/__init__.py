@@ -37,7 +37,6 @@ from .implementations import (
     padded_slices,
     phase_pads,
     phase_stack,
-    place_codes,
     reduce_window,
     select_chain,
     separable,
@@ -51,7 +50,6 @@ _GPU: tuple[Platform, ...] = ("gpu",)
 _TPU: tuple[Platform, ...] = ("tpu",)
 _TABLE = (
     Row(element_chain, argreduce=_TPU),
-    Row(place_codes, argreduce=_TPU),
     Row(phase_pads, scatter=_TPU),
     Row(select_chain, argreduce=_GPU),
     Row(phase_stack, scatter=_GPU),

@@ -208,14 +208,13 @@ def test_cases_reach_every_formulation() -> None:
     """What the table of cases promises to hold."""
     plans = [plan_for(built(case)[0], MAX, np.dtype(np.float32)) for case in CASES]
     argmax = {choice.tpu for plan in plans if (choice := plan.argreduce)}
-    assert argmax == {"element_chain", "place_codes", "doubling"}
+    assert argmax == {"element_chain", "doubling"}
     assert any(choice.gpu == "doubling" for plan in plans if (choice := plan.argreduce)) is False
     assert {choice.tpu for plan in plans if (choice := plan.scatter)} == {"phase_pads"}
     steps = [len(phase_sums.steps_of(plan.geometry, 16)) for plan in plans]
     assert {1, 2} < set(steps)
     assert set(IMPLEMENTATIONS) >= {
         "element_chain",
-        "place_codes",
         "select_chain",
         "phase_stack",
         "separable",

@@ -2,8 +2,7 @@
 
     value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
 
-The elements at one offset are read in place, see :mod:`..parts.element_grid`, where an axis is a
-whole number of groups long; another would be stored once more.
+The elements at one offset are read in place, see :mod:`..parts.element_grid`.
 
 One kernel has both results only if they are stored alike. So offsets have the dtype of the values
 until a barrier, and are bytes behind it. The chain runs in 32 bits, since a TPU v5e compares no
@@ -41,15 +40,15 @@ def unsupported_reason(request: Request) -> str | None:
         return "an element may tie with the identity and differ from it"
     if taps > tuning.MOST_CHAINED_ON_TPU:
         return f"{taps} elements; a chain pays up to {tuning.MOST_CHAINED_ON_TPU}"
-    if any(axis.size % axis.stride for axis in request.geometry.axes):
-        return "the length of an axis is no multiple of its stride"
+    if not all(isinstance(axis.size, int) for axis in request.geometry.axes):
+        return "the length of an axis is not known, nor what would make it whole groups"
     return None
 
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
     if all(axis.stride == 1 for axis in request.geometry.axes):
-        return "every stride is 1; one reduction reads the array once"
+        return "every stride is 1; windows of smaller windows share comparisons"
     return None
 
 

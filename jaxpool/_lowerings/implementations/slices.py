@@ -76,6 +76,14 @@ def unsupported_reason(request: Request) -> str | None:
     return None
 
 
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers another on TPU, or None."""
+    plain = all(axis.stride == 1 for axis in request.geometry.axes)
+    if request.verb == "argreduce" and request.platform == "tpu" and plain:
+        return "every stride is 1; windows of smaller windows share comparisons"
+    return None
+
+
 def _too_long(kernel: int, most: int) -> str:
     return f"{kernel} elements on one axis; slices pay up to {most}"
 
