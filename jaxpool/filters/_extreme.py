@@ -13,6 +13,7 @@ element and to one tap. One tap after the other is taken, so that no array of al
 Source: Serra 1982, "Image analysis and mathematical morphology", for the definitions.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from jax import Array, lax
 from .._autodiff import rules
 from .._autodiff.rules import selection
 from .._lowerings import tuning
+from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later, sentinel
 from .._lowerings.parts.axis_slicing import tree_reduce
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
@@ -180,29 +182,26 @@ def _in_dtype(weights: Array, dtype: np.dtype) -> Array:
 def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Reduction) -> Array:
     """The extreme over the taps, one after the other; differentiable in both arrays."""
 
-    def term(weights: Array | None, number: Any, elements: Array) -> Array:
-        return elements if weights is None else elements + weights[number]
+    def term(weights: Array | None, number: Any, element: Array) -> Array:
+        return element if weights is None else element + weights[number]
 
     def reduce(operands: Operands) -> Array:
         extended, weights = operands
+        own = functools.partial(term, weights)
+        start = identity_array(reduction, np.dtype(extended.dtype))
+        return taps.reduce(own, start, reduction.combine, (extended,))
 
-        def step(number: Any, elements: Array, best: Array) -> Array:
-            return reduction.combine(best, term(weights, number, elements))
-
-        identity = identity_array(reduction, np.dtype(extended.dtype))
-        return taps.walk(step, jnp.full(taps.shape, identity), extended)
-
-    def argreduce(operands: Operands) -> tuple[Array, Array]:
+    def argreduce(operands: Operands) -> ValueOffset:
         extended, weights = operands
 
-        def step(number: Any, elements: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-            best, first = state
-            value = term(weights, number, elements)
-            better = _preferred(reduction, value, best) | (number == 0)
-            return jnp.where(better, value, best), jnp.where(better, number, first)
+        def pair(number: Any, element: Array) -> ValueOffset:
+            value = term(weights, number, element)
+            return value, jnp.broadcast_to(jnp.asarray(number, np.int32), value.shape)
 
-        start = jnp.zeros(taps.shape, extended.dtype), jnp.zeros(taps.shape, np.int32)
-        return taps.walk(step, start, extended)
+        start = identity_array(reduction, np.dtype(extended.dtype)), sentinel(np.dtype(np.int32))
+        combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
+        y, first = taps.reduce(pair, start, combine, (extended,), unordered=unordered)
+        return y, jnp.maximum(first, 0)  # what is not preferred to the identity is the identity
 
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands

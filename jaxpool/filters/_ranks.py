@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from .._autodiff.rules import selection
 from .._lowerings import tuning
@@ -49,7 +49,7 @@ def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
         if len(taps) <= tuning.MOST_IN_NETWORK:
             return sorted_lanes(list(taps.each(extended)))[rank]
         places, with_nan = jnp.full(taps.shape, rank), jnp.issubdtype(extended.dtype, jnp.floating)
-        key = radix_select.kth(sort_keys(extended), with_nan, taps.walk, len(taps), places)
+        key = radix_select.kth(sort_keys(extended), with_nan, taps.reads(), places)
         return from_sort_keys(key, extended.dtype)
 
     def argreduce(extended: Array) -> tuple[Array, Array]:
@@ -61,7 +61,9 @@ def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
 
 
 def _first_equal(extended: Array, y: Array, taps: Taps) -> Array:
-    def step(number: Any, elements: Array, first: Array) -> Array:
-        return jnp.where(same(elements, y) & (first < 0), number, first)
+    none = np.int32(len(taps))
 
-    return taps.walk(step, jnp.full(y.shape, np.int32(-1)), extended)
+    def number(number: Any, element: Array, y: Array) -> Array:
+        return jnp.where(same(element, y), number, none)
+
+    return taps.reduce(number, none, lax.min, (extended,), (y,))

@@ -11,6 +11,7 @@ g[i]``. Both transposes take one tap after the other, so that no array of all ta
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._autodiff.linear import linear_map
@@ -21,10 +22,12 @@ def read(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
     """Return the element of every window at the tap of that number, whose ``value`` is known."""
 
     def forward(t: Array) -> Array:
-        def step(number: Any, elements: Array, found: Array) -> Array:
-            return jnp.where(numbers == number, elements, found)
+        zero = np.zeros((), t.dtype)
 
-        return taps.walk(step, jnp.zeros(numbers.shape, t.dtype), t)
+        def read(n: Any, element: Array, number: Array) -> Array:
+            return jnp.where(number == n, element, zero)
+
+        return taps.reduce(read, zero, lax.add, (t,), (numbers,))
 
     def transpose(g: Array) -> Array:
         return taps.add_up(numbers, g, extended.shape)

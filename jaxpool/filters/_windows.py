@@ -1,6 +1,7 @@
 """Windows of filters as the implementations take them, and their taps one by one."""
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,9 +12,9 @@ from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import tree_reduce
+from .._lowerings.parts.every_tap import Reads, reduce_taps
 from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
-from .._xla.sharding_types import varying_alike
 from ..reductions import Reduction
 from ._arguments import Extent, Neighborhood
 
@@ -59,7 +60,7 @@ class Taps:
         extents: Sequence[Extent],
         offsets: Offsets,
         shape: Sequence[int],
-        numbers: Sequence[int] | None = None,
+        numbers: Sequence[int] | np.ndarray | None = None,
     ) -> None:
         self.extents, self.offsets, self.shape = tuple(extents), offsets, tuple(shape)
         self.numbers = np.asarray(range(len(offsets)) if numbers is None else numbers, np.int32)
@@ -78,22 +79,28 @@ class Taps:
         """The elements at each tap in turn; as many slices as taps."""
         return (self.at(extended, number) for number in range(len(self)))
 
-    def walk(self, step: Any, state: Any, extended: Array) -> Any:
-        """Return ``step(number, elements at that tap, state)`` taken over all taps in turn.
+    def reduce(
+        self,
+        value: Callable[..., Any],
+        start: Any,
+        combine: Callable[[Any, Any], Any],
+        arrays: Sequence[Array],
+        others: Sequence[Array] = (),
+        unordered: Callable[[Any, Any], Any] | None = None,
+    ) -> Any:
+        """Return the reduction over all taps, as :func:`.._lowerings.parts.every_tap.reduce_taps`.
 
-        A loop if there are many, so that the program does not grow with them.
+        Args:
+          value: of the number of a tap, the element of each of ``arrays`` there, and ``others``.
+          start, combine, others, unordered: as there.
+          arrays: extended, of one shape.
         """
-        if len(self) <= tuning.MOST_TAPS_UNROLLED:
-            for number, elements in zip(self.numbers, self.each(extended), strict=True):
-                state = step(number, elements, state)
-            return state
-        extended, state = varying_alike((extended, state))
-        starts, numbers = jnp.asarray(self._starts()), jnp.asarray(self.numbers)
-
-        def body(n: Array, state: Any) -> Any:
-            return step(numbers[n], lax.dynamic_slice(extended, starts[n], self.shape), state)
-
-        return lax.fori_loop(0, len(self), body, state, unroll=tuning.OFFSETS_AT_ONCE)
+        if len(self) > tuning.MOST_TAPS_UNROLLED:
+            named = self._of_numbers(value)
+            return reduce_taps(self.reads(), named, start, combine, arrays, others, unordered)
+        elements = zip(*map(self.each, arrays), strict=True)
+        terms = [value(n, *own, *others) for n, own in zip(self.numbers, elements, strict=True)]
+        return functools.reduce(combine, terms)
 
     def add_up(self, numbers: Array, g: Array, shape: Sequence[int]) -> Array:
         """Return an extended array of ``shape`` with ``g`` of each window added at one of its taps.
@@ -103,29 +110,34 @@ class Taps:
           g: what is added there.
           shape: that of the extended array.
         """
-        room = [(size - own, size - own, 0) for size, own in zip(shape, self.shape, strict=True)]
         # An element reads what each tap would give it: several at once, which writes could not be.
+        room = [(size - own, size - own, 0) for size, own in zip(shape, self.shape, strict=True)]
         none, zero = np.asarray(-1, numbers.dtype), np.zeros((), g.dtype)
         held = lax.pad(numbers, none, room), lax.pad(g, zero, room)
-        starts = np.asarray([low for low, *_ in room], np.int32) - self._starts()
-        given = lambda n, held, g: jnp.where(held == n, g, jnp.zeros_like(g))  # noqa: E731
-        if len(self) <= tuning.MOST_TAPS_UNROLLED:
-            held = [materialize(a)[0] for a in held]
-            parts = [
-                given(n, *(lax.slice(a, start, start + np.asarray(shape)) for a in held))
-                for n, start in zip(self.numbers, starts, strict=True)
-            ]
-            return tree_reduce(lax.add, parts)
-        *held, total = varying_alike((*held, jnp.zeros(shape, g.dtype)))
-        starts, own = jnp.asarray(starts), jnp.asarray(self.numbers)
+        first = np.asarray([room[extent.position][0] for extent in self.extents], np.int32)
+        back = Taps(self.extents, first - self.offsets, shape, self.numbers)
 
-        def add(n: Array, total: Array) -> Array:
-            return total + given(own[n], *(lax.dynamic_slice(a, starts[n], shape) for a in held))
+        def given(n: Any, number: Array, g: Array) -> Array:
+            return jnp.where(number == n, g, zero)
 
-        return lax.fori_loop(0, len(self), add, total, unroll=tuning.OFFSETS_AT_ONCE)
+        if len(self) > tuning.MOST_TAPS_UNROLLED:
+            return back.reduce(given, zero, lax.add, held)
+        each = zip(back.numbers, *map(back.each, materialize(*held)), strict=True)
+        return tree_reduce(lax.add, [given(*own) for own in each])
 
-    def _starts(self) -> np.ndarray:
-        """Where each tap of the first window lies, along every axis."""
-        table = np.zeros((len(self), len(self.shape)), np.int32)
-        table[:, [extent.position for extent in self.extents]] = self.offsets
-        return table
+    def reads(self) -> Reads:
+        """What windows read, as the implementations take it."""
+        order = np.argsort([extent.position for extent in self.extents])
+        axes = tuple(self.extents[n].position for n in order)
+        table = self.offsets[:, order].T
+
+        def shifts(numbers: Array) -> list[Array]:
+            return [jnp.asarray(row)[numbers] for row in table]
+
+        return Reads(axes, self.shape, (1,) * len(axes), len(self), shifts)
+
+    def _of_numbers(self, value: Callable[..., Any]) -> Callable[..., Any]:
+        """``value`` of the number of a tap, as a function of where it is among the taps."""
+        if np.array_equal(self.numbers, np.arange(len(self))):
+            return value
+        return lambda n, *elements: value(jnp.asarray(self.numbers)[n], *elements)

@@ -1,23 +1,28 @@
 """Reading and writing windows at any offsets, one element of the window after the other.
 
-A loop at run time: the program does not grow with the window, cost does. It is for long windows
-that overlap and whose offsets are no argmax: two windows that share an element may then disagree
-about it, and no two can be taken together as in :mod:`..parts.offset_levels`.
+With ``offset[o]`` of window ``o``, ``t`` an offset and ``p(o, t)`` where it lies,
+
+    gather(x)[o] = sum over t of x[p(o, t)] where offset[o] = t,
+    scatter(g)[i] = sum over t of g[o] where offset[o] = t, of the window with p(o, t) = i.
+
+The program does not grow with the window, cost does (:mod:`..parts.every_tap`). It is for long
+windows that overlap and whose offsets are no argmax: two windows that share an element may then
+disagree about it, and no two can be taken together as in :mod:`..parts.offset_levels`.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
-from ..._xla.sharding_types import varying_alike, varying_zeros
+from ..._xla.sharding_types import varying_alike
 from .. import tuning
-from ..parts.axis_slicing import lax_padding, pad_all, slice_axis
-from ..parts.phases import stretch
+from ..parts.argreduce import sentinel
+from ..parts.axis_slicing import lax_padding, pad_all
+from ..parts.every_tap import Reads, reduce_taps
 from ..request import Request
 
 State = TypeVar("State")
@@ -30,32 +35,41 @@ def unsupported_reason(request: Request) -> str | None:
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
-
-    def step(offset: Array, element: Array, found: Array) -> Array:
-        return jnp.where(offsets == offset.astype(offsets.dtype), element, found)
-
-    return walk(x, geometry, step, jnp.zeros(offsets.shape, x.dtype))
+    padded = pad_all(x, geometry, np.zeros((), x.dtype))
+    return _sum_where(reads_of(geometry, offsets.shape), (padded,), (offsets,))
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it."""
-    zero = np.zeros((), g.dtype)
-    shape, padding = list(g.shape), [(0, 0, 0)] * g.ndim
+    """Return the sum, for each element, of the values of the windows whose offset names it.
+
+    An element reads what each window would give it: several at once, which writes could not be.
+    """
+    shape, room = list(g.shape), [(0, 0, 0)] * g.ndim
     for axis, position in geometry.placed:
-        low, high = lax_padding(axis)
-        shape[position], padding[position] = low + axis.size + high, (-low, -high, 0)
+        low, reach = lax_padding(axis)[0], axis.span - 1
+        high = axis.size - 1 + low - (axis.out - 1) * axis.stride
+        shape[position], room[position] = axis.size, (reach - low, high, axis.stride - 1)
+    given = lax.pad(g, np.zeros((), g.dtype), room)
+    offsets = lax.pad(offsets, sentinel(offsets.dtype), room)
+    forward = reads_of(geometry, tuple(shape))
 
-    def body(offset: Array, total: Array) -> Array:
-        offset = jnp.asarray(offset)  # an int under jax.disable_jit
-        given = jnp.where(offsets == offset.astype(offsets.dtype), g, zero)
-        for axis, position in geometry.placed:
-            given = stretch(given, axis, position)
-        starts = _starts(offset, geometry, g.ndim)
-        here = lax.dynamic_slice(total, starts, given.shape)
-        return lax.dynamic_update_slice(total, here + given, starts)
+    def shifts(numbers: Array) -> list[Array]:
+        ends = [axis.span - 1 for axis in geometry.axes]
+        return [end - shift for end, shift in zip(ends, forward.shifts(numbers), strict=True)]
 
-    start = varying_zeros(tuple(shape), g.dtype, (g, offsets))
-    return lax.pad(lax.fori_loop(0, geometry.taps, body, start), zero, padding)
+    one = (1,) * len(geometry.axes)
+    back = Reads(geometry.positions, forward.shape, one, geometry.taps, shifts)
+    return _sum_where(back, (given, offsets))
+
+
+def _sum_where(reads: Reads, arrays: Sequence[Array], others: Sequence[Array] = ()) -> Array:
+    """The sum of the elements of the first array, each where its offset is that of the tap."""
+    zero = np.zeros((), arrays[0].dtype)
+
+    def term(number: Array, element: Array, offset: Array) -> Array:
+        return jnp.where(offset == number.astype(offset.dtype), element, zero)
+
+    return reduce_taps(reads, term, zero, lax.add, arrays, others)
 
 
 def walk(
@@ -63,48 +77,29 @@ def walk(
 ) -> State:
     """Return ``step(offset, elements at that offset, state)`` over all offsets, row-major.
 
-    Elements of padding are 0.
+    Elements of padding are 0. The loop is unrolled for small windows.
     """
-    return walk_padded(pad_all(x, geometry, np.zeros((), x.dtype)), geometry, step, state)
-
-
-def walk_padded(
-    padded: Any, geometry: Geometry, step: Callable[[Array, Any, State], State], state: State
-) -> State:
-    """:func:`walk` of an array with its padding, or of several of one shape, as a pytree.
-
-    The loop is unrolled for small windows.
-    """
+    padded = pad_all(x, geometry, np.zeros((), x.dtype))
+    padded, state = varying_alike((padded, state))
+    reads = reads_of(geometry, geometry.full_shape(x.shape))
 
     def body(offset: Array, state: State) -> State:
         offset = jnp.asarray(offset)  # an int under jax.disable_jit
-        elements = jax.tree.map(lambda a: _elements(a, offset, geometry), padded)
-        return step(offset, elements, state)
+        return step(offset, reads.elements(padded, offset), state)
 
     few = geometry.taps <= tuning.MOST_SLICED_OFFSETS
-    padded, state = varying_alike((padded, state))
     return lax.fori_loop(0, geometry.taps, body, state, unroll=few or tuning.OFFSETS_AT_ONCE)
 
 
-def _elements(padded: Array, offset: Array, geometry: Geometry) -> Array:
-    """The elements of ``padded`` at one offset of every window."""
-    sizes = list(padded.shape)
-    for axis, position in geometry.placed:
-        sizes[position] = (axis.out - 1) * axis.stride + 1
-    elements = lax.dynamic_slice(padded, _starts(offset, geometry, padded.ndim), sizes)
-    for axis, position in geometry.placed:
-        elements = slice_axis(elements, position, 0, axis.out, axis.stride)
-    return elements
+def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
+    """What windows with a result of ``shape`` read of a padded array."""
 
+    def shifts(numbers: Array) -> list[Array]:
+        steps = zip(geometry.axes, digits(numbers, geometry.kernel), strict=True)
+        return [digit * np.asarray(axis.dilation, digit.dtype) for axis, digit in steps]
 
-def _starts(offset: Array, geometry: Geometry, rank: int) -> list[Array]:
-    """Where the elements at one offset begin on each axis of a padded array."""
-    starts = [jnp.zeros((), offset.dtype)] * rank
-    for (axis, position), digit in zip(
-        geometry.placed, digits(offset, geometry.kernel), strict=True
-    ):
-        starts[position] = digit * np.asarray(axis.dilation, offset.dtype)
-    return starts
+    strides = tuple(axis.stride for axis in geometry.axes)
+    return Reads(geometry.positions, shape, strides, geometry.taps, shifts)
 
 
 def digits(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:

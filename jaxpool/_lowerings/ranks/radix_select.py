@@ -9,39 +9,34 @@ Neither the program nor the memory grows with the window: beside the array there
 a count for each window. Every element of every window is read ``b`` times.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._xla.sharding_types import varying_alike
+from ..parts.every_tap import Reads, reduce_taps
 from ..parts.window_counts import short_dtype
 
-Walk = Callable[[Callable[[Any, Array, Any], Any], Any, Array], Any]
-"""``walk(step, state, x)`` takes ``state = step(number, elements, state)`` over all offsets of
-windows of ``x``, with the elements that all windows have at the offset of that number."""
 
-
-def kth(keys: Array, with_nan: bool, walk: Walk, taps: int, places: Array) -> Array:
+def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
     """Return the integer at a place of the sorted integers of every window.
 
     Args:
       keys: integers, of floats those of :func:`..parts.float_order.sort_keys`.
       with_nan: whether the greatest integer stands for NaN, and is the result if a window has it.
-      walk: how elements of windows are read.
-      taps: elements of a window.
-      places: of the wanted elements, from 0, less than ``taps``; of the shape of the result.
+      reads: the windows.
+      places: of the wanted elements, from 0, less than the taps; of the shape of the result.
     """
-    places = places.astype(short_dtype(taps))
+    dtype = short_dtype(reads.taps)
+    places = places.astype(dtype)
     keys, places = varying_alike((keys, places))
     limits = jnp.iinfo(keys.dtype)
 
     def count_less(bounds: Array) -> Array:
-        def step(_: Any, elements: Array, counts: Array) -> Array:
-            return counts + (elements < bounds).astype(counts.dtype)
+        def is_less(_: Array, element: Array, bound: Array) -> Array:
+            return (element < bound).astype(dtype)
 
-        return walk(step, jnp.zeros_like(places), keys)
+        return reduce_taps(reads, is_less, np.zeros((), dtype), lax.add, (keys,), (bounds,))
 
     def with_bit(state: tuple[Array, Array]) -> tuple[Array, Array]:
         bit, found = state
@@ -49,8 +44,8 @@ def kth(keys: Array, with_nan: bool, walk: Walk, taps: int, places: Array) -> Ar
         return bit - 1, jnp.where(count_less(bounds) <= places, bounds, found)
 
     if with_nan:  # a window that holds one is asked for its last element
-        has_nan = count_less(jnp.full(places.shape, limits.max, keys.dtype)) < taps
-        places = jnp.where(has_nan, taps - 1, places)
+        has_nan = count_less(jnp.full(places.shape, limits.max, keys.dtype)) < reads.taps
+        places = jnp.where(has_nan, np.asarray(reads.taps - 1, dtype), places)
     # JAX takes a scan, which a fori_loop is, apart while it differentiates, and would store the
     # elements at every offset, which do not change from bit to bit. A while_loop stays whole.
     least = jnp.full_like(places, limits.min, keys.dtype)

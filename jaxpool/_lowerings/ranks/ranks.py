@@ -28,6 +28,7 @@ from ..implementations import loop
 from ..parts import joint, stack
 from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
 from ..parts.axis_slicing import pad_all
+from ..parts.every_tap import reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
 from ..parts.window_counts import short_dtype
 from . import radix_select
@@ -173,12 +174,10 @@ def _padded_keys(x: Array, valid: Array | None, geometry: Geometry) -> Array:
 def _selected(
     keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[Any]
 ) -> list[Array]:
-    def walk(step: Callable[..., Any], state: Any, keys: Array) -> Any:
-        return loop.walk_padded(keys, geometry, step, state)
-
     shape, with_nan = geometry.full_shape(keys.shape), jnp.issubdtype(dtype, jnp.floating)
+    reads = loop.reads_of(geometry, shape)
     wanted = [jnp.broadcast_to(place, shape) for place in places]
-    return [radix_select.kth(keys, with_nan, walk, geometry.taps, place) for place in wanted]
+    return [radix_select.kth(keys, with_nan, reads, place) for place in wanted]
 
 
 def _first_key(
@@ -188,13 +187,13 @@ def _first_key(
 
     Stored integers are compared, so that no element is computed twice and rounded another way.
     """
-    dtype = short_dtype(geometry.taps)
-    empty = sentinel(dtype)
     there = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
+    dtype, held = offset_dtype(geometry), short_dtype(geometry.taps)
+    last = np.asarray(np.iinfo(held).max, held)
 
-    def step(offset: Array, elements: tuple[Array, Array], first: Array) -> Array:
-        element, there = elements
-        return jnp.where((first == empty) & there & (element == key), offset.astype(dtype), first)
+    def offset(number: Array, element: Array, there: Array, key: Array) -> Array:
+        return jnp.where(there & (element == key), number.astype(held), last)
 
-    first = loop.walk_padded((keys, there), geometry, step, jnp.full(key.shape, empty))
-    return first.astype(offset_dtype(geometry))
+    reads = loop.reads_of(geometry, key.shape)
+    first = reduce_taps(reads, offset, last, lax.min, (keys, there), (key,))
+    return jnp.where(first == last, sentinel(dtype), first.astype(dtype))
