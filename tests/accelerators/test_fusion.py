@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import compilers
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxpool
@@ -72,10 +73,14 @@ MEDIAN_VALUES = values(jaxpool.median_pool, (3, 3), 2, "SAME")
 BLUR = values(jaxpool.blur_pool, (3, 3), 2, 1)
 VARIANCE = step(jaxpool.var_pool, (3, 3), 2, "SAME")
 VARIANCE_VALUES = values(jaxpool.var_pool, (3, 3), 2, "SAME")
+FOOTPRINT = np.hypot(*np.mgrid[-7:8, -7:8]) < 7.5
+DISC = values(jaxpool.filters.median_filter, footprint=FOOTPRINT)
+STRUCTURE = step(jaxpool.filters.grey_erosion, structure=np.arange(225.0).reshape(15, 15))
 GENERALIZED_MEAN = step(jaxpool.gem_pool, (2, 2), 2)
 BLURRED = jax.ShapeDtypeStruct((64, 112, 112, 128), jnp.float32)
 BLUR_GRADIENT = lambda g: jax.linear_transpose(BLUR, BLURRED)(g)[0]  # noqa: E731
 LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
+PLANE = (512, 512)
 BOUNDS = {
     "ResNet's stem on GPU": Bound("H100", STEM, LARGE, "float32", 2, 1.2),
     "tiled on GPU": Bound("H100", TILED, LARGE, "bfloat16", 2, 1.25),
@@ -90,6 +95,9 @@ BOUNDS = {
     "tiled in 3-D on GPU": Bound("H100", TILED_3D, (2, 16, 56, 56, 128), "float32", 2, 1.2),
     "tiled average on GPU": Bound("H100", TILED_AVERAGE, LARGE, "bfloat16", 2, 1.23),
     "tiled average on TPU": Bound("v5e", TILED_AVERAGE, LARGE, "bfloat16", 3, 1.2),
+    "median over a disc on GPU": Bound("H100", DISC, PLANE, "float32", 140, 143),
+    "structure of 15x15 on GPU": Bound("H100", STRUCTURE, PLANE, "float32", 7, 4.4),
+    "argmax of 3x3 without strides on TPU": Bound("v5e", PADDED_ARGMAX, SMALL, "float32", 7, 1.34),
     "ResNet's stem on TPU": Bound("v6e", STEM, LARGE, "float32", 5, 1.25),
     "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 5, 1.15),
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),

@@ -142,7 +142,7 @@ FOOTPRINT[2, 3] = False
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", ["median", "erosion", "random"])
 def test_filters_of_many_taps(kind: str, platform: str) -> None:
-    """Values, and the gradient, which goes to the first tap that has the value, and to its weight."""
+    """Values, and the gradient: to the first tap that has the value, and to its weight."""
     rng = np.random.default_rng(11)
     ties = kind != "random"  # which box of a footprint has an extreme first is another order
     x = (rng.integers(0, 40, (14, 17)) if ties else rng.permutation(14 * 17).reshape(14, 17)) * 1.0
