@@ -13,6 +13,8 @@ TESTS = {
     "_geometry/resolve.py": ["tests/geometry/test_geometry.py"],
     "_numerics/indices.py": ["tests/numerics/test_indices.py", "tests/ops/test_errors.py"],
     "_lowerings/parts/phases.py": GRADIENTS,
+    "_lowerings/parts/every_tap.py": ["tests/lowerings/test_every_tap.py"],
+    "_lowerings/implementations/loop.py": ["tests/lowerings/test_every_tap.py"],
     "_lowerings/ranks/radix_select.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/ranks/ranks.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/parts/float_order.py": ["tests/ops/test_ops_rank.py"],
@@ -191,8 +193,10 @@ FAULTS = [
     Fault("_autodiff/flat_index.py", "start + k < axis.size", "start + k <= axis.size"),
     Fault("_autodiff/flat_index.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
     Fault("_lowerings/ranks/radix_select.py", "<= places", "< places"),
-    Fault("_lowerings/ranks/radix_select.py", "taps - 1, places", "0, places"),
-    Fault("_lowerings/ranks/ranks.py", "(first == empty) & ", ""),
+    Fault("_lowerings/ranks/radix_select.py", "reads.taps - 1, dtype", "0, dtype"),
+    Fault("_lowerings/ranks/ranks.py", "last, lax.min", "-last, lax.max"),
+    Fault("_lowerings/parts/every_tap.py", "flat * np.int32(x.shape[axis])", "flat * np.int32(2)"),
+    Fault("_lowerings/implementations/loop.py", "axis.span - 1 for", "axis.span for"),
     Fault(
         "_lowerings/parts/float_order.py", "_with_one_zero(_ordered(x, MAX))", "_ordered(x, MAX)"
     ),
