@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
+from ..._xla.materialize import materialize
 from ..._xla.sharding_types import varying_alike
 from .. import tuning
 from ..parts.argreduce import sentinel
@@ -49,6 +50,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         low, reach = lax_padding(axis)[0], axis.span - 1
         high = axis.size - 1 + low - (axis.out - 1) * axis.stride
         shape[position], room[position] = axis.size, (reach - low, high, axis.stride - 1)
+    g, offsets = materialize(g, offsets)  # or XLA:CPU pads g while offsets are still being found
     given = lax.pad(g, np.zeros((), g.dtype), room)
     offsets = lax.pad(offsets, sentinel(offsets.dtype), room)
     forward = reads_of(geometry, tuple(shape))

@@ -69,10 +69,8 @@ def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -
         return [_along(x, valid, *single, place) for place in _of_windows(places, geometry)]
     keys = _padded_keys(x, valid, geometry)
     found = _selected(keys, x.dtype, geometry, places)
-    return [
-        (from_sort_keys(key, x.dtype), _first_key(keys, valid, key, x.shape, geometry))
-        for key in found
-    ]
+    offsets = _first_keys(keys, valid, found, x.shape, geometry)
+    return [(from_sort_keys(key, x.dtype), o) for key, o in zip(found, offsets, strict=True)]
 
 
 def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
@@ -180,20 +178,32 @@ def _selected(
     return [radix_select.kth(keys, with_nan, reads, place) for place in wanted]
 
 
-def _first_key(
-    keys: Array, valid: Array | None, key: Array, shape: tuple[int, ...], geometry: Geometry
-) -> Array:
-    """The offset of the first element of every window whose integer is ``key``, or the sentinel.
+def _first_keys(
+    keys: Array,
+    valid: Array | None,
+    found: Sequence[Array],
+    shape: tuple[int, ...],
+    geometry: Geometry,
+) -> list[Array]:
+    """For each of the integers found: the offset of the first element of every window that is it.
 
-    Stored integers are compared, so that no element is computed twice and rounded another way.
+    The sentinel of a window without an element. Stored integers are compared, so that no element is
+    computed twice and rounded another way.
     """
     there = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
-    dtype, held = offset_dtype(geometry), short_dtype(geometry.taps)
+    held, dtype = short_dtype(geometry.taps), offset_dtype(geometry)
+    dtype = held if dtype.itemsize > held.itemsize else dtype  # less for a gradient to hold
     last = np.asarray(np.iinfo(held).max, held)
 
-    def offset(number: Array, element: Array, there: Array, key: Array) -> Array:
-        return jnp.where(there & (element == key), number.astype(held), last)
+    def offsets(number: Array, element: Array, there: Array, *found: Array) -> tuple[Array, ...]:
+        return tuple(
+            jnp.where(there & (element == key), number.astype(held), last) for key in found
+        )
 
-    reads = loop.reads_of(geometry, key.shape)
-    first = reduce_taps(reads, offset, last, lax.min, (keys, there), (key,))
-    return jnp.where(first == last, sentinel(dtype), first.astype(dtype))
+    def earlier(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(map(lax.min, a, b))
+
+    reads = loop.reads_of(geometry, found[0].shape)
+    start = (last,) * len(found)
+    firsts = reduce_taps(reads, offsets, start, earlier, (keys, there), found)
+    return [jnp.where(first == last, sentinel(dtype), first.astype(dtype)) for first in firsts]
