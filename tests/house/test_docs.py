@@ -474,14 +474,23 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
         for chip in ("v5e", "v6e")
     }
     assert strided == {"0.71"} and "kernels in Pallas, which move 0.71." in " ".join(README.split())
-    for chips, words in (
-        (("H100",), "{} to {} of the bytes of JAX's own on an H100"),
-        (("v5e", "v6e"), "and {} to {} on TPU"),
-    ):
-        every = [
-            f"{moved('jaxpool', *row):.2f}" for row in steps if row[2] in chips and row[0] in names
-        ]
-        assert words.format(min(every), max(every)) in " ".join(README.split())
+    every = [moved("jaxpool", *row) for row in steps if row[2] == "H100" and row[0] in names]
+    text = " ".join(README.split())
+    assert f"{min(every):.2f} to {max(every):.2f} of the bytes of JAX's own on an H100" in text
+    lines, took = [], list[float]()
+    for case, words in names.items():
+        for dtype, first in (("float32", f" {words} "), ("bfloat16", " ")):
+            figures = [steps[case, dtype, chip] for chip in chips[:2]]
+            assert all("cycles" in each[who] for each in figures for who in ("lax", "jaxpool"))
+            cells = [
+                f"{each[who]['microseconds']:.0f}"
+                for each in figures
+                for who in ("lax", "jaxpool", "mosaic")
+            ]
+            lines.append(f"|{first}| {' | '.join([dtype, *cells])} |")
+            took += [e["jaxpool"]["microseconds"] / e["lax"]["microseconds"] for e in figures]
+    assert "\n".join(lines) in PERFORMANCE
+    assert f"it takes {min(took):.2f} to {max(took):.2f} of the time" in text
 
 
 def test_what_is_said_of_kernels_and_cycles_is_in_the_results():
