@@ -70,6 +70,14 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
                 "Pool the real and the imaginary part separately.",
             )
         )
+    if x.dtype.name.startswith("float6"):
+        raise TypeError(
+            message(
+                f"the array has dtype {x.dtype}.",
+                "XLA (jaxlib 0.12) has no arithmetic of six bits, and ends the process.",
+                "Convert it first, for example x.astype(jnp.bfloat16).",
+            )
+        )
 
 
 def check_float(x: Array) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -472,3 +473,11 @@ def test_averages_along_a_long_axis_divide_by_the_real_elements() -> None:
     y = jaxpool.avg_pool(x, 5, 1, ((3, 1),), **words)
     means = [x[max(o - 3, 0) : o + 2].astype(np.float64).mean() for o in range(3000)]
     np.testing.assert_allclose(y, means, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["float6_e2m3fn", "float6_e3m2fn"])
+def test_floats_of_six_bits_are_refused(name: str) -> None:
+    """On CPU a maximum of them would end the process."""
+    x = jax.ShapeDtypeStruct((4, 4, 1), np.dtype(getattr(ml_dtypes, name)))
+    with pytest.raises(TypeError, match=rf"max_pool: the array has dtype {name}\.(.|\n)*astype"):
+        jax.eval_shape(lambda x: jaxpool.max_pool(x, (2, 2), 1), x)
