@@ -1,6 +1,7 @@
 """Values and offsets by a chain of selects over phases of an array: for XLA:TPU.
 
-    value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
+    offset = t if x at t is preferred to value, else offset
+    value = reduction of value and x at t                      for t = 0, 1, ...
 
 The elements at one offset are read in place, see :mod:`..parts.element_grid`.
 
@@ -86,7 +87,7 @@ def _chain(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
         take = comparator(element, values)
         if here is not None:
             take = here & (take | (offsets == none))
-        values = jnp.where(take, element, values)
+        values = reduction.combine(values, element)  # one instruction; a select asks for NaN
         offsets = jnp.where(take, np.asarray(number, wide), offsets)
     assert values is not None and offsets is not None
     return values, offsets
