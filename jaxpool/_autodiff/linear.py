@@ -62,16 +62,18 @@ def linear_map(
         Derivatives of ``value`` itself are ignored.
     """
     shape = jax.tree.leaves(t)[0].shape
+    known = value is not None
+    if known and 0 in (*shape, *out_shape):
+        return lax.stop_gradient(value)
     if _varies(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
         y = forward(t)
-        return y if value is None else jax.tree.map(lambda a, b: a.astype(b.dtype), y, value)
-    if value is None:
-        return _solved(forward, transpose, t, out_shape, known=False)
+        y = jax.tree.map(tangent_only, y) if known else y
+    else:
+        y = _solved(forward, transpose, t, out_shape, known)
+    if not known:
+        return y
     value = lax.stop_gradient(value)
-    if 0 in (*shape, *out_shape):
-        return value
-    zero = _solved(forward, transpose, t, out_shape, known=True)
-    return jax.tree.map(lambda a, b: a + b.astype(a.dtype), value, zero)
+    return jax.tree.map(lambda a, b: a + b.astype(a.dtype), value, y)
 
 
 def bilinear_map(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...]) -> Array:

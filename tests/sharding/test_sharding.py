@@ -85,7 +85,15 @@ CHECKS = {
     *(f"manual axes, every op, {name}" for name in EVERY_OP),
     *(
         f"manual axes, every op, {name}"
-        for name in ("median", "long median", "long mean", "footprint", "any function")
+        for name in (
+            "median",
+            "long median",
+            "long mean",
+            "footprint",
+            "footprint of pairs",
+            "structure",
+            "any function",
+        )
     ),
 }
 

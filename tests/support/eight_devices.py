@@ -80,11 +80,14 @@ MANUAL: dict[str, Callable[[jax.Array], jax.Array]] = {
 """Ops on one example, with arrays that are the same on every device."""
 
 FOOTPRINT = np.arange(63).reshape(1, 9, 7, 1) % 3 > 0
+PAIRS = np.tile([[1, 0], [1, 0], [0, 0]], (7, 5)).reshape(1, 21, 10, 1)
 FILTERS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "median": lambda x: filters.median_filter(x, (1, 9, 9, 1)),
     "long median": lambda x: filters.median_filter(x, (1, 1, 71, 1)),
     "long mean": lambda x: filters.uniform_filter(x, (1, 31, 31, 1)),
     "footprint": lambda x: filters.maximum_filter(x, footprint=FOOTPRINT),
+    "footprint of pairs": lambda x: filters.maximum_filter(x, footprint=PAIRS),
+    "structure": lambda x: filters.grey_erosion(x, structure=FOOTPRINT * 5.0),
     "any function": lambda x: filters.generic_filter(x, lambda w: (w**2).sum(-1), (1, 7, 7, 1)),
 }
 
