@@ -206,6 +206,8 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands
         y = read(extended, numbers, taps, value)
-        return y if weights is None else y + read_weights(weights, numbers, jnp.zeros_like(value))
+        if weights is None:
+            return y
+        return y + read_weights(weights, numbers, taps, jnp.zeros_like(value))
 
     return selection(reduce, argreduce, gather, (extended, weights))

@@ -35,9 +35,11 @@ def read(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
     return linear_map(forward, transpose, extended, numbers.shape, value)
 
 
-def read_weights(weights: Array, numbers: Array, value: Array) -> Array:
+def read_weights(weights: Array, numbers: Array, taps: Taps, value: Array) -> Array:
     """Return the weight of the tap of that number in every window, whose ``value`` is known."""
-    column = (len(weights), *(1 for _ in numbers.shape[1:]))
+    # Along an axis of several taps: one that no window goes along may be spread over devices.
+    long = [extent.position for extent in taps.extents if extent.size > 1][:1]
+    column = [len(weights) if n in long else 1 for n in range(-numbers.ndim, 0)]
 
     def forward(t: Array) -> Array:
         return t.reshape(-1)[numbers]

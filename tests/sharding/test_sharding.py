@@ -36,6 +36,7 @@ CHECKS = {
     ),
     # but of one truth value, where indices are unpooled
     *(f"every op, {name}" for name in LOCAL),
+    "tangents beside weights",
     *(
         f"unpool, {axes}, {kind}, {known} windows"
         for axes in ("batch", "channels")

@@ -150,6 +150,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
                 )
     for name, op in LOCAL.items():
         yield f"every op, {name}", lambda n=name, o=op: every_op(n, o)
+    yield "tangents beside weights", tangents_beside_weights
     for axes in ("batch", "channels"):
         for kind in ("automatic", "explicit"):
             for known in (False, True):
@@ -231,6 +232,16 @@ def every_op(name: str, op: Callable) -> None:
     text = jax.jit(with_gradient(op)).lower(x).compile().as_text() or ""
     found = exchanged(text, question="unpool" in name)
     assert not found, found
+
+
+def tangents_beside_weights() -> None:
+    """Each device needs its own examples alone, and the weights of all taps."""
+    erosion = lambda x, weights: filters.grey_erosion(x, structure=weights)  # noqa: E731
+    run = jax.jit(lambda x, weights: jax.jvp(lambda x: erosion(x, weights), (x,), (x,)))
+    x, weights = numbers(8, 3), FOOTPRINT * np.float32(5)
+    where = [jax.NamedSharding(MESH, spec) for spec in (P(("batch", "space")), P())]
+    text = run.lower(*jax.device_put((x, weights), tuple(where))).compile().as_text() or ""
+    assert not collectives(text), collectives(text)
 
 
 def exchanged(text: str, question: bool) -> list[str]:
