@@ -24,7 +24,7 @@ from jax import Array, lax
 from .._autodiff import rules
 from .._autodiff.rules import selection
 from .._lowerings import tuning
-from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later, sentinel
+from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later
 from .._lowerings.parts.axis_slicing import tree_reduce
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
@@ -198,10 +198,10 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
             value = term(weights, number, element)
             return value, jnp.broadcast_to(jnp.asarray(number, np.int32), value.shape)
 
-        start = identity_array(reduction, np.dtype(extended.dtype)), sentinel(np.dtype(np.int32))
+        # Where no element is preferred to the identity every one is it, and tap 0 the first.
+        start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
         combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
-        y, first = taps.reduce(pair, start, combine, (extended,), unordered=unordered)
-        return y, jnp.maximum(first, 0)  # what is not preferred to the identity is the identity
+        return taps.reduce(pair, start, combine, (extended,), unordered=unordered)
 
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands

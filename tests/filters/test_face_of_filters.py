@@ -269,6 +269,15 @@ def test_no_array_of_all_taps(radius: int) -> None:
         assert arrays < 40 < disc.sum(), (name, arrays)
 
 
+def test_tangents_of_a_structure_hold_extremes_and_taps_once() -> None:
+    x, structure = jax.ShapeDtypeStruct((256, 256), jnp.float32), np.ones((7, 9), np.float32)
+    erosion = lambda x: filters.grey_erosion(x, structure=structure)  # noqa: E731
+    tangents = jax.jit(lambda x: jax.jvp(erosion, (x,), (x,)))
+    memory = tangents.lower(x).compile().memory_analysis()
+    assert memory is not None
+    assert memory.temp_size_in_bytes < 3.5 * x.size * x.dtype.itemsize  # the array extended, too
+
+
 def test_a_structure_of_no_axes_is_one_tap() -> None:
     for name in ("grey_erosion", "grey_dilation"):
         words: Any = {"structure": np.float32(2)}
