@@ -1,7 +1,6 @@
 """Values and offsets by a chain of selects over phases of an array: for XLA:TPU.
 
-    offset = t if x at t is preferred to value, else offset
-    value = reduction of value and x at t                      for t = 0, 1, ...
+    value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
 
 The elements at one offset are read in place, see :mod:`..parts.element_grid`.
 
@@ -87,7 +86,12 @@ def _chain(x: Array, valid: Array | None, geometry: Geometry, reduction: Reducti
         take = comparator(element, values)
         if here is not None:
             take = here & (take | (offsets == none))
-        values = reduction.combine(values, element)  # one instruction; a select asks for NaN
+        if x.dtype == wide:
+            values = jnp.where(take, element, values)
+        else:
+            # An extreme is one instruction, where a select asks for NaN first. Of values that are
+            # not widened, XLA:TPU would make two kernels of an extreme and the offsets.
+            values = reduction.combine(values, element)
         offsets = jnp.where(take, np.asarray(number, wide), offsets)
     assert values is not None and offsets is not None
     return values, offsets
