@@ -70,7 +70,7 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
                 "Pool the real and the imaginary part separately.",
             )
         )
-    if x.dtype.name.startswith("float6"):
+    if x.dtype.name.startswith("float6_"):
         raise TypeError(
             message(
                 f"the array has dtype {x.dtype}.",
