@@ -26,6 +26,7 @@ from .._autodiff.rules import selection
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later
 from .._lowerings.parts.axis_slicing import tree_reduce
+from .._lowerings.parts.every_tap import Fold
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
@@ -189,7 +190,7 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
         extended, weights = operands
         own = functools.partial(term, weights)
         start = identity_array(reduction, np.dtype(extended.dtype))
-        return taps.reduce(own, start, reduction.combine, (extended,))
+        return taps.reduce(Fold(own, start, reduction.combine), (extended,))
 
     def argreduce(operands: Operands) -> ValueOffset:
         extended, weights = operands
@@ -201,7 +202,7 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
         # Where no element is preferred to the identity every one is it, and tap 0 the first.
         start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
         combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
-        return taps.reduce(pair, start, combine, (extended,), unordered=unordered)
+        return taps.reduce(Fold(pair, start, combine, unordered), (extended,))
 
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands

@@ -15,6 +15,7 @@ from jax import Array, lax
 from .._autodiff.rules import selection
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import same
+from .._lowerings.parts.every_tap import Fold
 from .._lowerings.parts.float_order import from_sort_keys, sort_keys
 from .._lowerings.ranks import radix_select
 from .._lowerings.ranks.sorting_network import sorted_lanes
@@ -61,9 +62,9 @@ def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
 
 
 def _first_equal(extended: Array, y: Array, taps: Taps) -> Array:
-    none = np.int32(len(taps))
+    last = np.int32(len(taps))
 
     def number(number: Any, element: Array, y: Array) -> Array:
-        return jnp.where(same(element, y), number, none)
+        return jnp.where(same(element, y), number, last)
 
-    return taps.reduce(number, none, lax.min, (extended,), (y,))
+    return taps.reduce(Fold(number, last, lax.min), (extended,), (y,))

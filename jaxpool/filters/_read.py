@@ -8,13 +8,11 @@ Weights of the taps are read likewise: ``w[n[i]]``, with the transpose ``sum ove
 g[i]``. Both transposes take one tap after the other, so that no array of all taps is made.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from .._autodiff.linear import linear_map
+from .._lowerings.parts.every_tap import sum_of_named
 from ._windows import Taps
 
 
@@ -22,12 +20,7 @@ def read(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
     """Return the element of every window at the tap of that number, whose ``value`` is known."""
 
     def forward(t: Array) -> Array:
-        zero = np.zeros((), t.dtype)
-
-        def read(n: Any, element: Array, number: Array) -> Array:
-            return jnp.where(number == n, element, zero)
-
-        return taps.reduce(read, zero, lax.add, (t,), (numbers,))
+        return taps.reduce(sum_of_named(t.dtype), (t,), (numbers,))
 
     def transpose(g: Array) -> Array:
         return taps.add_up(numbers, g, extended.shape)

@@ -12,7 +12,7 @@ from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import tree_reduce
-from .._lowerings.parts.every_tap import Reads, reduce_taps
+from .._lowerings.parts.every_tap import Fold, Reads, reduce_taps, sum_of_named
 from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
 from ..reductions import Reduction
@@ -79,28 +79,19 @@ class Taps:
         """The elements at each tap in turn; as many slices as taps."""
         return (self.at(extended, number) for number in range(len(self)))
 
-    def reduce(
-        self,
-        value: Callable[..., Any],
-        start: Any,
-        combine: Callable[[Any, Any], Any],
-        arrays: Sequence[Array],
-        others: Sequence[Array] = (),
-        unordered: Callable[[Any, Any], Any] | None = None,
-    ) -> Any:
-        """Return the reduction over all taps, as :func:`.._lowerings.parts.every_tap.reduce_taps`.
+    def reduce(self, fold: Fold, arrays: Sequence[Array], others: Sequence[Array] = ()) -> Any:
+        """Return the reduction over all taps of extended arrays of one shape.
 
-        Args:
-          value: of the number of a tap, the element of each of ``arrays`` there, and ``others``.
-          start, combine, others, unordered: as there.
-          arrays: extended, of one shape.
+        ``others`` have an entry for each window.
         """
         if len(self) > tuning.MOST_TAPS_UNROLLED:
-            named = self._of_numbers(value)
-            return reduce_taps(self.reads(), named, start, combine, arrays, others, unordered)
+            fold = fold._replace(value=self._of_numbers(fold.value))
+            return reduce_taps(self.reads(), fold, arrays, others)
+        return functools.reduce(fold.combine, self._terms(fold, arrays, others))
+
+    def _terms(self, fold: Fold, arrays: Sequence[Array], others: Sequence[Array]) -> list[Any]:
         elements = zip(*map(self.each, arrays), strict=True)
-        terms = [value(n, *own, *others) for n, own in zip(self.numbers, elements, strict=True)]
-        return functools.reduce(combine, terms)
+        return [fold.value(n, *own, *others) for n, own in zip(self.numbers, elements, strict=True)]
 
     def add_up(self, numbers: Array, g: Array, shape: Sequence[int]) -> Array:
         """Return an extended array of ``shape`` with ``g`` of each window added at one of its taps.
@@ -112,18 +103,16 @@ class Taps:
         """
         # An element reads what each tap would give it: several at once, which writes could not be.
         room = [(size - own, size - own, 0) for size, own in zip(shape, self.shape, strict=True)]
-        none, zero = np.asarray(-1, numbers.dtype), np.zeros((), g.dtype)
-        held = lax.pad(numbers, none, room), lax.pad(g, zero, room)
+        no_tap, zero = np.asarray(-1, numbers.dtype), np.zeros((), g.dtype)
+        held = lax.pad(g, zero, room), lax.pad(numbers, no_tap, room)
         first = np.asarray([room[extent.position][0] for extent in self.extents], np.int32)
-        back = Taps(self.extents, first - self.offsets, shape, self.numbers)
-
-        def given(n: Any, number: Array, g: Array) -> Array:
-            return jnp.where(number == n, g, zero)
-
+        back, fold = (
+            Taps(self.extents, first - self.offsets, shape, self.numbers),
+            sum_of_named(g.dtype),
+        )
         if len(self) > tuning.MOST_TAPS_UNROLLED:
-            return back.reduce(given, zero, lax.add, held)
-        each = zip(back.numbers, *map(back.each, materialize(*held)), strict=True)
-        return tree_reduce(lax.add, [given(*own) for own in each])
+            return back.reduce(fold, held)
+        return tree_reduce(lax.add, back._terms(fold, materialize(*held), ()))
 
     def reads(self) -> Reads:
         """What windows read, as the implementations take it."""

@@ -10,10 +10,8 @@ windows that overlap and whose offsets are no argmax: two windows that share an 
 disagree about it, and no two can be taken together as in :mod:`..parts.offset_levels`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -21,12 +19,11 @@ from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ..._xla.sharding_types import varying_alike
 from .. import tuning
+from ..parts import every_tap
 from ..parts.argreduce import sentinel
 from ..parts.axis_slicing import lax_padding, pad_all
-from ..parts.every_tap import Reads, reduce_taps
+from ..parts.every_tap import Reads, State, reduce_taps, sum_of_named
 from ..request import Request
-
-State = TypeVar("State")
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -37,7 +34,8 @@ def unsupported_reason(request: Request) -> str | None:
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
     padded = pad_all(x, geometry, np.zeros((), x.dtype))
-    return _sum_where(reads_of(geometry, offsets.shape), (padded,), (offsets,))
+    fold, reads = sum_of_named(x.dtype), reads_of(geometry, offsets.shape)
+    return reduce_taps(reads, fold, (padded,), (offsets,))
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -61,17 +59,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     one = (1,) * len(geometry.axes)
     back = Reads(geometry.positions, forward.shape, one, geometry.taps, shifts)
-    return _sum_where(back, (given, offsets))
-
-
-def _sum_where(reads: Reads, arrays: Sequence[Array], others: Sequence[Array] = ()) -> Array:
-    """The sum of the elements of the first array, each where its offset is that of the tap."""
-    zero = np.zeros((), arrays[0].dtype)
-
-    def term(number: Array, element: Array, offset: Array) -> Array:
-        return jnp.where(offset == number.astype(offset.dtype), element, zero)
-
-    return reduce_taps(reads, term, zero, lax.add, arrays, others)
+    return reduce_taps(back, sum_of_named(g.dtype), (given, offsets))
 
 
 def walk(
@@ -83,14 +71,10 @@ def walk(
     """
     padded = pad_all(x, geometry, np.zeros((), x.dtype))
     padded, state = varying_alike((padded, state))
+    one = lambda offset, elements, state: step(offset, elements[0], state)  # noqa: E731
+    unroll = geometry.taps <= tuning.MOST_SLICED_OFFSETS or tuning.OFFSETS_AT_ONCE
     reads = reads_of(geometry, geometry.full_shape(x.shape))
-
-    def body(offset: Array, state: State) -> State:
-        offset = jnp.asarray(offset)  # an int under jax.disable_jit
-        return step(offset, reads.elements(padded, offset), state)
-
-    few = geometry.taps <= tuning.MOST_SLICED_OFFSETS
-    return lax.fori_loop(0, geometry.taps, body, state, unroll=few or tuning.OFFSETS_AT_ONCE)
+    return every_tap.walk(reads, one, state, (padded,), unroll)
 
 
 def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:

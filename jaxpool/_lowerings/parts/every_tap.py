@@ -2,7 +2,7 @@
 
 Let window ``i`` begin at ``start(i)``, and tap ``t`` lie ``shift(t)`` further on. Then
 
-    reduce_taps(value, combine, x)[i] = combine over t of value(t, x[start(i) + shift(t)]).
+    reduce_taps(x)[i] = combine over t of value(t, x[start(i) + shift(t)]).
 
 On CPU and TPU a loop takes one tap after the other, of all windows at once. On GPU, where each step
 would be a kernel or more, the elements are a gather ``[.., i, t, ..]`` that is not stored: XLA:GPU
@@ -13,7 +13,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,8 @@ from ..._xla.sharding_types import varying_alike
 from .. import tuning
 from .axis_slicing import slice_axis
 from .flat_gather import INT32_MAX, array_of, planes_of
+
+State = TypeVar("State")
 
 
 @dataclass(frozen=True)
@@ -82,66 +84,82 @@ class Reads:
         return flat
 
 
+class Fold(NamedTuple):
+    """A reduction over taps.
+
+    Attributes:
+      value: of the number of a tap, the element of each array there, and an entry of the window of
+        each other array; it broadcasts. Its result is an array or a pytree of them.
+      start: the identity of ``combine``, a NumPy scalar or a pytree of them.
+      combine: associative; of an earlier and a later value.
+      unordered: ``combine`` of values in any order, if it is another function.
+    """
+
+    value: Callable[..., Any]
+    start: Any
+    combine: Callable[[Any, Any], Any]
+    unordered: Callable[[Any, Any], Any] | None = None
+
+
+def sum_of_named(dtype: np.dtype) -> Fold:
+    """The sum of elements, each where the number beside it is that of the tap."""
+    zero = np.zeros((), dtype)
+
+    def value(number: Array, element: Array, named: Array) -> Array:
+        return jnp.where(named == number.astype(named.dtype), element, zero)
+
+    return Fold(value, zero, lax.add)
+
+
 def reduce_taps(
-    reads: Reads,
-    value: Callable[..., Any],
-    start: Any,
-    combine: Callable[[Any, Any], Any],
-    arrays: Sequence[Array],
-    others: Sequence[Array] = (),
-    unordered: Callable[[Any, Any], Any] | None = None,
+    reads: Reads, fold: Fold, arrays: Sequence[Array], others: Sequence[Array] = ()
 ) -> Any:
     """Return the reduction over all taps of every window.
 
     Args:
       reads: what windows read of each of ``arrays``.
-      value: of the number of a tap, the element of each of ``arrays`` at that tap, and ``others``;
-        it broadcasts. Its result is an array or a pytree of them.
-      start: the identity of ``combine``, a NumPy scalar or a pytree of them.
-      combine: associative; of an earlier and a later value.
+      fold: the reduction.
       arrays: of one shape.
       others: an entry for each window.
-      unordered: ``combine`` of values in any order, if it is another function.
     """
-    in_turn = functools.partial(_in_turn, reads, value, start, combine)
-    at_once = functools.partial(_at_once, reads, value, start, unordered or combine)
+    in_turn, at_once = (functools.partial(f, reads, fold) for f in (_in_turn, _at_once))
     on_gpu = at_once if reads.has_flat_indices(arrays[0]) else in_turn
     functions = {"cpu": in_turn, "gpu": on_gpu, "tpu": in_turn}
     return by_platform(functions, tuple(arrays), tuple(others))
 
 
-def _in_turn(
-    reads: Reads,
-    value: Callable[..., Any],
-    start: Any,
-    combine: Callable[[Any, Any], Any],
-    arrays: tuple[Array, ...],
-    others: tuple[Array, ...],
-) -> Any:
-    state = jax.tree.map(functools.partial(jnp.full, reads.shape), start)
+def _in_turn(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
+    state = jax.tree.map(functools.partial(jnp.full, reads.shape), fold.start)
     arrays, others, state = varying_alike((arrays, others, state))
 
-    def body(number: Array, state: Any) -> Any:
-        number = jnp.asarray(number)  # an int under jax.disable_jit
-        elements = (reads.elements(a, number) for a in arrays)
-        return combine(state, value(number, *elements, *others))
+    def step(number: Array, elements: tuple[Array, ...], state: Any) -> Any:
+        return fold.combine(state, fold.value(number, *elements, *others))
 
-    return lax.fori_loop(0, reads.taps, body, state, unroll=tuning.OFFSETS_AT_ONCE)
+    return walk(reads, step, state, arrays)
 
 
-def _at_once(
+def walk(
     reads: Reads,
-    value: Callable[..., Any],
-    start: Any,
-    combine: Callable[[Any, Any], Any],
+    step: Callable[[Array, tuple[Array, ...], State], State],
+    state: State,
     arrays: tuple[Array, ...],
-    others: tuple[Array, ...],
-) -> Any:
+    unroll: bool | int = tuning.OFFSETS_AT_ONCE,
+) -> State:
+    """Return ``step(number of a tap, elements of arrays there, state)`` over all taps in turn."""
+
+    def body(number: Array, state: State) -> State:
+        number = jnp.asarray(number)  # an int under jax.disable_jit
+        return step(number, tuple(reads.elements(a, number) for a in arrays), state)
+
+    return lax.fori_loop(0, reads.taps, body, state, unroll=unroll)
+
+
+def _at_once(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
     numbers = lax.iota(np.int32, reads.taps)
     places = reads.first_indices(arrays[0])[:, None] + reads.flat_shifts(arrays[0], numbers)
     read = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
     elements = [planes_of(a, reads.axes).at[:, places].get(**read) for a in arrays]
     beside = [planes_of(a, reads.axes)[:, :, None] for a in others]
-    values = value(numbers[:, None], *elements, *beside)
-    found = lax.reduce(values, start, combine, (2,))
+    values = fold.value(numbers[:, None], *elements, *beside)
+    found = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
     return jax.tree.map(lambda a: array_of(a, reads.shape, reads.axes), found)

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._xla.sharding_types import varying_alike
-from ..parts.every_tap import Reads, reduce_taps
+from ..parts.every_tap import Fold, Reads, reduce_taps
 from ..parts.window_counts import short_dtype
 
 
@@ -36,7 +36,8 @@ def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
         def is_less(_: Array, element: Array, bound: Array) -> Array:
             return (element < bound).astype(dtype)
 
-        return reduce_taps(reads, is_less, np.zeros((), dtype), lax.add, (keys,), (bounds,))
+        fold = Fold(is_less, np.zeros((), dtype), lax.add)
+        return reduce_taps(reads, fold, (keys,), (bounds,))
 
     def with_bit(state: tuple[Array, Array]) -> tuple[Array, Array]:
         bit, found = state

@@ -28,7 +28,7 @@ from ..implementations import loop
 from ..parts import joint, stack
 from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
 from ..parts.axis_slicing import pad_all
-from ..parts.every_tap import reduce_taps
+from ..parts.every_tap import Fold, reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
 from ..parts.window_counts import short_dtype
 from . import radix_select
@@ -204,6 +204,6 @@ def _first_keys(
         return tuple(map(lax.min, a, b))
 
     reads = loop.reads_of(geometry, found[0].shape)
-    start = (last,) * len(found)
-    firsts = reduce_taps(reads, offsets, start, earlier, (keys, there), found)
+    fold = Fold(offsets, (last,) * len(found), earlier)
+    firsts = reduce_taps(reads, fold, (keys, there), found)
     return [jnp.where(first == last, sentinel(dtype), first.astype(dtype)) for first in firsts]
