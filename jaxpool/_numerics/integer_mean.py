@@ -50,6 +50,13 @@ def average(
     return _saturate(quotient, up, over, negative, x.dtype)
 
 
+def in_bytes(x: Array) -> Array:
+    """Return ``x``, integers of less than a byte as int8 or uint8."""
+    if not jnp.issubdtype(x.dtype, jnp.integer) or jnp.iinfo(x.dtype).bits >= 8:
+        return x
+    return x.astype(jnp.int8 if jnp.iinfo(x.dtype).min else jnp.uint8)
+
+
 def _goes_up(rest: Array, size: Array, odd: Array, rounding: Rounding) -> Array:
     """Whether the absolute value of a quotient, cut to an integer, has to grow by one."""
     if rounding == "trunc":
@@ -75,8 +82,7 @@ def _by_float(
 
 def _digits(x: Array, bits: int, word: np.dtype) -> list[Array]:
     """Digits of ``x`` from the lowest up; the top one keeps the sign."""
-    if jnp.iinfo(x.dtype).bits < 8:  # they hold neither the mask of a digit nor its place
-        x = x.astype(jnp.int8 if jnp.iinfo(x.dtype).min else jnp.uint8)
+    x = in_bytes(x)  # or they hold neither the mask of a digit nor its place
     width = 8 * x.dtype.itemsize
     digits = []
     for low in range(0, width, bits):

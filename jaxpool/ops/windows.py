@@ -1,7 +1,7 @@
 """The taps of every window as an axis, for any function of a window."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from .._errors import message, public, shown
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.stack import stacked
 from .._numerics.checks import check_real, check_where
+from .._numerics.integer_mean import in_bytes
 from ._dispatch import Configuration, Op, WindowArguments, call
 
 
@@ -67,19 +68,9 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
     value = _fill_of(fill if fill else 0 * sign, np.dtype(x.dtype))
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
-    return _of_bytes(lambda x, value: stacked(x, config.geometry(x.shape), value), x, value)
-
-
-def _of_bytes(stack: Callable[[Array, np.ndarray], Array], x: Array, value: np.ndarray) -> Array:
-    """Return ``stack`` of the array, of integers of less than a byte in one of whole bytes.
-
-    Where it concatenates integers of two bits, XLA:CPU ends the process (jaxlib 0.10 to 0.12).
-    """
-    narrow = x.dtype
-    if not jnp.issubdtype(narrow, jnp.integer) or jnp.iinfo(narrow).bits >= 8:
-        return stack(x, value)
-    wide = np.dtype(np.int8 if jnp.iinfo(narrow).min else np.uint8)
-    return stack(x.astype(wide), value.astype(wide)).astype(narrow)
+    # Where XLA:CPU concatenates integers of two bits, it ends the process (jaxlib 0.10 to 0.12).
+    wide = in_bytes(x)
+    return stacked(wide, config.geometry(x.shape), value.astype(wide.dtype)).astype(x.dtype)
 
 
 def _sign(fill: Any) -> float:
