@@ -102,13 +102,10 @@ def _over_boxes(
     def reduce(made: tuple[Array, ...]) -> Array:
         return tree_reduce(reduction.combine, parts(made))
 
-    def argreduce(made: tuple[Array, ...]) -> tuple[Array, Array]:
-        best, *others = parts(made)
-        first = jnp.zeros(best.shape, np.int32)
-        for number, part in enumerate(others, start=1):
-            better = _preferred(reduction, part, best)
-            best, first = jnp.where(better, part, best), jnp.where(better, np.int32(number), first)
-        return best, first
+    def argreduce(made: tuple[Array, ...]) -> ValueOffset:
+        numbered = enumerate(parts(made))
+        pairs = [(part, jnp.full(part.shape, np.int32(number))) for number, part in numbered]
+        return functools.reduce(prefers_later(reduction, False), pairs)
 
     def gather(made: tuple[Array, ...], first: Array, value: Array) -> Array:
         value = lax.stop_gradient(value)
@@ -133,12 +130,6 @@ def _boxes_of(
         return extended
     geometry = rectangle(extended.shape, long)
     return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
-
-
-def _preferred(reduction: Reduction, b: Array, a: Array) -> Array:
-    """Whether ``b`` is strictly preferred to an earlier ``a``."""
-    assert reduction.comparator is not None, "maxima and minima have one"
-    return reduction.comparator(b, a)
 
 
 # --- taps one by one ------------------------------------------------------------------------------
