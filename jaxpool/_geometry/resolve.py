@@ -79,6 +79,11 @@ class Geometry:
         """Whether no two windows share an element: no stride is shorter than its window."""
         return all(axis.stride >= axis.span for axis in self.axes)
 
+    @property
+    def is_strided(self) -> bool:
+        """Whether some axis has a stride above 1."""
+        return any(axis.stride > 1 for axis in self.axes)
+
     def compact(self) -> "Geometry":
         """The same windows, every axis :meth:`Axis.compact`."""
         return Geometry(tuple(axis.compact() for axis in self.axes), self.positions)

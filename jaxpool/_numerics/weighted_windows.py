@@ -207,7 +207,7 @@ def _scatter(
 def _step_scatter(
     g: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
 ) -> Array:
-    strided = any(axis.stride > 1 for axis in geometry.axes)
+    strided = geometry.is_strided
 
     def total(windows: list[tuple[Array]], x: None, terms: list[Term]) -> tuple[Array]:
         del x

@@ -47,7 +47,7 @@ def unsupported_reason(request: Request) -> str | None:
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
-    if all(axis.stride == 1 for axis in request.geometry.axes):
+    if not request.geometry.is_strided:
         return "every stride is 1; windows of smaller windows share comparisons"
     return None
 

@@ -29,7 +29,7 @@ def unsupported_reason(request: Request) -> str | None:
 
 
 def _reason(geometry: Geometry) -> str | None:
-    if any(axis.stride > 1 for axis in geometry.axes):
+    if geometry.is_strided:
         return "windows do not start at every element"
     if -1 in geometry.positions:
         return "the contiguous axis is pooled: slices of a copy are not aligned"

@@ -70,7 +70,7 @@ def unsupported_reason(request: Request) -> str | None:
     most = tuning.MOST_SLICED_OFFSETS if every else tuning.MOST_SCATTERED
     if geometry.taps > most:
         return f"windows of {geometry.taps} elements; slices pay up to {most}"
-    strided = any(axis.stride > 1 for axis in geometry.axes)
+    strided = geometry.is_strided
     if verb == "scatter" and -1 in geometry.positions and strided and not request.any_offset:
         return "interleaving phases along the contiguous axis is slow"
     return None
@@ -78,8 +78,8 @@ def unsupported_reason(request: Request) -> str | None:
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another on TPU, or None."""
-    plain = all(axis.stride == 1 for axis in request.geometry.axes)
-    if request.verb == "argreduce" and request.platform == "tpu" and plain:
+    on_tpu = request.verb == "argreduce" and request.platform == "tpu"
+    if on_tpu and not request.geometry.is_strided:
         return "every stride is 1; windows of smaller windows share comparisons"
     return None
 

@@ -107,7 +107,7 @@ def over_elements(
       dtype: of floats that hold those of the windows exactly, which are then read as such.
     """
     order, back, major = pooled_first(geometry, windows[0].ndim)
-    pooled, strided = len(major.axes), any(axis.stride > 1 for axis in major.axes)
+    pooled, strided = len(major.axes), major.is_strided
     moved = [_narrowed(jnp.transpose(a, order), dtype) for a in windows]
     if on_tpu and strided:  # or what makes them is computed anew, of slices that are stored
         moved = lax.optimization_barrier(moved)

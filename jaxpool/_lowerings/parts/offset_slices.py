@@ -42,7 +42,7 @@ def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
-    strided = any(axis.stride > 1 for axis in geometry.axes)
+    strided = geometry.is_strided
     if strided and geometry.taps <= tuning.MOST_SCATTERED and -1 not in geometry.positions:
         return offset_grid.scatter(g, offsets, geometry)
     geometry, arrays = surround((g, offsets), (0, sentinel(offsets.dtype)), geometry)

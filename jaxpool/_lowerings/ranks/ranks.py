@@ -93,8 +93,7 @@ def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> An
         # What is computed of other shifts would be stored in their place.
         return f(joint.each_offset, x, *lax.optimization_barrier(others))
 
-    strided = any(axis.stride > 1 for axis in geometry.axes)
-    functions = {"cpu": slices, "gpu": slices, "tpu": shifts if strided else slices}
+    functions = {"cpu": slices, "gpu": slices, "tpu": shifts if geometry.is_strided else slices}
     return by_platform(functions, *arrays)
 
 
