@@ -31,8 +31,8 @@ from .implementations import (
     axis_by_axis,
     broadcast_steps,
     doubling,
-    element_chain,
     loop,
+    match_chain,
     mosaic,
     padded_slices,
     phase_pads,
@@ -49,7 +49,7 @@ _CPU: tuple[Platform, ...] = ("cpu",)
 _GPU: tuple[Platform, ...] = ("gpu",)
 _TPU: tuple[Platform, ...] = ("tpu",)
 _TABLE = (
-    Row(element_chain, argreduce=_TPU),
+    Row(match_chain, argreduce=_TPU),
     Row(phase_pads, scatter=_TPU),
     Row(select_chain, argreduce=_GPU),
     Row(phase_stack, scatter=_GPU),

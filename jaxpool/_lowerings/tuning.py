@@ -235,8 +235,11 @@ three kernels that move 2.4 times what two chains move, and takes three times as
 CHAIN_RADIX_ON_GPU = 16
 """Smaller windows that a longer axis is made of at each level of its chains."""
 
-MOST_CHAINED_ON_TPU = 16
+MOST_MATCHED_ON_TPU = 16
 """Elements of a window up to which the argmax of strided windows is one chain on TPU."""
+
+MATCH_RADIX_ON_TPU = 4
+"""Smaller windows that a longer axis is made of at each level of an argmax on TPU."""
 
 MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 49, 16
 """Terms that one step of a scatter adds. XLA:TPU stores 25 terms one by one and fuses 16."""

@@ -23,7 +23,7 @@ from jaxpool._lowerings import plan as _plan
 from jaxpool._lowerings.parts import phase_sums
 from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
-from jaxpool.reductions import MAX, MIN, SUM, Reduction, filled
+from jaxpool.reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, filled
 
 pytestmark = pytest.mark.grid(4)
 
@@ -133,6 +133,22 @@ def test_every_case(case: str, rng: np.random.Generator) -> None:
     check(geometry, drawn(rng, shape, jnp.float32), None, 1)
 
 
+@pytest.mark.grid(8)
+@over_cases
+def test_windows_of_identities(case: str, rng: np.random.Generator) -> None:
+    """The argmax is the first element of a window that is no padding, where every one ties."""
+    geometry, shape = built(case)
+    x = np.where(rng.random(shape) < 0.1, rng.integers(-2, 3, shape), -np.inf)
+    check(geometry, jnp.asarray(x, jnp.float32), None, 3)
+
+
+@pytest.mark.parametrize("case", ["overlapping", "whole groups", "levels"])
+def test_the_last_of_several_nan(case: str, rng: np.random.Generator) -> None:
+    geometry, shape = built(case)
+    x = np.where(rng.random(shape) < 0.3, np.nan, rng.integers(-2, 3, shape))
+    check(geometry, jnp.asarray(x, jnp.float32), None, 4, MAX_LAST_NAN)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
 @pytest.mark.parametrize("case", ["overlapping", "whole groups", "tiled", "two steps"])
 def test_other_dtypes(case: str, dtype: str, rng: np.random.Generator) -> None:
@@ -208,13 +224,13 @@ def test_cases_reach_every_formulation() -> None:
     """What the table of cases promises to hold."""
     plans = [plan_for(built(case)[0], MAX, np.dtype(np.float32)) for case in CASES]
     argmax = {choice.tpu for plan in plans if (choice := plan.argreduce)}
-    assert argmax == {"element_chain", "doubling"}
+    assert argmax == {"match_chain", "doubling"}
     assert any(choice.gpu == "doubling" for plan in plans if (choice := plan.argreduce)) is False
     assert {choice.tpu for plan in plans if (choice := plan.scatter)} == {"phase_pads"}
     steps = [len(phase_sums.steps_of(plan.geometry, 16)) for plan in plans]
     assert {1, 2} < set(steps)
     assert set(IMPLEMENTATIONS) >= {
-        "element_chain",
+        "match_chain",
         "select_chain",
         "phase_stack",
         "separable",
