@@ -7,7 +7,7 @@ that axis alone: 1 as window, stride or dilation, 0 as padding, None as output s
 in an output shape. A window that names the axis, with another entry, pools it too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -22,41 +22,38 @@ _ALONE = {
     "output_size": None,
 }  # fmt: skip
 """Arguments with an entry for each axis, and the entry that leaves an axis alone."""
-_SIZES = ("window_shape", "output_size", "output_shape")
-"""Arguments that say which axes are pooled."""
+_SIZES = ("output_shape", "window_shape", "output_size")
+"""Arguments that say which axes are pooled; the first that a function has does."""
 
 
-def call(
-    op: Callable[..., Any],
-    arrays: Sequence[Any],
-    channel_axis: int | None,
-    axes: Mapping[str, Any],
-    **options: Any,
-) -> Any:
-    """Call ``op``; the first of the arguments ``axes`` says which axes are pooled."""
-    shape = jnp.shape(arrays[0])
+def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **given: Any) -> Any:
+    """Call ``op`` with the arguments of a function of Haiku, which hands over its ``locals()``."""
+    shape = jnp.shape(value)
     channel = _channel(shape, channel_axis)
-    name, sizes = next(iter(axes.items()))
-    first = _first_pooled(shape, name, sizes)
-    if _pools_channels(shape, channel, first, axes):
+    sizes = next(name for name in _SIZES if name in given)
+    first = _first_pooled(shape, sizes, given[sizes])
+    if _pools_channels(shape, channel, first, given):
         channel = None
     pooled = [axis for axis in range(first, len(shape)) if axis != channel]
-    entries = {name: _entries(shape, pooled, name, given) for name, given in axes.items()}
+    given |= {
+        name: _entries(shape, pooled, name, entries)
+        for name, entries in given.items()
+        if name in _ALONE or name == "output_shape"
+    }
     layout = _layout(shape, channel, pooled)
     if pooled[:1] == [0] and layout == "channels_first":  # which has an axis before the pooled ones
-        return _call_on_all_axes(op, arrays, entries, options)
+        return _call_on_all_axes(op, value, given)
     with renamed(data_format="channel_axis"):
-        return op(*arrays, data_format=layout, **entries, **options)
+        return op(value, data_format=layout, **given)
 
 
-def _call_on_all_axes(
-    op: Callable[..., Any], arrays: Sequence[Any], entries: dict[str, Any], options: dict[str, Any]
-) -> Any:
-    space = options.get("index_space")
+def _call_on_all_axes(op: Callable[..., Any], value: Any, given: dict[str, Any]) -> Any:
+    space = given.get("index_space")
     if isinstance(space, int) and space >= 0:
-        options = {**options, "index_space": space - jnp.ndim(arrays[0])}
-    longer = [jnp.asarray(array)[None] for array in arrays]
-    result = op(*longer, data_format="channels_first", **entries, **options)
+        given = {**given, "index_space": space - jnp.ndim(value)}
+    if "indices" in given:
+        given = {**given, "indices": jnp.asarray(given["indices"])[None]}
+    result = op(jnp.asarray(value)[None], data_format="channels_first", **given)
     return jax.tree.map(lambda y: y[0], result)
 
 

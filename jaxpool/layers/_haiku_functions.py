@@ -35,10 +35,7 @@ def max_pool(
       channel_axis: the axis that is not pooled, or None.
       dilations, rounding, where, implementation: as in :func:`jaxpool.max_pool`.
     """
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    axes = {**window, "dilations": dilations}
-    return call(jaxpool.max_pool, [value], channel_axis, axes, **options)
+    return call(jaxpool.max_pool, **locals())
 
 
 @public
@@ -55,10 +52,7 @@ def min_pool(
     implementation: str = "auto",
 ) -> Array:
     """Minimum over sliding windows, :func:`jaxpool.min_pool`; arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    axes = {**window, "dilations": dilations}
-    return call(jaxpool.min_pool, [value], channel_axis, axes, **options)
+    return call(jaxpool.min_pool, **locals())
 
 
 @public
@@ -83,13 +77,7 @@ def avg_pool(
       count_include_pad: False, as in Haiku: padding does not count.
       dilations, rounding, where, implementation, divisor_override: as in :func:`jaxpool.avg_pool`.
     """
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    axes = {**window, "dilations": dilations}
-    return call(
-        jaxpool.avg_pool, [value], channel_axis, axes, **options,
-        count_include_pad=count_include_pad, divisor_override=divisor_override,
-    )  # fmt: skip
+    return call(jaxpool.avg_pool, **locals())
 
 
 @public
@@ -107,10 +95,7 @@ def lp_pool(
     p: float = 2,
 ) -> Array:
     """Lp norm, :func:`jaxpool.lp_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    axes = {**window, "dilations": dilations}
-    return call(jaxpool.lp_pool, [value], channel_axis, axes, **options, p=p)
+    return call(jaxpool.lp_pool, **locals())
 
 
 @public
@@ -129,10 +114,7 @@ def gem_pool(
     eps: float = 1e-6,
 ) -> Array:
     """Generalised mean, :func:`jaxpool.gem_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    axes = {**window, "dilations": dilations}
-    return call(jaxpool.gem_pool, [value], channel_axis, axes, **options, p=p, eps=eps)
+    return call(jaxpool.gem_pool, **locals())
 
 
 @public
@@ -151,13 +133,7 @@ def max_pool_with_argmax(
     index_dtype: Any = None,
 ) -> tuple[Array, Array]:
     """Maximum and its index, :func:`jaxpool.max_pool_with_argmax`; see :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    axes = {**window, "dilations": dilations}
-    return call(
-        jaxpool.max_pool_with_argmax, [value], channel_axis, axes, **options,
-        index_space=index_space, index_dtype=index_dtype,
-    )  # fmt: skip
+    return call(jaxpool.max_pool_with_argmax, **locals())
 
 
 @public
@@ -182,10 +158,7 @@ def max_unpool(
       channel_axis: the axis that was not pooled, or None.
       index_space, window_shape, strides, padding, dilations, rounding: of the pooling.
     """
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {"output_shape": output_shape, **window, "dilations": dilations}
-    options = {"index_space": index_space, "rounding": rounding}
-    return call(jaxpool.max_unpool, [value, indices], channel_axis, axes, **options)
+    return call(jaxpool.max_unpool, **locals())
 
 
 @public
@@ -197,8 +170,7 @@ def adaptive_avg_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Average over ``output_size`` windows, :func:`jaxpool.adaptive_avg_pool`."""
-    axes = {"output_size": output_size}
-    return call(jaxpool.adaptive_avg_pool, [value], channel_axis, axes, where=where)
+    return call(jaxpool.adaptive_avg_pool, **locals())
 
 
 @public
@@ -210,8 +182,7 @@ def adaptive_max_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Maximum over ``output_size`` windows, :func:`jaxpool.adaptive_max_pool`."""
-    axes = {"output_size": output_size}
-    return call(jaxpool.adaptive_max_pool, [value], channel_axis, axes, where=where)
+    return call(jaxpool.adaptive_max_pool, **locals())
 
 
 @public
@@ -223,7 +194,7 @@ def global_avg_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Average over all axes but the first and the channels, :func:`jaxpool.global_avg_pool`."""
-    return call_global(jaxpool.global_avg_pool, value, channel_axis, keepdims=keepdims, where=where)
+    return call_global(jaxpool.global_avg_pool, **locals())
 
 
 @public
@@ -235,4 +206,4 @@ def global_max_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Maximum over all axes but the first and the channels, :func:`jaxpool.global_max_pool`."""
-    return call_global(jaxpool.global_max_pool, value, channel_axis, keepdims=keepdims, where=where)
+    return call_global(jaxpool.global_max_pool, **locals())

@@ -1,6 +1,5 @@
 """Blurs, statistics, ranks, smooth maxima and random pools with the axes of Haiku."""
 
-import functools
 from typing import Any
 
 from jax import Array
@@ -9,7 +8,7 @@ from jax.typing import ArrayLike
 import jaxpool
 
 from .._errors import public
-from ._common import Padding, PerAxis, Rounding
+from ._common import Padding, PerAxis, Rounding, fractional, stochastic
 from ._haiku_axes import call
 
 
@@ -27,10 +26,7 @@ def blur_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Binomial blur, :func:`jaxpool.blur_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where}
-    return call(jaxpool.blur_pool, [value], channel_axis, axes, **options, mode=mode)
+    return call(jaxpool.blur_pool, **locals())
 
 
 @public
@@ -48,10 +44,7 @@ def max_blur_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Maximum and a binomial blur, :func:`jaxpool.max_blur_pool`; see :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations, "blur_shape": blur_shape}
-    options = {"rounding": rounding, "where": where}
-    return call(jaxpool.max_blur_pool, [value], channel_axis, axes, **options, mode=mode)
+    return call(jaxpool.max_blur_pool, **locals())
 
 
 @public
@@ -68,10 +61,7 @@ def std_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Standard deviation, :func:`jaxpool.std_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where}
-    return call(jaxpool.std_pool, [value], channel_axis, axes, **options, correction=correction)
+    return call(jaxpool.std_pool, **locals())
 
 
 @public
@@ -89,10 +79,7 @@ def quantile_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """A quantile, :func:`jaxpool.quantile_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where}
-    return call(jaxpool.quantile_pool, [value], channel_axis, axes, **options, q=q, method=method)
+    return call(jaxpool.quantile_pool, **locals())
 
 
 @public
@@ -108,10 +95,7 @@ def median_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """Median, :func:`jaxpool.median_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where}
-    return call(jaxpool.median_pool, [value], channel_axis, axes, **options)
+    return call(jaxpool.median_pool, **locals())
 
 
 @public
@@ -129,12 +113,7 @@ def logsumexp_pool(
     implementation: str = "auto",
 ) -> Array:
     """Smooth maximum, :func:`jaxpool.logsumexp_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    return call(
-        jaxpool.logsumexp_pool, [value], channel_axis, axes, **options, temperature=temperature
-    )
+    return call(jaxpool.logsumexp_pool, **locals())
 
 
 @public
@@ -151,10 +130,7 @@ def soft_pool(
     implementation: str = "auto",
 ) -> Array:
     """Softmax-weighted average, :func:`jaxpool.soft_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    return call(jaxpool.soft_pool, [value], channel_axis, axes, **options)
+    return call(jaxpool.soft_pool, **locals())
 
 
 @public
@@ -173,18 +149,7 @@ def min_pool_with_argmin(
     implementation: str = "auto",
 ) -> tuple[Array, Array]:
     """Minimum and its index, :func:`jaxpool.min_pool_with_argmin`; see :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where, "implementation": implementation}
-    return call(
-        jaxpool.min_pool_with_argmin,
-        [value],
-        channel_axis,
-        axes,
-        **options,
-        index_space=index_space,
-        index_dtype=index_dtype,
-    )
+    return call(jaxpool.min_pool_with_argmin, **locals())
 
 
 @public
@@ -202,17 +167,7 @@ def stochastic_pool(
     where: ArrayLike | None = None,
 ) -> Array:
     """A random element, :func:`jaxpool.stochastic_pool`; other arguments as :func:`max_pool`."""
-    window = {"window_shape": window_shape, "strides": strides, "padding": padding}
-    axes = {**window, "dilations": dilations}
-    options = {"rounding": rounding, "where": where}
-    return call(
-        functools.partial(jaxpool.stochastic_pool, key),
-        [value],
-        channel_axis,
-        axes,
-        **options,
-        deterministic=deterministic,
-    )
+    return call(stochastic, **locals())
 
 
 @public
@@ -234,6 +189,4 @@ def fractional_max_pool(
       output_size: an int, or one for each of the last axes of ``value``, None for an axis that is
         not pooled.
     """
-    axes = {"window_shape": window_shape, "output_size": output_size}
-    op = functools.partial(jaxpool.fractional_max_pool, key)
-    return call(op, [value], channel_axis, axes, samples=samples, where=where)
+    return call(fractional, **locals())
