@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 from compat_cases import (
     BATCH,
-    GOLDEN,
     SHARE,
     Case,
     Outcome,
@@ -29,10 +28,9 @@ from compat_cases import (
     check_batch,
     failed_examples,
     generator,
-    recorded,
-    recorded_runs,
     same,
 )
+from golden import CASES, read, recorded_runs
 from helpers import QUICK
 from peers import require
 
@@ -336,7 +334,7 @@ def recorded_call(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "global_average_pool", {}
     words = {"kernel_shape": attrs["kernel"], "strides": attrs["strides"]}
     if case["op"] == "max_unpool":
-        indices = recorded(case["extra_inputs"]["indices"])
+        indices = read(case["extra_inputs"]["indices"])
         shape = attrs.get("output_size")
         if shape is not None:
             words["output_shape"] = [*case["x"]["shape"][:2], *shape]
@@ -359,9 +357,9 @@ def recorded_call(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     ("name", "system"), list(recorded_runs("onnxruntime", "onnxruntime_values_only"))
 )
 def test_recorded_runs(name: str, system: str) -> None:
-    case, run = GOLDEN[name], GOLDEN[name]["runs"][system]
+    case, run = CASES[name], CASES[name]["runs"][system]
     function, words = recorded_call(case)
-    x = recorded(case["x"])
+    x = read(case["x"])
     with jax.enable_x64(x.dtype.itemsize == 8):
         try:
             got = getattr(front, function)(x, **words)
@@ -373,9 +371,9 @@ def test_recorded_runs(name: str, system: str) -> None:
         agrees = refused == (run["status"] != "ok")
     else:
         parts = got if isinstance(got, tuple) else (got,)
-        agrees = same(np.asarray(parts[0]), recorded(run["values"]), 4)
+        agrees = same(np.asarray(parts[0]), read(run["values"]), 4)
         if "indices" in run:
-            agrees = agrees and same(np.asarray(parts[-1]), recorded(run["indices"]))
+            agrees = agrees and same(np.asarray(parts[-1]), read(run["indices"]))
     assert agrees == ((name, system) not in OTHERWISE)
 
 

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from compat_cases import (
     BATCH,
-    GOLDEN,
     SHARE,
     Case,
     Outcome,
@@ -27,11 +26,10 @@ from compat_cases import (
     assert_agrees,
     failed_examples,
     generator,
-    recorded,
-    recorded_runs,
     run,
     same,
 )
+from golden import CASES, read, recorded_runs
 from helpers import QUICK
 from peers import require
 
@@ -224,9 +222,9 @@ def recorded_call(case: dict[str, Any], system: str) -> tuple[str, dict[str, Any
 @pytest.mark.grid(16)
 @pytest.mark.parametrize(("name", "system"), list(recorded_runs(*SYSTEMS)))
 def test_recorded_runs(name: str, system: str) -> None:
-    case, record = GOLDEN[name], GOLDEN[name]["runs"][system]
+    case, record = CASES[name], CASES[name]["runs"][system]
     function, words = recorded_call(case, system)
-    x = recorded(case["x"])
+    x = read(case["x"])
     with jax.enable_x64(x.dtype.itemsize == 8):
         try:
             got = getattr(front, function)(x, **words)
@@ -238,9 +236,9 @@ def test_recorded_runs(name: str, system: str) -> None:
         agrees = refused == (record["status"] != "ok")
     else:
         parts = got if isinstance(got, tuple) else (got,)
-        agrees = same(np.asarray(parts[0]), recorded(record["values"]), 4)
+        agrees = same(np.asarray(parts[0]), read(record["values"]), 4)
         if "indices" in record:
-            agrees = agrees and same(np.asarray(parts[-1]), recorded(record["indices"]))
+            agrees = agrees and same(np.asarray(parts[-1]), read(record["indices"]))
     assert agrees == ((name, system) not in OTHERWISE)
 
 

@@ -19,7 +19,6 @@ import pytest
 from compat_cases import (
     BATCH,
     BATCHES,
-    GOLDEN,
     Case,
     Outcome,
     Refused,
@@ -28,10 +27,9 @@ from compat_cases import (
     cotangent,
     failed_examples,
     generator,
-    recorded,
-    recorded_runs,
     same,
 )
+from golden import CASES, read, recorded_runs
 from helpers import QUICK
 from peers import require
 
@@ -285,7 +283,7 @@ def recorded_call(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     count = len(attrs["kernel"])
     if case["op"] == "max_unpool":
         plane = np.prod(attrs.get("output_size", [4]), dtype=int)
-        indices = recorded(case["extra_inputs"]["indices"])
+        indices = read(case["extra_inputs"]["indices"])
         indices = indices % plane if indices.shape[1] > 1 else indices  # recorded as ONNX counts
         words |= {"indices": indices, "output_size": attrs.get("output_size")}
         return f"max_unpool{count}d", words
@@ -309,9 +307,9 @@ def same_padding(attrs: dict[str, Any]) -> list[int]:
 
 @pytest.mark.parametrize("name", [name for name, _ in recorded_runs("torch")])
 def test_recorded_runs(name: str) -> None:
-    case, run = GOLDEN[name], GOLDEN[name]["runs"]["torch"]
+    case, run = CASES[name], CASES[name]["runs"]["torch"]
     function, words = recorded_call(case)
-    x = recorded(case["x"])
+    x = read(case["x"])
 
     def call(x: Any) -> tuple[Any, ...]:
         result = getattr(front, function)(x, **words)
@@ -331,7 +329,7 @@ def test_recorded_runs(name: str) -> None:
             if "grad_input" in run:
                 parts["grad_input"] = jax.grad(lambda x: call(x)[0].sum())(jnp.asarray(x))
             agrees = all(
-                same(np.asarray(part), recorded(run[key]), 4)
+                same(np.asarray(part), read(run[key]), 4)
                 for key, part in parts.items()
                 if key in run
             )

@@ -1,4 +1,4 @@
-"""Random calls of a front end and of the system it speaks for, and the recorded ones.
+"""Random calls of a front end and of the system it speaks for.
 
 A case is one call, as code: a failure is pasted as it stands. 20 cases share one compiled program,
 compiled without optimisation, because compiling costs far more than running. A front end refuses a
@@ -11,20 +11,18 @@ them.
 import doctest
 import importlib
 import io
-import json
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from helpers import QUICK
+from helpers import QUICK, same_elements
 
 import jaxpool
 
@@ -159,17 +157,7 @@ def assert_agrees(case: Case, ours: Outcome, theirs: Outcome, ulps: float = 0) -
 
 def same(mine: np.ndarray, other: np.ndarray, ulps: float = 0) -> bool:
     """Whether two arrays have one shape and hold the same numbers."""
-    if mine.shape != other.shape:
-        return False
-    if mine.dtype.kind in "iub":
-        return bool(np.array_equal(mine, other))
-    eps = float(jnp.finfo(mine.dtype).eps)
-    a, b = mine.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(a) & np.isfinite(b)
-    largest = np.max(np.abs(b), initial=0, where=finite)
-    with np.errstate(invalid="ignore"):
-        close = finite & (np.abs(a - b) <= ulps * eps * largest)
-    return bool(np.all(close | (a == b) | (np.isnan(a) & np.isnan(b))))
+    return mine.shape == other.shape and bool(same_elements(other, mine, ulps).all())
 
 
 def check_batch(
@@ -182,25 +170,6 @@ def check_batch(
     """Compare a batch; ``known`` takes out of both sides what differs for a known reason."""
     for case, ours in zip(cases, run(module, cases), strict=True):
         assert_agrees(case, *known(case, ours, theirs(case)), ulps(case))
-
-
-# --- recorded runs --------------------------------------------------------------------------------
-
-_GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_cases.json").read_text())
-GOLDEN: dict[str, dict[str, Any]] = {case["id"]: case for case in _GOLDEN["cases"]}
-
-
-def recorded(tensor: dict[str, Any]) -> np.ndarray:
-    """A recorded tensor; its floats may be the words nan, inf and -inf."""
-    dtype = np.dtype(jnp.dtype(tensor["dtype"]))
-    data = tensor["data"] if dtype.kind in "iu" else [float(number) for number in tensor["data"]]
-    return np.array(data, dtype).reshape(tensor["shape"])
-
-
-def recorded_runs(*systems: str) -> Iterator[tuple[str, str]]:
-    """(case, system) of every recorded run of these systems."""
-    for name, case in GOLDEN.items():
-        yield from ((name, system) for system in case["runs"] if system in systems)
 
 
 def failed_examples(module: ModuleType) -> str:

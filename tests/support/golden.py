@@ -1,6 +1,7 @@
 """The recorded runs of the real runtimes, ``data/golden_cases.json``, and when two arrays agree."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ def read(tensor: dict[str, Any]) -> np.ndarray:
     dtype = np.dtype(jnp.dtype(tensor["dtype"]))
     data = tensor["data"] if dtype.kind in "iu" else [float(number) for number in tensor["data"]]
     return np.array(data, dtype).reshape(tensor["shape"])
+
+
+def recorded_runs(*systems: str) -> Iterator[tuple[str, str]]:
+    """(case, system) of every recorded run of these systems."""
+    for name, case in CASES.items():
+        yield from ((name, system) for system in case["runs"] if system in systems)
 
 
 def agrees(got: np.ndarray, want: np.ndarray) -> bool:

@@ -54,7 +54,7 @@ def assert_same(got: Any, want: Any, case: Any, *, ulps: float = 0) -> None:
         raise AssertionError(f"{case}\n  dtype is {got.dtype}, not {want.dtype}")
     if got.shape != want.shape:
         raise AssertionError(f"{case}\n  shape is {got.shape}, not {want.shape}")
-    wrong = ~_same(got, want, ulps)
+    wrong = ~same_elements(got, want, ulps)
     if wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise AssertionError(
@@ -63,7 +63,8 @@ def assert_same(got: Any, want: Any, case: Any, *, ulps: float = 0) -> None:
         )
 
 
-def _same(got: np.ndarray, want: np.ndarray, ulps: float) -> np.ndarray:
+def same_elements(got: np.ndarray, want: np.ndarray, ulps: float) -> np.ndarray:
+    """Where ``got`` is ``want``, see :func:`assert_same`."""
     equal = got == want
     if not jnp.issubdtype(want.dtype, jnp.floating):
         return equal
