@@ -95,3 +95,10 @@ def ratio(level: Array, top: Array) -> Array:
 def log_of(level: Array, factor: Array) -> Array:
     """Return the logarithm of sums, none of which is 0."""
     return level * np.asarray(math.log(2), level.dtype) + lax.log(factor)
+
+
+def scaled_log_of(level: Array, factor: Array, scale: Array) -> Array:
+    """Return ``scale`` times the logarithm of sums, -inf of an empty one."""
+    empty, one = factor == 0, np.ones((), factor.dtype)
+    log = log_of(jnp.where(empty, one, level), jnp.where(empty, one, factor))
+    return jnp.where(empty, np.asarray(-np.inf, factor.dtype), scale * log)

@@ -228,9 +228,7 @@ def _logsumexp(
     temperature = parameter("temperature", temperature, wide, planes.positions)
     parts = scaled_sums.exponentials(wide, check_where(where, x.shape), temperature, False)
     level, factor = scaled_sums.join_axes(parts, planes.positions)
-    empty, one = factor == 0, np.ones((), wide.dtype)
-    log_sum = scaled_sums.log_of(jnp.where(empty, one, level), jnp.where(empty, one, factor))
-    y = jnp.where(empty, np.asarray(-np.inf, wide.dtype), temperature * log_sum)
+    y = scaled_sums.scaled_log_of(level, factor, temperature)
     return squeezed(y.astype(x.dtype), planes, keepdims)
 
 

@@ -148,9 +148,7 @@ def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration)
     positions = config.geometry(x.shape).positions
     temperature = parameter("temperature", temperature, wide, positions)
     level, factor = _joined(x, where, config, temperature, weighted=False)
-    empty, one = factor == 0, np.ones((), wide.dtype)
-    log_sum = scaled_sums.log_of(jnp.where(empty, one, level), jnp.where(empty, one, factor))
-    y = jnp.where(empty, np.asarray(-np.inf, wide.dtype), temperature * log_sum)
+    y = scaled_sums.scaled_log_of(level, factor, temperature)
     return y.astype(x.dtype)
 
 

@@ -17,7 +17,6 @@ from jax import Array
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
-from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import (
@@ -33,8 +32,7 @@ from ..parts.axis_slicing import digit_parts, lax_padding, levels, pad, shifted_
 from ..parts.float_order import (
     argreduce_in_integers,
     has_sentinel_value,
-    is_float_extreme,
-    reduce_in_integers,
+    reduce_in_integers_on_cpu,
 )
 from ..parts.offset_levels import gather as gather
 from ..parts.offset_levels import scatter as scatter
@@ -74,11 +72,7 @@ def longest_summed(geometry: Geometry) -> int:
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window; on CPU a float extreme runs in integers."""
-    plain = lambda x: _reduce(x, geometry, reduction)  # noqa: E731
-    if not is_float_extreme(reduction, x):
-        return plain(x)
-    quick = lambda x: reduce_in_integers(lambda k, order: _reduce(k, geometry, order), x, reduction)  # noqa: E731
-    return by_platform({"cpu": quick, "gpu": plain, "tpu": plain}, x)
+    return reduce_in_integers_on_cpu(lambda x, order: _reduce(x, geometry, order), x, reduction)
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:

@@ -8,11 +8,10 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
-from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
-from ..parts.float_order import is_float_extreme, reduce_in_integers
+from ..parts.float_order import reduce_in_integers_on_cpu
 from ..request import Request
 
 _PADDING = np.int32(-1)
@@ -44,11 +43,7 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     On CPU a float extreme runs in integers: XLA:CPU hands some of these reductions to a library
     that drops NaN (jaxlib 0.10.2 and 0.12).
     """
-    plain = lambda x: _reduce(x, geometry, reduction)  # noqa: E731
-    if not is_float_extreme(reduction, x):
-        return plain(x)
-    exact = lambda x: reduce_in_integers(lambda k, order: _reduce(k, geometry, order), x, reduction)  # noqa: E731
-    return by_platform({"cpu": exact, "gpu": plain, "tpu": plain}, x)
+    return reduce_in_integers_on_cpu(lambda x, order: _reduce(x, geometry, order), x, reduction)
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._xla.by_platform import by_platform
 from ..._xla.select import select
 from ...reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
 from .argreduce import ValueOffset, sentinel
@@ -66,6 +67,17 @@ def reduce_in_integers(
     identity = _flip(_bits(identity_array(reduction, x.dtype)))
     order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: identity)
     return from_sort_keys(reduce(_ordered(x, reduction), order), x.dtype)
+
+
+def reduce_in_integers_on_cpu(
+    reduce: Callable[[Any, Reduction], Any], x: Any, reduction: Reduction
+) -> Any:
+    """Return ``reduce(x, reduction)``, on CPU in integers where it is a float extreme."""
+    if not is_float_extreme(reduction, x):
+        return reduce(x, reduction)
+    plain = lambda x: reduce(x, reduction)  # noqa: E731
+    in_integers = lambda x: reduce_in_integers(reduce, x, reduction)  # noqa: E731
+    return by_platform({"cpu": in_integers, "gpu": plain, "tpu": plain}, x)
 
 
 def argreduce_in_integers(
