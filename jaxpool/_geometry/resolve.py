@@ -266,11 +266,7 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
         )
     span = _span(window, index)
     least = span + max(span, stride)
-    try:
-        enough = bool(size >= least)
-    except Exception:  # not known; the name of the error is not JAX's everywhere
-        enough = False
-    if not enough:
+    if not is_at_least(size, least):
         raise ValueError(
             message(
                 f"pooled axis {index} has the symbolic size {size}, which may be too small.",
@@ -279,6 +275,14 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
                 f'Bound it: symbolic_shape(..., constraints=["{size} >= {least}"]).',
             )
         )
+
+
+def is_at_least(size: Any, least: int) -> bool:
+    """Whether ``size >= least`` is known."""
+    try:
+        return bool(size >= least)
+    except Exception:  # not known; the name of the error is not JAX's everywhere
+        return False
 
 
 def is_at_most(last: int, most: int, doubt: str) -> bool:

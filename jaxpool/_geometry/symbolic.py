@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .axis import Axis, cdiv
-from .resolve import resolve
+from .resolve import is_at_least, resolve
 from .window import Window
 
 
@@ -68,9 +68,9 @@ def _ends(window: Window, index: int, size: Any) -> Ends | None:
     covers = same and span > 1  # as lax writes them: equal expressions may not be known to be equal
     out = cdiv(size, stride) if covers else (size + low + high - span) // stride + 1
     least = span + max(span, stride)
-    if _is_at_least(size, least) and (stride == 1 or (isinstance(high, int) and not high)):
+    if is_at_least(size, least) and (stride == 1 or (isinstance(high, int) and not high)):
         return None
-    more = 0 if _is_at_least(size + low + high, least) else least
+    more = 0 if is_at_least(size + low + high, least) else least
     return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
 
 
@@ -83,10 +83,3 @@ def _same(window: Window, size: Any, span: int, stride: int) -> tuple[Any, Any]:
     total = (cdiv(size, stride) - 1) * stride + span - size if span > 1 else 0
     small, big = total // 2, total - total // 2
     return (small, big) if window.padding == "SAME_UPPER" else (big, small)
-
-
-def _is_at_least(size: Any, least: int) -> bool:
-    try:
-        return bool(size >= least)
-    except Exception:  # not known; the name of the error is not JAX's everywhere
-        return False

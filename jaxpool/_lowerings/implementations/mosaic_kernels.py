@@ -238,10 +238,9 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
     )(g, offsets)
 
 
-def _scatter_body(
-    given: Any, offsets: Any, out: Any, held: Any, named: Any, rows: Axis, columns: Axis, low: int
-) -> None:
-    reach, tile = shifts(rows), named.shape[2:]
+def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
+    given, offsets, out, held, named = refs
+    reach = shifts(rows)
     step = pl.program_id(2) - (len(reach) - 1)
 
     @pl.when(step == 1 - len(reach))
@@ -252,23 +251,21 @@ def _scatter_body(
     _hold_windows(
         held, named, given, offsets, step + reach[-1], rows, slice(low, low + columns.out)
     )
-    every = list(itertools.product(enumerate(holders(rows)), enumerate(holders(columns))))
 
     def group(number: Any, phases: int = columns.stride) -> dict[tuple[int, int], Array]:
         """The elements of one group of columns, by row and phase."""
 
         @functools.lru_cache(maxsize=256)
         def read(o: int, w: int) -> ValueOffset:
-            return _window(held, named, o, number + low + w)
+            return _window(held, named, o - reach[0], number + low + w)
 
         found = {}
+        every = itertools.product(enumerate(holders(rows)), enumerate(holders(columns)[:phases]))
         for (r, over_rows), (c, over_columns) in every:
-            if c < phases:
-                hits = [jnp.zeros(tile, jnp.float32)]
-                for (t, o), (u, w) in itertools.product(over_rows, over_columns):
-                    value, offset = read(o - reach[0], w)
-                    hits.append(jnp.where(offset == t * columns.kernel + u, value, 0.0))
-                found[r, c] = tree_reduce(lax.add, hits[1:] or hits).astype(out.dtype)
+            taps = itertools.product(over_rows, over_columns)
+            hits = [_hit(read(o, w), t * columns.kernel + u) for (t, o), (u, w) in taps]
+            total = tree_reduce(lax.add, hits) if hits else jnp.zeros(held.shape[2:], jnp.float32)
+            found[r, c] = total.astype(out.dtype)
         return found
 
     def write(number: Any, found: dict[tuple[int, int], Array]) -> None:
@@ -303,6 +300,12 @@ def _hold_windows(
 
 def _window(held: Any, named: Any, row: int, column: Any) -> ValueOffset:
     return held[row, column].astype(jnp.float32), named[row, column].astype(jnp.int32)
+
+
+def _hit(window: ValueOffset, offset: int) -> Array:
+    """The value of a window whose offset is that one, else 0."""
+    value, named = window
+    return jnp.where(named == offset, value, 0.0)
 
 
 # --- both -----------------------------------------------------------------------------------------
