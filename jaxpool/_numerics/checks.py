@@ -121,9 +121,9 @@ def check_where(where: Any, shape: tuple[int, ...]) -> Array | None:
 def _advice_with_axes(mask: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """Return where a mask lacks axes of length 1, if some in one place make it fit."""
     ones = (1,) * (len(shape) - len(mask))
-    none = ", ".join(["None"] * len(ones))
+    nones = ", ".join(["None"] * len(ones))
     after = "".join(":, " for _ in mask[:1])
-    places = [(mask + ones, f"..., {none}"), (mask[:1] + ones + mask[1:], f"{after}{none}")]
+    places = [(mask + ones, f"..., {nones}"), (mask[:1] + ones + mask[1:], f"{after}{nones}")]
     for longer, index in places:
         if ones and all(n in (1, length) for n, length in zip(longer, shape, strict=True)):
             return f" Its axes seem to be the leading ones: give mask[{index}]."

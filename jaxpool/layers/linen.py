@@ -1,6 +1,7 @@
 """Pooling layers for Flax Linen: dataclass modules, channels last.
 
-The fields of a layer are the settings of its op; ``where`` is an argument of the call.
+The fields of a layer are the settings of its op; ``where`` is an argument of the call. Every layer
+has a ``KW_ONLY``, also with no field behind it: Flax adds ``parent`` and ``name`` there.
 """
 
 from collections.abc import Callable, Sequence

@@ -155,16 +155,16 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     total = jnp.where(overflows, small, total)
     limit = u * total
     finite = jnp.isfinite(total)
-    none = sentinel(offset_dtype(geometry))
+    no_tap = sentinel(offset_dtype(geometry))
 
     def step(tap: Array, element: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         (chosen, before), element = state, element * scale
         # A sum that is not finite names its element itself: the first infinity, or the first NaN.
-        named = (chosen == none) & ((element == total) | (element != element))
+        named = (chosen == no_tap) & ((element == total) | (element != element))
         takes = jnp.where(finite, (element > 0) & (before <= limit), named)
         return jnp.where(takes, tap.astype(chosen.dtype), chosen), before + element
 
-    start = jnp.full(u.shape, none), jnp.zeros_like(u)
+    start = jnp.full(u.shape, no_tap), jnp.zeros_like(u)
     return walk(weights, geometry, step, start)[0]
 
 

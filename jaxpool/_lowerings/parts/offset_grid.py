@@ -133,10 +133,10 @@ def _hits(piece: Piece, named: Named) -> Array:
 
 def _named(lines: list[Line], rank: int) -> Named:
     """The offsets of the phases, row-major."""
-    along, none = [], -int(np.prod([line.axis.kernel for line in lines]))
+    along, no_tap = [], -int(np.prod([line.axis.kernel for line in lines]))
     for axis, phases, dimension in lines:
         step = iota(axis.stride, dimension + 1 - rank, rank, jnp.int32)
-        along.append({shift: _along(axis, shift, step, none) for shift in phases.shifts})
+        along.append({shift: _along(axis, shift, step, no_tap) for shift in phases.shifts})
     named: Named = {}
     for shifts in itertools.product(*along):
         total = along[0][shifts[0]]
@@ -146,11 +146,11 @@ def _named(lines: list[Line], rank: int) -> Named:
     return named
 
 
-def _along(axis: Axis, shift: int, step: Array, none: int) -> Array:
+def _along(axis: Axis, shift: int, step: Array, no_tap: int) -> Array:
     """The offsets along one axis."""
     distance = step + shift * axis.stride
     read = distance < axis.span
     if axis.dilation > 1:
         read = read & (distance % axis.dilation == 0)
         distance = distance // axis.dilation
-    return jnp.where(read, distance, none)
+    return jnp.where(read, distance, no_tap)

@@ -184,7 +184,7 @@ def with_nan(x: Array, starts: Array, stops: Array, found: Array) -> Array:
     """Return ``found``, and the first NaN of each window that has one; of floats."""
     nan = jnp.isnan(x)
     position = lax.broadcasted_iota(found.dtype, x.shape, x.ndim - 1)
-    none = jnp.asarray(x.shape[-1], found.dtype)
-    following = lax.cummin(jnp.where(nan, position, none), x.ndim - 1, reverse=True)
+    end = jnp.asarray(x.shape[-1], found.dtype)
+    following = lax.cummin(jnp.where(nan, position, end), x.ndim - 1, reverse=True)
     first = jnp.take(following, starts, -1, mode="clip")
     return jnp.where(first < stops.astype(found.dtype), first, found)

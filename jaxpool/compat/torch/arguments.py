@@ -48,8 +48,8 @@ def windows(
 ) -> WindowArguments:
     """Return sliding windows over the last ``count`` axes of ``x``."""
     kernel = sizes("kernel_size", kernel_size, count)
-    none = stride is None or (is_sequence(stride) and not len(stride))
-    strides = kernel if none else sizes("stride", stride, count)
+    omitted = stride is None or (is_sequence(stride) and not len(stride))
+    strides = kernel if omitted else sizes("stride", stride, count)
     pads = sizes("padding", padding, count, 0)
     dilations = sizes("dilation", dilation, count)
     ceil = flag("ceil_mode", ceil_mode)
