@@ -282,7 +282,7 @@ def _specialised(name: str, fixed: tuple[str | None, ...]) -> Callable[..., Any]
     @functools.wraps(base)
     def run(x: FxTensor, cfg: PoolConfig, **settings: Any) -> FxTensor:
         result = inspect.unwrap(base)(x, cfg, **settings)
-        _check_fixed(x, cfg, 0 if "_chw_" in name else 2, *fixed[1:])
+        _check_fixed(x, cfg, 0 if "_chw_" in name else 2, fixed[1:])
         return result
 
     run.__name__ = run.__qualname__ = name
@@ -291,15 +291,9 @@ def _specialised(name: str, fixed: tuple[str | None, ...]) -> Callable[..., Any]
 
 
 def _check_fixed(
-    x: FxTensor,
-    cfg: PoolConfig,
-    channel_axis: int,
-    width: str | None,
-    height: str | None,
-    channels: str | None,
-    stride: str | None,
-    padding: str | None,
+    x: FxTensor, cfg: PoolConfig, channel_axis: int, fixed: tuple[str | None, ...]
 ) -> None:
+    width, height, channels, stride, padding = fixed
     found = {
         "kernel_width": (cfg.kernel_width, width),
         "kernel_height": (cfg.kernel_height, height),
@@ -308,6 +302,6 @@ def _check_fixed(
         "the number of channels": (jnp.shape(x.data)[channel_axis], channels),
         "the largest padding": (max(map(max, pads_of(cfg))), "0" if padding == "_nopad" else None),
     }
-    for what, (number, fixed) in found.items():
-        if fixed is not None and number != int(fixed):
-            raise MliError("MLI_STATUS_SHAPE_MISMATCH", f"{what} is {number}, not {fixed}")
+    for what, (number, asked) in found.items():
+        if asked is not None and number != int(asked):
+            raise MliError("MLI_STATUS_SHAPE_MISMATCH", f"{what} is {number}, not {asked}")

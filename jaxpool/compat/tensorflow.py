@@ -119,12 +119,9 @@ def max_pool3d(
     return _max_pool_of((3,), input, ksize, strides, padding, data_format)
 
 
-def _max_pool_of(
-    counts: tuple[int, ...], input: Any, ksize: Any, strides: Any, padding: Any,
-    data_format: Any,
-) -> Array:  # fmt: skip
+def _max_pool_of(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
     x = _checks.array("input", input)
-    config = configuration(x.shape, ksize, strides, padding, data_format, counts)
+    config = configuration(x.shape, *window, counts)
     with renamed(window_shape="ksize"):
         return _max(x, config)
 

@@ -31,7 +31,7 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """Maximum over windows of one axis, of (N, C, L) or (C, L); see :func:`max_pool2d`."""
-    return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max(1, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @public
@@ -69,7 +69,7 @@ def max_pool2d(
       >>> jaxpool.compat.torch.max_pool1d(x, 3, 2, 1, return_indices=True)[1][0, 0]
       Array([1, 2, 4], dtype=int32)
     """
-    return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max(2, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @public
@@ -83,21 +83,12 @@ def max_pool3d(
     return_indices: bool = False,
 ) -> Any:
     """Maximum over windows of three axes, of (N, C, D, H, W); see :func:`max_pool2d`."""
-    return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max(3, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _max(
-    count: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: Any,
-    return_indices: Any,
-) -> Any:
+def _max(count: int, input: Any, return_indices: Any, *window: Any) -> Any:
     x = array(count, input)
-    over = windows(x, count, kernel_size, stride, padding, dilation, ceil_mode)
+    over = windows(x, count, *window)
     if not flag("return_indices", return_indices):
         return max_by("last_nan", x, over)
     return max_with_argmax_by("last_nan", x, over, index_dtype=index_dtype())
@@ -116,7 +107,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Array:
     """Average over windows of one axis, of (N, C, L) or (C, L); see :func:`avg_pool2d`."""
-    return _average(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    divisor = count_include_pad, None
+    return _average(1, input, divisor, kernel_size, stride, padding, 1, ceil_mode)
 
 
 @public
@@ -147,9 +139,8 @@ def avg_pool2d(
       >>> jaxpool.compat.torch.avg_pool1d(x, 3, 2, 1, ceil_mode=True)[0, 0]
       Array([1., 3., 5., 3.], dtype=float32)
     """
-    return _average(
-        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
+    divisor = count_include_pad, divisor_override
+    return _average(2, input, divisor, kernel_size, stride, padding, 1, ceil_mode)
 
 
 @public
@@ -163,27 +154,17 @@ def avg_pool3d(
     divisor_override: int | None = None,
 ) -> Array:
     """Average over windows of three axes, of (N, C, D, H, W); see :func:`avg_pool2d`."""
-    return _average(
-        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
+    divisor = count_include_pad, divisor_override
+    return _average(3, input, divisor, kernel_size, stride, padding, 1, ceil_mode)
 
 
-def _average(
-    count: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: Any,
-    count_include_pad: Any,
-    divisor_override: Any,
-) -> Array:
+def _average(count: int, input: Any, divisor: tuple[Any, Any], *window: Any) -> Array:
     x = array(count, input)
-    over = windows(x, count, kernel_size, stride, padding, 1, ceil_mode)
+    over = windows(x, count, *window)
     check_bare_axes(x, over.window_shape)
-    divisor = canonical_divisor(count_include_pad, divisor_override)
-    counted = "declared" if divisor["count_include_pad"] else "real"
-    rule = Averaging(counted, divisor["divisor_override"], rounding="trunc")
+    checked = canonical_divisor(*divisor)
+    counted = "declared" if checked["count_include_pad"] else "real"
+    rule = Averaging(counted, checked["divisor_override"], rounding="trunc")
     return average_by(rule, x, over)
 
 
