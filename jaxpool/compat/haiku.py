@@ -5,8 +5,9 @@ each of the last axes, 1 where an axis is left alone. ``hk`` pools every axis wh
 be it the channels; so does this. Averages divide by the elements inside the array.
 
 What is computed better: sums of narrow floats and of integers do not lose or wrap what the storage
-type cannot hold, and an int as window does not warn. :mod:`jaxpool.layers.haiku` has these pools
-with all settings of the library, and as modules.
+type cannot hold, the gradient of a maximum goes to the first one, also with NaN, and an int as
+window does not warn. Complex numbers are refused. :mod:`jaxpool.layers.haiku` has these pools with
+all settings of the library, and as modules.
 
 Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 """
@@ -106,6 +107,9 @@ class _Windows(NamedTuple):
 
 def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
     window, strides, padding, data_format = _windows(x.ndim, *arguments)
+    if len(window) == x.ndim:  # the ops leave one axis alone at least
+        settings = (*window, 1), (*strides, 1), padding, None
+        return _over_windows(op, x[..., None], *settings)[..., 0]
     end = x.ndim - (data_format == "channels_last")
     sizes = x.shape[end - len(window) : end]
     found = fitted(sizes, window, strides, padding)
@@ -140,7 +144,7 @@ def _windows(
 def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tuple[int, ...]:
     """One entry for each axis."""
     if isinstance(setting, int):
-        channel = channel_axis % rank if channel_axis else None
+        channel = _channel(rank, channel_axis)
         return (1, *(1 if axis == channel else setting for axis in range(1, rank)))
     given = tuple(setting)
     if len(given) > rank:
@@ -152,3 +156,18 @@ def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tu
             )
         )
     return (1,) * (rank - len(given)) + given
+
+
+def _channel(rank: int, channel_axis: int | None) -> int | None:
+    """The axis that an int leaves alone, counted from the front."""
+    if not channel_axis:
+        return None
+    if abs(channel_axis) < rank:
+        return channel_axis % rank
+    raise ValueError(
+        message(
+            f"$channel_axis = {shown(channel_axis)} is no channel axis of the value.",
+            f"The value has {rank} axes, of which the first is the batch.",
+            "Give the axis of the channels, or None.",
+        )
+    )

@@ -26,6 +26,9 @@ CALLS = [
     (2, 3, "VALID"),
     (2, 2, "SAME", 1),
     (2, 2, "SAME", None),
+    ((2, 3, 2, 3), (1, 2, 2, 1), "VALID"),  # every axis is pooled
+    ((2, 3, 2, 3), (2, 2, 1, 1), "SAME"),
+    ((3, 3, 2, 3), (1, 1, 1, 1), "VALID"),  # it does not fit
 ]
 
 
@@ -71,6 +74,8 @@ def test_narrow_floats_and_integers_lose_nothing() -> None:
     [
         (((2, 2, 1), 1, ((0, 0),)), r"max_pool: `padding` = \(\(0, 0\),\) is neither"),
         (((1, 1, 2, 2, 1), 1, "SAME"), r"`window_shape` = \(1, 1, 2, 2, 1\) has 5 entries"),
+        ((2, 1, "SAME", 4), r"`channel_axis` = 4 is no channel axis of the value"),
+        ((2, 1, "SAME", -4), r"`channel_axis` = -4 is no channel axis of the value"),
     ],
 )
 def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> None:
