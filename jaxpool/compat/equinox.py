@@ -10,7 +10,8 @@ first ``L % n`` of ``L // n + 1`` elements, then pieces of ``L // n``.
 
 What differs: narrow floats and integers are added without loss; the gradient of a maximum goes to
 the first one, never to padding; padding may exceed the window; ``use_ceil`` keeps a last, partly
-filled window also where Equinox refuses the padding that it would need.
+filled window also where Equinox refuses the padding that it would need; complex numbers are
+refused.
 
 Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 """

@@ -7,8 +7,11 @@ Same names, arguments, defaults, shapes and dtypes, for any number of batch axes
 better: sums of narrow floats and of integers do not lose or wrap what the storage type cannot hold,
 and the gradient of a maximum goes to the first one, never to padding, also with NaN.
 
-Source: Flax 0.12.8, ``flax.linen.pooling``. There a window that does not fit gives an empty result,
-negative padding crops, and an average over nothing is 0 / 0.
+As in Flax, a window that does not fit gives an empty result, negative padding crops, and an average
+over nothing is 0 / 0. What differs: complex numbers are refused, and so is a start of :func:`pool`
+that its function does not ignore.
+
+Source: Flax 0.12.8, ``flax.linen.pooling``.
 """
 
 import functools

@@ -2,9 +2,16 @@
 
 Source: Keras 3.15.1, ``keras.ops.nn`` on its JAX backend. ``data_format=None`` means
 "channels_last"; a setting in Keras's configuration file is not read. Averages never count padding.
-Averages of integers are floats, as there; narrow floats and integers are added without loss. What
-differs: NaN in an adaptive maximum gives NaN on every backend, a pool that does not fit is an
-error, and a call without ``strides`` runs, where Keras 3.15.1 fails on its JAX backend.
+Averages of integers are floats, as there; narrow floats and integers are added without loss.
+
+What differs:
+
+* a call without ``strides`` runs, where Keras 3.15.1 fails on its JAX backend;
+* windows of adaptive pools end where their formula says, in whole numbers; Keras divides in
+  float32, so that some are an element too long (7 windows of 7 elements), or give NaN;
+* NaN in an adaptive maximum gives NaN on every backend;
+* the gradient of a maximum goes to the first one, row-major in the window, also with NaN;
+* a pool that does not fit, an empty pooled axis and complex numbers are refused.
 """
 
 from typing import Any

@@ -107,6 +107,14 @@ def test_adaptive_as_in_keras(theirs: Any, rng: np.random.Generator) -> None:
         assert_same(getattr(ours, name)(x, size, layout), want, (name, size, layout), ulps=4)
 
 
+def test_adaptive_windows_are_exact_where_those_of_keras_are_not(theirs: Any) -> None:
+    x = jnp.arange(7.0).reshape(1, 7, 1)
+    for name in ("adaptive_max_pool", "adaptive_average_pool"):
+        np.testing.assert_array_equal(getattr(ours, name)(x, 7), x)
+        with jax.numpy_dtype_promotion("standard"):
+            assert not np.array_equal(getattr(theirs, name)(x, 7), x), "say so no more"
+
+
 def test_one_and_three_axes(rng: np.random.Generator) -> None:
     """Keras' rank decides; the oracle has any rank."""
     for shape, axes in (((2, 9, 3), [1]), ((2, 4, 5, 6, 3), [1, 2, 3])):

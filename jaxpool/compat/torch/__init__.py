@@ -16,6 +16,8 @@ Differences that remain, on purpose:
   rules;
 * an empty window, which a dilated max can have, has index -1 instead of one that PyTorch's backward
   would write to outside the array;
+* ``lp_pool`` refuses integers and booleans, some of which PyTorch takes;
+* ``max_unpool`` with a repeated index keeps the last value, PyTorch on several threads any of them;
 * ``max_unpool`` with a repeated index gives the cotangent to the source that was written, PyTorch
   to all of them;
 * bfloat16 samples of fractional pooling place windows exactly, where PyTorch rounds their positions
