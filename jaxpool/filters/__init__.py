@@ -5,14 +5,24 @@ Each takes the arguments of its namesake there (``size``, ``footprint``, ``struc
 In addition each runs under ``jit``, ``vmap`` and ``grad`` of any order, on any backend, in narrow
 floats, and over any batch axes: ``axes`` says which axes are filtered.
 
-What differs: there is no ``output`` and no ``brute_force``; settings after ``footprint`` or
-``structure`` are given by name; a contradiction (``size`` beside ``footprint``) is an error and not
-a warning; axes of a footprint follow the order of ``axes``; ranks leave out the holes of a
-footprint in arrays of one axis, too, where scipy's ranks of windows longer than the array are
-others; where scipy leaves NaN undefined, it propagates; a ``cval`` that an integer dtype does not
-hold is cut to its range; to integers every tap of a ``structure`` is added as an integer that wraps
-(scipy adds that of the first tap in float64); the origin of a window of one tap is checked as those
-of others are.
+What differs:
+
+* there is no ``output`` and no ``brute_force``, and settings after ``footprint`` or ``structure``
+  are given by name;
+* a contradiction (``size`` beside ``footprint``) is an error and not a warning;
+* a binary structure that holds no True is refused;
+* sizes, origins, footprints and structures follow the order of ``axes`` in every filter; scipy
+  takes footprints and structures in the order of the array, and in ranks, ``generic_filter`` and
+  binary filters sizes and origins, too;
+* each axis may have a mode of its own in every filter; scipy refuses it with a footprint and in
+  ranks;
+* ranks leave out the holes of a footprint in arrays of one axis, too; scipy's ranks of windows
+  longer than such an array are others;
+* where scipy leaves NaN undefined, it propagates;
+* a ``cval`` that an integer dtype does not hold is cut to its range;
+* to integers every tap of a ``structure`` is added as an integer that wraps (scipy adds that of the
+  first tap in float64);
+* the origin of a window of one tap is checked as those of others are.
 """
 
 from .binary import binary_closing as binary_closing

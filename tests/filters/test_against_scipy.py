@@ -185,3 +185,25 @@ def test_integers_with_a_structure_of_fractions(rng: np.random.Generator) -> Non
         first.flat[0] = np.trunc(first.flat[0])  # scipy does not cut the first
         got = getattr(jaxpool.filters, name)(x, structure=structure)
         assert_same(got, getattr(ndimage, name)(x, structure=structure), name)
+
+
+IN_ORDER: dict[str, tuple[Any, dict[str, Any]]] = {
+    "maximum_filter": ((), {"size": (3, 2), "origin": (1, 0)}),
+    "minimum_filter": ((), {"footprint": [[1, 0, 1], [0, 1, 0]]}),
+    "median_filter": ((), {"size": (3, 2), "origin": (1, 0)}),
+    "percentile_filter": ((30,), {"footprint": [[1, 0, 1], [0, 1, 0]]}),
+    "grey_dilation": ((), {"structure": [[1, 0, 2], [0.5, 1, 3]]}),
+    "binary_dilation": ((), {"structure": [[1, 0, 1], [0, 1, 0]], "origin": (0, 1)}),
+}
+
+
+@pytest.mark.grid(2)
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_settings_follow_the_order_of_axes(name: str, rng: np.random.Generator) -> None:
+    """scipy takes some of them in the order of the array: here the array is turned around."""
+    before, settings = IN_ORDER[name]
+    settings = {k: np.array(v) if k[0] in "fs" and k != "size" else v for k, v in settings.items()}
+    x = rng.permutation(42).reshape(7, 6).astype(np.float32) * (rng.random((7, 6)) < 0.3)
+    want = getattr(ndimage, name)(x.T.copy(), *before, **settings).T
+    got = getattr(jaxpool.filters, name)(x, *before, **settings, axes=(1, 0))
+    assert_same(got, want, name)
