@@ -371,6 +371,43 @@ def test_the_gradient_of_logsumexp_is_the_softmax(rng: np.random.Generator) -> N
     np.testing.assert_allclose(jax.jit(jax.hessian(f))(x), np.diag(p) - np.outer(p, p), atol=1e-6)
 
 
+STRIDED: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "end to end": ((11,), {"window_shape": 4, "strides": 4}),
+    "overlapping": ((14,), {"window_shape": 5, "strides": 4}),
+    "apart": ((12,), {"window_shape": 2, "strides": 3, "padding": ((2, 0),)}),
+    "dilated": ((17,), {"window_shape": 3, "strides": 6, "dilations": 2}),
+    "two axes": ((8, 9), {"window_shape": (3, 2), "strides": (3, 4), "padding": 1}),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_is_of_its_own_windows(name: str, bad: float, rng: np.random.Generator) -> None:
+    """What another window holds, or none, does not reach it, be it NaN or infinite."""
+    shape, window = STRIDED[name]
+    letters = "HW"[-len(shape) :]
+    f = lambda x: pool(x, reductions.PRODUCT, **window, data_format=letters)  # noqa: E731
+    x = np.asarray(1 + rng.random(shape), np.float32)
+    x.flat[::7] = bad
+    got = np.asarray(jax.grad(lambda x: f(x).sum())(jnp.asarray(x))).ravel()
+    want, touched, read = np.zeros(x.size), np.zeros(x.size, bool), []
+    numbers = np.arange(x.size).reshape(1, *shape, 1)
+    by_windows(numbers, lambda elements: read.append(elements) or 0, window)
+    for elements in read:
+        touched[elements] |= not np.isfinite(x.flat[elements]).all()
+        for e in elements:
+            want[e] += np.prod(x.flat[elements[elements != e]])
+    assert touched.any() and not touched.all()
+    np.testing.assert_allclose(got[~touched], want[~touched], rtol=1e-5)
+
+
+def test_a_gradient_is_finite_where_what_no_window_multiplies_is_not() -> None:
+    x = jnp.array([2.0, 1.0, 1.0, 1e25, 1e25, 1.0, 1.0, 4.0])
+    f = lambda x: pool(x, reductions.PRODUCT, 4, 4, data_format="W").sum()  # noqa: E731
+    want = [1e25, 2e25, 2e25, 2, 4, 4e25, 4e25, 1e25]
+    np.testing.assert_allclose(jax.grad(f)(x), want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kernel", [2, 9])
 def test_logsumexp_of_infinities_has_no_nan(kernel: int) -> None:
     """Neither in elements nor in padding; a window of -inf alone has no derivative."""

@@ -13,11 +13,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from jax import Array
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
-from ...reductions import Reduction, identity_array, identity_like
+from ...reductions import Reduction, filled, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import (
     ValueOffset,
@@ -28,7 +31,16 @@ from ..parts.argreduce import (
     sentinel,
     set_sentinels,
 )
-from ..parts.axis_slicing import digit_parts, lax_padding, levels, pad, shifted_slices, tree_reduce
+from ..parts.axis_slicing import (
+    digit_parts,
+    iota,
+    lax_padding,
+    levels,
+    pad,
+    pad_and_crop,
+    shifted_slices,
+    tree_reduce,
+)
 from ..parts.float_order import (
     argreduce_in_integers,
     has_sentinel_value,
@@ -78,10 +90,50 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     joined = functools.partial(tree_reduce, reduction.combine)
     along = _overlapping if reduction.idempotent else digit_parts
+    plainly = _is_differentiated_plainly(x, geometry, reduction)
+    if plainly:
+        x = pad_and_crop(x, geometry, identity_like(reduction, x))
+        for axis, position in geometry.placed:
+            x = _hidden(x, x, axis, position, reduction)
     for axis, position in geometry.placed[::-1]:
-        x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
-        x = joined(along(x, axis, position, joined, radix=2))
+        each = joined
+        if plainly:
+            each = functools.partial(_joined_inside, x, axis, position, reduction)
+        else:
+            x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
+        x = joined(along(x, axis, position, each, radix=2))
     return x
+
+
+def _is_differentiated_plainly(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+    """Whether the derivative is that of ``combine``, of entries that no window reads among them.
+
+    It is 0 times what ``combine`` makes of them: NaN where that is not finite.
+    """
+    has_rule = reduction.comparator is not None or reduction.combine is lax.add
+    floats = any(jnp.issubdtype(a.dtype, jnp.inexact) for a in jax.tree.leaves(x))
+    return geometry.is_strided and floats and not has_rule
+
+
+def _joined_inside(whole: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
+    """The combination of parts of ``whole``, of identities where it lies inside no window."""
+    hidden = [_hidden(part, whole, axis, position, reduction) for part in parts]
+    return tree_reduce(reduction.combine, hidden)
+
+
+def _hidden(part: Any, whole: Any, axis: Axis, position: int, reduction: Reduction) -> Any:
+    """``part`` with the identity at the starts of windows that lie inside none of ``axis``.
+
+    They are as long as to have so many starts in ``whole``.
+    """
+    like, length = jax.tree.leaves(part)[0], jax.tree.leaves(whole)[0].shape[position]
+    last = axis.span - 1 - (length - like.shape[position])
+    if axis.stride <= last + 1:
+        return part
+    starts = iota(like.shape[position], position, like.ndim, np.int32)
+    behind = lax.rem(starts, np.int32(axis.stride))
+    inside = (behind <= last) & (lax.rem(behind, np.int32(axis.dilation)) == 0)
+    return filled(part, lax.broadcast_in_dim(inside, like.shape, range(like.ndim)), reduction)
 
 
 def _overlapping(

@@ -33,6 +33,11 @@ def pad_all(x: T, geometry: Geometry, values: Any) -> T:
     return _padded(x, {at: lax_padding(axis) for axis, at in geometry.placed}, values)
 
 
+def pad_and_crop(x: T, geometry: Geometry, values: Any) -> T:
+    """As :func:`pad_all`, without what lies behind the last window."""
+    return _padded(x, {at: (axis.pad_low, axis.reach) for axis, at in geometry.placed}, values)
+
+
 def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
     """Return ``x`` padded along some axes in one step: XLA:CPU makes a loop of each pad."""
 
