@@ -46,7 +46,7 @@ def avg_pool(
       window_shape, strides, padding, dilations, rounding, data_format, implementation: as in
         :func:`max_pool`.
       count_include_pad: whether declared padding counts in the divisor.
-      divisor_override: an int, not zero, that replaces every divisor.
+      divisor_override: an int, not zero, at most 2^28 in size, that replaces every divisor.
       where: boolean mask that broadcasts to ``x``; elements where it is False are neither added
         nor counted.
       weights: real numbers that broadcast to ``x``, the weight of each element; ``x`` then holds
