@@ -132,7 +132,8 @@ def _joined(
     _, first, rest, *means, products = join((count, x, zeros, *tangents, zeros), inner)
     # An infinity that is joined last makes an infinity.
     unless_finite = nan_unless_finite(first) + nan_unless_finite(rest)
-    return first + unless_finite, finite(rest), *means, products + unless_finite
+    # Of windows of one element the products are a constant 0, which XLA leaves out of a sum.
+    return first + unless_finite, finite(rest), *means, products + lax.abs(unless_finite)
 
 
 def _backfilled(x: Array, valid: Array | None, geometry: Geometry) -> Array:

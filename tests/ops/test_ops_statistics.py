@@ -71,6 +71,19 @@ def test_a_large_mean_cancels_nothing(rng: np.random.Generator) -> None:
 
 
 PLATFORMS = ("cpu", "cuda", "tpu")
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("op", [jaxpool.var_pool, jaxpool.std_pool])
+def test_the_spread_of_one_element_is_a_zero_without_a_sign(
+    op: Callable[..., Any], platform: str, rng: np.random.Generator
+) -> None:
+    x = jnp.asarray(rng.standard_normal((5, 6)), jnp.float32)
+    for strides in (1, 2):
+        y = lowered(lambda x, s=strides: op(x, (1,), s, data_format="NW"), platform, x)(x)
+        assert not np.asarray(y).any() and not np.signbit(y).any()
+
+
 BESIDE: dict[str, Any] = {
     "tiled": {"window_shape": (4, 3), "strides": (4, 3)},
     "overlapping": {"window_shape": (3, 2), "strides": (2, 1), "padding": "SAME"},
