@@ -77,7 +77,8 @@ def blur_pool(
       Narrow floats are added in float32 and rounded once.
     Derivatives: linear; forward and reverse, any order, without any scatter.
     Edge cases: padding counts, the overhang of ceil rounding does not. A window in which nothing
-      counts gives 0. NaN and infinities propagate.
+      counts gives 0. NaN and infinities propagate. Elements beyond half the largest float may give
+      infinities, as XLA adds those of one weight before it multiplies.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
         if a window is longer than 7, ``mode`` is none, or padding is longer than its axis.

@@ -45,7 +45,7 @@ def logsumexp_pool(
         :func:`max_pool`.
       temperature: a positive number, or an array, also a traced one, that broadcasts to ``x`` with
         length 1 on the pooled axes, such as one temperature per channel. ``x / temperature`` must
-        be finite where ``x`` is.
+        be at most two thirds of the largest float where ``x`` is finite.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
       Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.

@@ -56,7 +56,8 @@ def var_pool(
     Derivatives: forward and reverse, any order.
     Edge cases: padding, overhang and masked elements do not count. A window of ``correction``
       elements or fewer gives NaN, and no gradient. NaN and infinities in a window give NaN, also in
-      the gradient, and to no element but those of the window.
+      the gradient, and to no element but those of the window. Deviations are squared as they are:
+      in float32 those beyond about 1e19 give inf or NaN, and those below 1e-19 count as 0.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool.
     References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
