@@ -125,12 +125,17 @@ def __dir__() -> list[str]:
     return [*__all__, "reductions", *_LAZY]
 
 
-def __getattr__(name: str) -> typing.Any:
-    if name in _LAZY:
-        return importlib.import_module(f".{name}", __name__)
-    hint = ""
+def _hint(name: str) -> str:
     if re.fullmatch(r"\w+_pool[123]d", name):
-        hint = f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
-    elif re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
-        hint = ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
-    raise _no_attribute(__name__, name, hint)
+        return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
+    if re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
+        return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
+    return ""
+
+
+if not typing.TYPE_CHECKING:  # or a checker would know every name
+
+    def __getattr__(name: str) -> typing.Any:
+        if name in _LAZY:
+            return importlib.import_module(f".{name}", __name__)
+        raise _no_attribute(__name__, name, _hint(name))

@@ -24,7 +24,9 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return importlib.import_module(f".{name}", __name__)
-    raise no_attribute(__name__, name, f": it has {', '.join(__all__)}")
+if not TYPE_CHECKING:  # or a checker would know every name
+
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            return importlib.import_module(f".{name}", __name__)
+        raise no_attribute(__name__, name, f": it has {', '.join(__all__)}")

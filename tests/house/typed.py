@@ -30,6 +30,12 @@ def functions() -> None:
     jaxpool.compat.torch.max_pool2d(x, 2, ceil=True)  # pyright: ignore[reportCallIssue]
 
 
+def names() -> None:
+    jaxpool.max_pol  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+    jaxpool.layers.lnen  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+    jaxpool.compat.troch  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+
+
 def layers() -> None:
     assert_type(equinox.MaxPool((2, 2), 2, "SAME", dilations=2), equinox.MaxPool)
     assert_type(linen.MaxPool((2, 2), 2, "SAME", dilations=2), linen.MaxPool)
