@@ -25,6 +25,10 @@ What differs:
 * the origin of a window of one tap is checked as those of others are.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from .._errors import no_attribute as _no_attribute
+from ._elsewhere import hint as _hint
 from .binary import binary_closing as binary_closing
 from .binary import binary_dilation as binary_dilation
 from .binary import binary_erosion as binary_erosion
@@ -72,3 +76,13 @@ __all__ = [
     "uniform_filter1d",
     "white_tophat",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a checker would know every name
+
+    def __getattr__(name: str) -> Any:
+        raise _no_attribute(__name__, name, _hint(name))

@@ -1,6 +1,8 @@
 """The public face of the filters: scipy's arguments, the house's docstrings, errors that name."""
 
 import doctest
+import functools
+import importlib
 import inspect
 import re
 import sys
@@ -57,8 +59,46 @@ def test_examples_are_true(name: str) -> None:
 
 
 def test_names_are_sorted_and_all_there() -> None:
-    public = {name for name, value in vars(filters).items() if inspect.isfunction(value)}
+    functions = {name for name, value in vars(filters).items() if inspect.isfunction(value)}
+    public = {name for name in functions if not name.startswith("_")}
     assert list(filters.__all__) == sorted(public)
+
+
+OTHERS = sorted({*ndimage.__all__} - {*filters.__all__, "extrema"})
+"""But ``extrema``, which is a module here."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_names_of_scipy_that_are_none_here_say_what_serves(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'jaxpool.filters' has no attribute '{name}': ") as e:
+        getattr(filters, name)
+    for path in re.findall(r"jax(?:pool)?(?:\.\w+)+", str(e.value).partition(": ")[2]):
+        first, *rest = path.split(".")
+        assert functools.reduce(getattr, rest, importlib.import_module(first)), path
+
+
+def test_other_names_are_plain_errors_and_no_part_of_dir() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'median_filer'$"):
+        filters.median_filer  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+    assert dir(filters) == filters.__all__
+
+
+WRITTEN: dict[str, dict[str, Any]] = {
+    "binary_fill_holes": {},
+    "binary_hit_or_miss": {"structure1": [[0, 1, 1], [0, 0, 1]], "structure2": [[1, 0, 0]]},
+    "binary_propagation": {"mask": np.arange(63).reshape(7, 9) % 5 > 0},
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_serves_for_binary_morphology_is_the_same(name: str, rng: np.random.Generator) -> None:
+    x, words = rng.random((7, 9)) < 0.7, WRITTEN[name]
+    names = {"x": x, "jnp": jnp, **vars(filters)}
+    names |= {"hit": words.get("structure1"), "miss": words.get("structure2"), **words}
+    with pytest.raises(AttributeError) as caught:
+        getattr(filters, name)
+    written = str(caught.value).partition(": write ")[2]
+    assert_same(eval(written, names), getattr(ndimage, name)(x, **words), written)
 
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)

@@ -33,6 +33,7 @@ def functions() -> None:
 def names() -> None:
     jaxpool.max_pol  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
     jaxpool.layers.lnen  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+    filters.median_filer  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
     jaxpool.compat.troch  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
 
 

@@ -1,0 +1,41 @@
+"""What serves for the names of ``scipy.ndimage`` that are no filters here."""
+
+import re
+
+_WEIGHTS = (
+    "weighted sums are convolutions: jax.scipy.signal.convolve, or jax.lax.conv_general_dilated of "
+    "a batch; jaxpool.blur_pool has binomial weights"
+)
+_COORDINATES = "jax.scipy.ndimage.map_coordinates reads an array at any coordinates"
+_LABELS = "jax.ops.segment_sum, segment_max and segment_min reduce the elements of each label"
+_SHAPES = (
+    "it follows whole shapes, of any extent; jax.pure_callback can call that of scipy from a "
+    "program of JAX"
+)
+_STRUCTURES = "structures are plain arrays: the filters take that of scipy.ndimage"
+
+SERVES: dict[str, str] = {
+    r"(convolve|correlate|gaussian_filter)(1d)?": _WEIGHTS,
+    r"(generic_|gaussian_)?(laplace|gradient_magnitude)|prewitt|sobel": _WEIGHTS,
+    r"zoom": "jax.image.resize resizes arrays",
+    r"shift|rotate|(affine|geometric)_transform|map_coordinates|spline_filter(1d)?": _COORDINATES,
+    r"fourier_\w+": "multiply what jax.numpy.fft.fftn gives",
+    r"sum|mean|median|variance|standard_deviation|center_of_mass|sum_labels|histogram": _LABELS,
+    r"extrema|(minimum|maximum)(_position)?|labeled_comprehension|value_indices": _LABELS,
+    r"label|find_objects|watershed_ift|distance_transform_\w+": _SHAPES,
+    r"binary_propagation": "write binary_dilation(x, iterations=-1, mask=mask)",
+    r"binary_fill_holes": "write ~binary_dilation(jnp.zeros_like(x), iterations=-1, mask=x == 0, "
+    "border_value=1)",
+    r"binary_hit_or_miss": "write binary_erosion(x, hit) & "
+    "binary_erosion(x == 0, miss, border_value=1)",
+    r"generate_binary_structure|iterate_structure": _STRUCTURES,
+    r"generic_filter1d": "generic_filter takes a function of one window, jax.vmap one of lines",
+    r"vectorized_filter": "generic_filter takes a function of one window, and vectorizes it",
+    r"\w+_pool\w*": "pools are in jaxpool itself, jaxpool.max_pool among them",
+}
+"""By a pattern of names."""
+
+
+def hint(name: str) -> str:
+    """Return what to say of a name that is no filter, or nothing."""
+    return next((f": {text}" for names, text in SERVES.items() if re.fullmatch(names, name)), "")
