@@ -110,7 +110,7 @@ def _framed(function: Callable[..., Any], name: str, names: Mapping[str, str]) -
             told = named(_with_hint(error, function, args, kwargs, names), name, names)
             if told is error:
                 raise
-            raise told from None
+            raise told from error.__cause__
 
     return run
 

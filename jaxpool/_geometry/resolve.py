@@ -289,7 +289,7 @@ def is_at_most(last: int, most: int, doubt: str) -> bool:
     """Whether ``last <= most``; raise, saying ``doubt``, if that depends on symbolic sizes."""
     try:
         return bool(last <= most)
-    except Exception as error:  # the name of the error is not JAX's everywhere
+    except Exception:  # the name of the error is not JAX's everywhere
         sizes = dict.fromkeys(re.findall(r"[A-Za-z_]\w*\b(?!\()", str(last)))  # no function's name
         bounds = ", ".join(f'"{size} <= 1024"' for size in sizes)
         raise ValueError(
@@ -298,4 +298,4 @@ def is_at_most(last: int, most: int, doubt: str) -> bool:
                 f"They go up to {last}, which is symbolic.",
                 f"Bound the sizes, for example symbolic_shape(..., constraints=[{bounds}]).",
             )
-        ) from error
+        ) from None

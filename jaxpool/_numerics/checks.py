@@ -1,6 +1,7 @@
 """What arrays must be: arrays at all, of real numbers or of floats, masks of booleans."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -56,6 +57,29 @@ def _in_other_order(name: str, value: np.ndarray) -> TypeError:
 def _kind(value: Any) -> str:
     dtype = getattr(value, "dtype", None)
     return f"type {type(value).__name__}" if dtype is None else f"dtype {dtype}"
+
+
+_NUMBERS_ASKED_FOR = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+@contextlib.contextmanager
+def function_of_the_user(what: str) -> Iterator[None]:
+    """Say which function it is that asks a traced array for its numbers, and keep where."""
+    try:
+        yield
+    except _NUMBERS_ASKED_FOR as error:
+        raise TypeError(
+            message(
+                f"{what} asks for numbers, which are not known yet.",
+                f"JAX traces it: {str(error).partition(chr(10))[0].rstrip('.')}.",
+                "Write it with operations of JAX alone: jnp.ptp for np.ptp, jnp.where for if.",
+            )
+        ) from error
 
 
 def check_real(x: Array | jax.ShapeDtypeStruct) -> None:

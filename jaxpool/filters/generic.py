@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
 from .._geometry.resolve import check_known
+from .._numerics.checks import function_of_the_user
 from ._arguments import Neighborhood
 from ._blocks import over_blocks
 from ._boundary import extend
@@ -126,7 +127,8 @@ def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> 
 
     def of_windows(windows: Array) -> Array:
         flat = windows.reshape(-1, windows.shape[-1])
-        found = jax.vmap(lambda one: _number(function(one, *arguments, **keywords)))(flat)
+        with function_of_the_user("$function"):
+            found = jax.vmap(lambda one: _number(function(one, *arguments, **keywords)))(flat)
         return found.reshape(windows.shape[:-1])
 
     extended = extend(real, hood.extents, hood.cval)

@@ -19,6 +19,7 @@ from jax.tree_util import treedef_is_leaf
 
 from .._errors import message, shown
 from .._lowerings.remembered import remembered
+from .._numerics.checks import function_of_the_user
 from ..reductions import Reduction, identity_like
 
 
@@ -26,7 +27,8 @@ def prepared(reduction: Reduction, x: Array) -> Any:
     """Return what is combined: the elements, or the pytree of arrays that ``prepare`` makes."""
     if reduction.prepare is None:
         return x
-    made = jax.tree.map(jnp.asarray, reduction.prepare(x))
+    with function_of_the_user(f"the prepare of reduction {reduction.name!r}"):
+        made = jax.tree.map(jnp.asarray, reduction.prepare(x))
     shapes = {a.shape for a in jax.tree.leaves(made)}
     if shapes != {x.shape}:
         raise TypeError(
@@ -186,7 +188,8 @@ def _check_selection(reduction: Reduction, elements: Any) -> None:
 
 def _check_combine(reduction: Reduction, elements: Any) -> None:
     """Raise unless ``combine`` returns what it takes."""
-    made = jax.eval_shape(reduction.combine, elements, elements)
+    with function_of_the_user(f"the combine of reduction {reduction.name!r}"):
+        made = jax.eval_shape(lambda a, b: reduction.combine(a, b), elements, elements)
     if jax.tree.structure(made) != jax.tree.structure(elements):
         fault, advice = "the structure of its operands", "Give a combine that returns a third."
     elif described(made) != described(elements):

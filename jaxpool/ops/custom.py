@@ -26,7 +26,7 @@ from .._geometry.window import Padding, Rounding
 from .._lowerings import plan as plan_
 from .._lowerings.plan import Plan
 from .._lowerings.remembered import remembered
-from .._numerics.checks import check_real, check_where
+from .._numerics.checks import check_real, check_where, function_of_the_user
 from .._numerics.divisors import count_array
 from ..reductions import Reduction, accumulator, filled
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -129,7 +129,8 @@ def _reduce(
     if reduction.finish is None:
         return combined
     floats = _dtypes(combined, jnp.floating)
-    return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
+    with function_of_the_user(f"the finish of reduction {reduction.name!r}"):
+        return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
 
 
 def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Plan:
@@ -201,6 +202,7 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
                 'Give "max", "min" or None.',
             )
         )
+    _check_functions(reduction)
     for law in ("associative", "commutative"):
         if not getattr(reduction, law):
             raise ValueError(
@@ -211,6 +213,22 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
                 )
             )
     return {"reduction": reduction}
+
+
+def _check_functions(reduction: Reduction) -> None:
+    arrays = "of arrays, made of operations of JAX"
+    dtypes = "from the dtype of an array to another, such as lambda dtype: np.float32"
+    wanted = dict.fromkeys(("combine", "comparator", "prepare", "finish"), arrays)
+    for name, kind in {**wanted, "accumulator": dtypes, "result": dtypes}.items():
+        given = getattr(reduction, name)
+        if not callable(given) and (given is not None or name == "combine"):
+            raise TypeError(
+                message(
+                    f"the {name} of reduction {reduction.name!r} cannot be called.",
+                    f"It is {shown(given)}, of type {type(given).__name__}.",
+                    f"Give a function {kind}.",
+                )
+            )
 
 
 _POOL = Op("pool", _pool, _canonical, has_reduction=True)

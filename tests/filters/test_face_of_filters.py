@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import sys
+import traceback
 from typing import Any
 
 import jax
@@ -137,6 +138,24 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
     "percentile": ("percentile_filter", (101, 3), {}, ValueError, "`percentile` = 101"),
     "function": ("generic_filter", (3, 3), {}, TypeError, "`function` = 3 cannot be called"),
     "nothing": ("generic_filter", (lambda _: None, 3), {}, TypeError, "`function` returned None"),
+    "numpy": ("generic_filter", (np.ptp, 3), {}, TypeError, "`function` asks for .* jnp.ptp"),
+    "a branch": ("generic_filter", (max, 3), {}, TypeError, "`function` asks for numbers"),
+    "a float": ("generic_filter", (lambda t: float(t[0]), 3), {}, TypeError, "`function` asks for"),
+    "a position": (
+        "generic_filter",
+        (lambda taps: [1, 2, 3][taps.argmax()], (1, 3)),
+        {},
+        TypeError,
+        "`function` asks for numbers",
+    ),
+    "a choice": (
+        "generic_filter",
+        (lambda taps: taps[taps > 2].sum(), 3),
+        {},
+        TypeError,
+        "`function` asks for numbers",
+    ),
+    "several": ("generic_filter", (lambda t: (t[0], 1), 3), {}, TypeError, "`function` returned"),
     "key": (
         "generic_filter",
         (lambda _: jax.random.key(0), 3),
@@ -156,6 +175,18 @@ def test_errors_name_the_function_and_the_argument(case: str) -> None:
     name, arguments, words, kind, pattern = BAD[case]
     with pytest.raises(kind, match=f"(?s)^{name}: .*{pattern}"):
         getattr(filters, name)(X, *arguments, **words)
+
+
+def own_function(taps: jax.Array) -> Any:
+    return np.median(taps)
+
+
+def test_an_error_of_a_function_shows_its_line() -> None:
+    with pytest.raises(TypeError) as caught:
+        filters.generic_filter(X, own_function, 3)
+    cause = caught.value.__cause__
+    assert isinstance(cause, jax.errors.TracerArrayConversionError)
+    assert "own_function" in [frame.name for frame in traceback.extract_tb(cause.__traceback__)]
 
 
 def test_complex_arrays_and_differences_of_booleans_are_errors() -> None:

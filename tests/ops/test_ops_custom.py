@@ -631,6 +631,30 @@ OTHER: dict[str, tuple[Any, Any, type[Exception], str]] = {
         "the identity of reduction 'largest' is no int32",
     ),
     "complex numbers": (reductions.SUM, np.complex64, TypeError, "dtype complex64"),
+    "a combine of NumPy": (
+        Reduction("own", np.maximum, -np.inf), np.float32, TypeError,
+        "the combine of reduction 'own' asks for numbers, which are not known yet",
+    ),
+    "a combine that decides": (
+        Reduction("own", lambda a, b: a if (a > b).all() else b, -np.inf), np.float32, TypeError,
+        "the combine of reduction 'own' asks for numbers",
+    ),
+    "a prepare of NumPy": (
+        Reduction("own", jnp.add, 0, prepare=np.square), np.float32, TypeError,
+        "the prepare of reduction 'own' asks for numbers",
+    ),
+    "a finish of NumPy": (
+        Reduction("own", jnp.add, 0, finish=lambda total, count: np.divide(total, count)),
+        np.float32, TypeError, "the finish of reduction 'own' asks for numbers",
+    ),
+    "no combine": (
+        Reduction("own", None, 0), np.float32, TypeError,  # pyright: ignore[reportArgumentType]
+        "the combine of reduction 'own' cannot be called",
+    ),
+    "no function of a dtype": (
+        Reduction("own", jnp.add, 0, accumulator="float32"),  # pyright: ignore[reportArgumentType]
+        np.float32, TypeError, "the accumulator of reduction 'own' cannot be called",
+    ),
 }  # fmt: skip
 
 
