@@ -3,11 +3,13 @@
 import argparse
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import __version__
+from ._errors import Message
 
 
 class Command(NamedTuple):
@@ -70,6 +72,37 @@ def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+_OPTIONS = {
+    "x_or_shape": "--shape",
+    "window_shape": "--window",
+    "data_format": "--data-format",
+    **{name: f"--{name}" for name in ("strides", "padding", "dilations", "rounding")},
+    **{name: f"--{name}" for name in ("op", "dtype", "implementation")},
+}
+"""The options of arguments of ``explain``."""
+
+_WORDS = {
+    rf'\b({"|".join(_OPTIONS)})="?(\w+)"?': lambda found: f"{_OPTIONS[found[1]]} {found[2]}",
+    r"\bdata_format\b": "--data-format",
+    r"\bx\.astype\(jnp\.(\w+)\)": r"--dtype \1",
+    r"\bjnp\.": "",
+    r"\(low, high\)": "low:high",
+    r"\(\((\d+), (\d+)\),\)": r"\1:\2",
+}
+"""What Python writes in an error, and what the command line writes."""
+
+
+def _in_options(error: Exception, command: str) -> str:
+    """The text of an error in the words of the command line."""
+    text = error.args[0] if error.args else None
+    if not isinstance(text, Message):
+        return str(error)
+    told: str = Message(text.template, command if text.startswith("explain: ") else "", _OPTIONS)
+    for python, option in _WORDS.items():
+        told = re.sub(python, option, told)
+    return told
+
+
 def _as_tuple(numbers: int | tuple[int, ...]) -> tuple[int, ...]:
     return numbers if isinstance(numbers, tuple) else (numbers,)
 
@@ -114,7 +147,7 @@ def _explain(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except (TypeError, ValueError, NotImplementedError, ModuleNotFoundError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(_in_options(error, "explain"), file=sys.stderr)
         return 1
     return 0
 
@@ -144,8 +177,8 @@ def _bench(options: argparse.Namespace) -> int:
         )
         for line in report:
             print(line, flush=True)
-    except (TypeError, ValueError, NotImplementedError, RuntimeError) as error:
-        print(error, file=sys.stderr)
+    except (TypeError, ValueError, NotImplementedError, RuntimeError, MemoryError) as error:
+        print(_in_options(error, "bench"), file=sys.stderr)
         return 1
     return 0
 

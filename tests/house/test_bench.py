@@ -169,7 +169,7 @@ def test_the_named_implementation_is_measured() -> None:
         ),
         (
             ["--shape", "2,9,9,3", *OPTIONS, "--op", "pool"],
-            "explain: `op` = 'pool' is not an op that explain describes.",
+            "bench: `--op` = 'pool' is not an op that explain describes.",
         ),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float31"], "is not a dtype."),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float64"], "JAX makes no float64 now."),

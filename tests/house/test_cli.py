@@ -82,8 +82,8 @@ def test_an_implementation_is_explained_by_name(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tiled", "`implementation` = 'tiled' does not support these windows."),
-        ("fast", "`implementation` = 'fast' is not an implementation."),
+        ("tiled", "`--implementation` = 'tiled' does not support these windows."),
+        ("fast", "`--implementation` = 'fast' is not an implementation."),
     ],
 )
 def test_an_implementation_that_cannot_fails_in_one_message(
@@ -92,7 +92,38 @@ def test_an_implementation_that_cannot_fails_in_one_message(
     for command in ("explain", "bench"):
         assert main([command, *POOL[1:], "--implementation", name]) == 1
         out, error = capsys.readouterr()
-        assert error.startswith(f"explain: {message}\n") and not out
+        assert error.startswith(f"{command}: {message}\n") and not out
+
+
+WORDS: dict[str, tuple[str, int, str]] = {
+    "a length": ("--shape 8,-9,3", 0, "`--shape` holds -9."),
+    "a window": ("--window 0", 0, "`--window` holds 0."),
+    "strides": ("--strides 0", 0, "`--strides` holds 0."),
+    "a padding": ("--padding full", 2, "an integer, one integer per axis, or low:high pairs."),
+    "both ends": ("--padding 1,2", 2, "or a pair for them: 1:2."),
+    "dilations": ("--dilations 0", 0, "`--dilations` holds 0."),
+    "a rounding": ("--rounding up", 0, "`--rounding` = 'up' is not a rounding."),
+    "a layout": ("--data-format NHWC", 1, "--data-format 'NHWC' has 2 pooled axes."),
+    "a dtype": ("--dtype float31", 2, "Give for example bfloat16."),
+    "booleans": ("--op avg_pool --dtype bool", 2, "Convert it first, for example --dtype float32."),
+    "an op": ("--op average", 2, "Give for example --op avg_pool."),
+    "an implementation": ("--implementation tiled", 2, "Use --implementation auto (would take "),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+@pytest.mark.parametrize("command", ["explain", "bench"])
+def test_errors_speak_of_options(command: str, case: str, capsys: pytest.CaptureFixture[str]):
+    options, line, text = WORDS[case]
+    assert main([command, *POOL[1:], *options.split()]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and text in lines[line], lines
+    assert lines[0].startswith(f"{command}: ") and not re.search(r"_shape|jnp|=\S", lines[line])
+
+
+def test_an_array_that_no_machine_holds_is_one_line(capsys: pytest.CaptureFixture[str]):
+    assert main("bench --shape 99999999999,99,99 --window 3 --strides 1".split()) == 1
+    assert capsys.readouterr().err.startswith("Unable to allocate ")
 
 
 @pytest.mark.deep

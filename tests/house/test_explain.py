@@ -209,7 +209,7 @@ def test_padding_in_pairs_on_the_command_line(capsys: pytest.CaptureFixture[str]
 def test_a_window_that_does_not_fit_fails_in_one_message(capsys: pytest.CaptureFixture[str]):
     assert main("explain --shape 5,4 --window 7 --strides 1".split()) == 1
     error = capsys.readouterr().err
-    assert re.match(r"explain: `window_shape` = 7 does not fit pooled axis 0\.\n  It spans", error)
+    assert re.match(r"explain: `--window` = 7 does not fit pooled axis 0\.\n  It spans", error)
 
 
 def test_a_long_axis_is_explained_at_once():
