@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from .._errors import message, public, shown
 from .._geometry.arguments import entries_of, flag, is_sequence, per_axis
@@ -104,7 +105,7 @@ def explain(
     dilations: int | Sequence[int] = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     count_include_pad: bool = True,
     implementation: str = "auto",
 ) -> Explanation:

@@ -19,7 +19,7 @@ Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -135,9 +135,9 @@ def _check_rank(x: Array, count: int) -> None:
 class _Pool:
     """Fields as Equinox has them: one entry per pooled axis, padding in pairs."""
 
-    kernel_size: Any
-    stride: Any = 1
-    padding: Any = 0
+    kernel_size: int | Sequence[int]
+    stride: int | Sequence[int] = 1
+    padding: int | Sequence[int] | Sequence[tuple[int, int]] = 0
     use_ceil: bool = False
 
     num_spatial_dims: ClassVar[int]
@@ -266,7 +266,7 @@ def _tiles(op: Callable[..., Array], x: Array, target: tuple[int, ...]) -> Array
 
 @dataclass(frozen=True)
 class _Adaptive:
-    target_shape: Any
+    target_shape: int | Sequence[int]
 
     num_spatial_dims: ClassVar[int]
     function: ClassVar[Callable[[Array, Any], Array]]

@@ -40,6 +40,9 @@ from ._checks import array
 from ._fitting import fitted
 from ._floats import as_floats
 
+Strides = Sequence[int] | None
+Pads = str | Sequence[tuple[int, int]]
+
 __all__ = [
     "avg_pool",
     "max_pool",
@@ -57,7 +60,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 @public
 def max_pool(
-    inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
+    inputs: ArrayLike, window_shape: Sequence[int], strides: Strides = None, padding: Pads = "VALID"
 ) -> Array:
     """Maximum over sliding windows, as ``flax.linen.max_pool``.
 
@@ -79,7 +82,7 @@ def max_pool(
 
 @public
 def min_pool(
-    inputs: ArrayLike, window_shape: Sequence[int], strides: Any = None, padding: Any = "VALID"
+    inputs: ArrayLike, window_shape: Sequence[int], strides: Strides = None, padding: Pads = "VALID"
 ) -> Array:
     """Minimum over sliding windows, as ``flax.nnx.min_pool``; arguments as :func:`max_pool`."""
     return _over_windows(_min_pool, inputs, window_shape, strides, padding)
@@ -89,8 +92,8 @@ def min_pool(
 def avg_pool(
     inputs: ArrayLike,
     window_shape: Sequence[int],
-    strides: Any = None,
-    padding: Any = "VALID",
+    strides: Strides = None,
+    padding: Pads = "VALID",
     count_include_pad: bool = True,
 ) -> Array:
     """Average over sliding windows, as ``flax.linen.avg_pool``.
@@ -116,8 +119,8 @@ def pool(
     init: Any,
     reduce_fn: Callable[[Any, Any], Any],
     window_shape: Sequence[int],
-    strides: Any,
-    padding: Any,
+    strides: Strides,
+    padding: Pads,
 ) -> Array:
     """Any reduction over sliding windows, as ``flax.linen.pool``, and differentiable.
 

@@ -14,6 +14,7 @@ What differs:
 * a pool that does not fit, an empty pooled axis and complex numbers are refused.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from jax import Array
@@ -42,8 +43,8 @@ def __dir__() -> list[str]:
 @public
 def max_pool(
     inputs: ArrayLike,
-    pool_size: Any,
-    strides: Any = None,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Array:
@@ -69,8 +70,8 @@ def max_pool(
 @public
 def average_pool(
     inputs: ArrayLike,
-    pool_size: Any,
-    strides: Any = None,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Array:
@@ -87,7 +88,9 @@ def average_pool(
 
 
 @public
-def adaptive_max_pool(inputs: ArrayLike, output_size: Any, data_format: str | None = None) -> Array:
+def adaptive_max_pool(
+    inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
+) -> Array:
     """Maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
 
     Args:
@@ -104,7 +107,7 @@ def adaptive_max_pool(inputs: ArrayLike, output_size: Any, data_format: str | No
 
 @public
 def adaptive_average_pool(
-    inputs: ArrayLike, output_size: Any, data_format: str | None = None
+    inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
 ) -> Array:
     """Average over ``output_size`` windows, as ``keras.ops.adaptive_average_pool``.
 

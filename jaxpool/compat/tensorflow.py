@@ -21,12 +21,13 @@ by name.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from .._errors import message, public, renamed, shown
 from .._geometry.arguments import flag, integer
@@ -39,6 +40,9 @@ from ..ops.max import max_pool_with_argmax as _max_pool_with_argmax
 from . import _checks
 from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows
 from ._tensorflow_arguments import configuration, padding_name
+
+Sizes = int | Sequence[int]
+Padding = str | Sequence[Sequence[int]]
 
 __all__ = [
     "avg_pool",
@@ -61,9 +65,9 @@ def __dir__() -> list[str]:
 @public
 def max_pool(
     input: ArrayLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Padding,
     data_format: str | None = None,
     name: str | None = None,
 ) -> Array:
@@ -94,7 +98,7 @@ def max_pool(
 
 @public
 def max_pool1d(
-    input: ArrayLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC",
+    input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Maximum over windows of an array of rank 3, as ``tf.nn.max_pool1d``; see :func:`max_pool`."""
@@ -103,7 +107,7 @@ def max_pool1d(
 
 @public
 def max_pool2d(
-    input: ArrayLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC",
+    input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Maximum over windows of an array of rank 4, as ``tf.nn.max_pool2d``; see :func:`max_pool`."""
@@ -112,7 +116,7 @@ def max_pool2d(
 
 @public
 def max_pool3d(
-    input: ArrayLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC",
+    input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Maximum over windows of an array of rank 5, as ``tf.nn.max_pool3d``; see :func:`max_pool`."""
@@ -129,11 +133,11 @@ def _max_pool_of(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
 @public
 def max_pool_with_argmax(
     input: ArrayLike,
-    ksize: Any,
-    strides: Any,
+    ksize: Sizes,
+    strides: Sizes,
     padding: str,
     data_format: str = "NHWC",
-    output_dtype: Any = None,
+    output_dtype: DTypeLike | None = None,
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> tuple[Array, Array]:
@@ -174,8 +178,8 @@ def max_pool_with_argmax(
 @public
 def avg_pool(
     input: ArrayLike,
-    ksize: Any,
-    strides: Any,
+    ksize: Sizes,
+    strides: Sizes,
     padding: str,
     data_format: str | None = None,
     name: str | None = None,
@@ -195,7 +199,7 @@ def avg_pool(
 
 @public
 def avg_pool1d(
-    input: ArrayLike, ksize: Any, strides: Any, padding: str, data_format: str = "NWC",
+    input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Average over windows of an array of rank 3, as ``tf.nn.avg_pool1d``; see :func:`avg_pool`."""
@@ -204,7 +208,7 @@ def avg_pool1d(
 
 @public
 def avg_pool2d(
-    input: ArrayLike, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC",
+    input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Average over windows of an array of rank 4, as ``tf.nn.avg_pool2d``; see :func:`avg_pool`."""
@@ -213,7 +217,7 @@ def avg_pool2d(
 
 @public
 def avg_pool3d(
-    input: ArrayLike, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC",
+    input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
     """Average over windows of an array of rank 5, as ``tf.nn.avg_pool3d``; see :func:`avg_pool`."""

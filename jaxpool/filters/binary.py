@@ -7,7 +7,7 @@ Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "
 analysis".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +34,8 @@ def binary_erosion(
     mask: ArrayLike | None = None,
     *,
     border_value: int = 0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Binary erosion: where the structure fits into the elements that are not zero.
 
@@ -78,8 +78,8 @@ def binary_dilation(
     mask: ArrayLike | None = None,
     *,
     border_value: int = 0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Binary dilation: what the structure reaches from the elements that are not zero.
 
@@ -113,10 +113,10 @@ def binary_opening(
     structure: Any = None,
     iterations: int = 1,
     *,
-    origin: Any = 0,
+    origin: int | Sequence[int] = 0,
     mask: ArrayLike | None = None,
     border_value: int = 0,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Binary opening: an erosion and then a dilation, which takes away what is small.
 
@@ -149,10 +149,10 @@ def binary_closing(
     structure: Any = None,
     iterations: int = 1,
     *,
-    origin: Any = 0,
+    origin: int | Sequence[int] = 0,
     mask: ArrayLike | None = None,
     border_value: int = 0,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Binary closing: a dilation and then an erosion, which fills what is small.
 

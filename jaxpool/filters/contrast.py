@@ -7,6 +7,7 @@ With the erosion ``e``, dilation ``d``, opening ``o`` and closing ``c`` of an ar
 Source: Soille 2004, "Morphological image analysis", chapters 3 and 4.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -22,14 +23,14 @@ from ._flat_or_not import closed, dilated, eroded, morphology_op, opened
 @public
 def morphological_gradient(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Morphological gradient: how far an array varies in the neighbourhood of every element.
 
@@ -56,14 +57,14 @@ def morphological_gradient(
 @public
 def morphological_laplace(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Morphological Laplacian: the difference of the outer and the inner gradient.
 
@@ -90,14 +91,14 @@ def morphological_laplace(
 @public
 def white_tophat(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """White top-hat: the bright details that are smaller than the window.
 
@@ -124,14 +125,14 @@ def white_tophat(
 @public
 def black_tophat(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Black top-hat: the dark details that are smaller than the window.
 

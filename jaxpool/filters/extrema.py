@@ -1,5 +1,6 @@
 """Maximum and minimum filters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from jax import Array
@@ -15,13 +16,13 @@ from ._extreme import extreme
 @public
 def maximum_filter(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Maximum over the neighbourhood of every element.
 
@@ -66,13 +67,13 @@ def maximum_filter(
 @public
 def minimum_filter(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Minimum over the neighbourhood of every element.
 

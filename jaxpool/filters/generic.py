@@ -24,15 +24,15 @@ from ._windows import Taps, offsets_of
 def generic_filter(
     x: ArrayLike,
     function: Callable[..., Any],
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: int | Sequence[int] = 0,
     extra_arguments: Sequence[Any] = (),
     extra_keywords: Mapping[str, Any] | None = None,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """A function of the neighbourhood of every element.
 

@@ -12,6 +12,7 @@ Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "
 analysis".
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from jax import Array
@@ -25,14 +26,14 @@ from ._flat_or_not import closed, dilated, eroded, morphology_op, opened
 @public
 def grey_erosion(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Erosion: the minimum over the neighbourhood of every element, less a structure.
 
@@ -70,14 +71,14 @@ def grey_erosion(
 @public
 def grey_dilation(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Dilation: the maximum over the mirrored neighbourhood of every element, plus a structure.
 
@@ -107,14 +108,14 @@ def grey_dilation(
 @public
 def grey_opening(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Opening: an erosion and then a dilation, which takes away what is smaller than the window.
 
@@ -141,14 +142,14 @@ def grey_opening(
 @public
 def grey_closing(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Closing: a dilation and then an erosion, which fills what is smaller than the window.
 

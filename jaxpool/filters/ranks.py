@@ -1,5 +1,6 @@
 """Median, percentile and rank filters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from jax import Array
@@ -17,13 +18,13 @@ from ._static import number
 def rank_filter(
     x: ArrayLike,
     rank: int,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """The element of a given rank in the neighbourhood of every element.
 
@@ -54,13 +55,13 @@ def rank_filter(
 @public
 def median_filter(
     x: ArrayLike,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Median of the neighbourhood of every element.
 
@@ -88,13 +89,13 @@ def median_filter(
 def percentile_filter(
     x: ArrayLike,
     percentile: float,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """A percentile of the neighbourhood of every element, without interpolation.
 

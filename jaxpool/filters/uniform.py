@@ -1,5 +1,6 @@
 """Mean filters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,12 +20,12 @@ from ._windows import rectangle
 @public
 def uniform_filter(
     x: ArrayLike,
-    size: Any = 3,
+    size: int | Sequence[int] = 3,
     *,
-    mode: Any = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
-    axes: Any = None,
+    origin: int | Sequence[int] = 0,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Mean over the neighbourhood of every element.
 

@@ -1,10 +1,9 @@
 """Maxima, averages, norms and unpooling with the axes of Haiku; adaptive and global pools."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
@@ -130,7 +129,7 @@ def max_pool_with_argmax(
     where: ArrayLike | None = None,
     implementation: str = "auto",
     index_space: str | int = "spatial",
-    index_dtype: Any = None,
+    index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
     """Maximum and its index, :func:`jaxpool.max_pool_with_argmax`; see :func:`max_pool`."""
     return call(jaxpool.max_pool_with_argmax, **locals())

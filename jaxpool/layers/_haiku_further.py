@@ -1,9 +1,8 @@
 """Blurs, statistics, ranks, smooth maxima and random pools with the axes of Haiku."""
 
-from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
@@ -142,7 +141,7 @@ def min_pool_with_argmin(
     channel_axis: int | None = -1,
     *,
     index_space: str | int = "spatial",
-    index_dtype: Any = None,
+    index_dtype: DTypeLike | None = None,
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
@@ -194,7 +194,7 @@ class MaxPoolWithArgmax(_Windowed):
     op = staticmethod(jaxpool.max_pool_with_argmax)
     _: KW_ONLY
     index_space: str | int = _static(default="spatial")
-    index_dtype: Any = _static(default=None)
+    index_dtype: DTypeLike | None = _static(default=None)
 
 
 class MaxUnpool(_Layer):
@@ -300,7 +300,7 @@ class MinPoolWithArgmin(_Windowed):
     op = staticmethod(jaxpool.min_pool_with_argmin)
     _: KW_ONLY
     index_space: str | int = _static(default="spatial")
-    index_dtype: Any = _static(default=None)
+    index_dtype: DTypeLike | None = _static(default=None)
 
 
 class StochasticPool(_Sliding):

@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from ._common import (
     Padding,
@@ -163,7 +163,7 @@ class MaxPoolWithArgmax(Windowed):
     function = staticmethod(max_pool_with_argmax)
     _: KW_ONLY
     index_space: str | int = "spatial"
-    index_dtype: Any = None
+    index_dtype: DTypeLike | None = None
 
 
 @module
@@ -275,7 +275,7 @@ class MinPoolWithArgmin(Windowed):
     function = staticmethod(min_pool_with_argmin)
     _: KW_ONLY
     index_space: str | int = "spatial"
-    index_dtype: Any = None
+    index_dtype: DTypeLike | None = None
 
 
 @module
@@ -308,7 +308,9 @@ class FractionalMaxPool(Layer):
     _: KW_ONLY
     name: str | None = None
 
-    def __call__(self, value: ArrayLike, *, where: Any = None, samples: Any = None) -> Array:
+    def __call__(
+        self, value: ArrayLike, *, where: ArrayLike | None = None, samples: ArrayLike | None = None
+    ) -> Array:
         key = hk.next_rng_key() if samples is None else None
         return self._call(key, value, where=where, samples=samples)
 

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
@@ -170,7 +170,7 @@ class MaxPoolWithArgmax(_Windowed):
     op = staticmethod(jaxpool.max_pool_with_argmax)
     _: KW_ONLY
     index_space: str | int = "spatial"
-    index_dtype: Any = None
+    index_dtype: DTypeLike | None = None
 
 
 class MaxUnpool(_Layer):
@@ -280,7 +280,7 @@ class MinPoolWithArgmin(_Windowed):
     op = staticmethod(jaxpool.min_pool_with_argmin)
     _: KW_ONLY
     index_space: str | int = "spatial"
-    index_dtype: Any = None
+    index_dtype: DTypeLike | None = None
 
 
 class StochasticPool(_Sliding):

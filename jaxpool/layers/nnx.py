@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
@@ -119,7 +119,7 @@ class MaxPoolWithArgmax(Windowed):
     op = static(jaxpool.max_pool_with_argmax)
     _: KW_ONLY
     index_space: str | int = "spatial"
-    index_dtype: Any = None
+    index_dtype: DTypeLike | None = None
 
 
 @module
@@ -230,7 +230,7 @@ class MinPoolWithArgmin(Windowed):
     op = static(jaxpool.min_pool_with_argmin)
     _: KW_ONLY
     index_space: str | int = "spatial"
-    index_dtype: Any = None
+    index_dtype: DTypeLike | None = None
 
 
 @module

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import importlib
 import inspect
 import itertools
 import math
@@ -11,6 +12,7 @@ import re
 import subprocess
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -155,6 +157,34 @@ def test_every_parameter_and_result_is_annotated(name: str) -> None:
     assert signature.return_annotation is not inspect.Signature.empty
     missing = [p.name for p in signature.parameters.values() if p.annotation is p.empty]
     assert missing == []
+
+
+OF_ANY_TYPE = {
+    *("footprint", "structure"),  # lists of lists of numbers, too
+    *("x_or_shape", "path", "identity", "init", "settings"),
+    *("node", "layer", "inputs", "output_shape"),  # objects of libraries that are not imported
+    "p",  # of nnx: a number, and then an nnx.Param
+}
+ROOMS = ("", ".filters", ".reductions", ".sharding")
+LIBRARIES = [f".compat.{name}" for name in jaxpool.compat.__all__]
+LIBRARIES += [f".layers.{name}" for name in jaxpool.layers.__all__]
+
+
+@pytest.mark.parametrize("room", [*ROOMS, *LIBRARIES])
+def test_parameters_have_types(room: str) -> None:
+    """And the types are there: no annotation is a name that does not exist."""
+    module = importlib.import_module(f"jaxpool{room}")
+    for name in module.__all__:
+        public = getattr(module, name)
+        if not callable(public):
+            continue
+        methods = vars(public).items() if inspect.isclass(public) else ()
+        called = [f for key, f in methods if key == "__call__" and inspect.isfunction(f)]
+        for function in (public, *called):
+            typing.get_type_hints(function)
+            given = inspect.signature(function).parameters.values()
+            untyped = {p.name for p in given if p.annotation in (Any, p.empty)} - {"self"}
+            assert untyped <= OF_ANY_TYPE, (name, untyped)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,10 +1,9 @@
 """The primitive's three directions, and the reorder of its memory formats."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from ..._errors import public, renamed, shown
 from ..._geometry.arguments import integer
@@ -25,7 +24,7 @@ def forward_inference(
     padding_r: Sequence[int] | int = 0,
     *,
     tag: str | None = None,
-    dst_dtype: Any = None,
+    dst_dtype: DTypeLike | None = None,
 ) -> Array:
     """The primitive with ``prop_kind::forward_inference``.
 
