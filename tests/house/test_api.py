@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fresh import ROOT
 from helpers import assert_same
 
 import jaxpool
@@ -84,6 +85,11 @@ def test_every_public_name_is_there_and_no_other() -> None:
     namespace: dict[str, Any] = {}
     exec("from jaxpool import *", namespace)
     assert set(jaxpool.__all__) == set(namespace) - {"__builtins__"}
+
+
+def test_the_changelog_has_every_name() -> None:
+    named = re.findall(r"`(?:jaxpool\.)?([A-Za-z]\w*)", (ROOT / "CHANGELOG.md").read_text())
+    assert set(jaxpool.__all__) - set(named) == set()
 
 
 def test_further_modules_are_there_after_importing_the_package() -> None:
