@@ -53,6 +53,11 @@ __all__ = [
     "MaxPool3d",
 ]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 _NAMES = {"window_shape": "kernel_size", "strides": "stride"}
 
 

@@ -31,6 +31,10 @@ from ._floats import as_floats
 __all__ = ["avg_pool", "max_pool"]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 @public
 def max_pool(
     value: ArrayLike,

@@ -193,6 +193,12 @@ def test_parameters_have_types(room: str) -> None:
             assert untyped <= OF_ANY_TYPE, (name, untyped)
 
 
+@pytest.mark.parametrize("room", [".filters", ".sharding", *LIBRARIES])
+def test_dir_shows_the_public_names_alone(room: str) -> None:
+    module = importlib.import_module(f"jaxpool{room}")
+    assert dir(module) == sorted(module.__all__)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_further_op_on_windows_has_the_order_of_the_others(name: str) -> None:
     positional, keywords = _split(getattr(jaxpool, name))
