@@ -1,6 +1,5 @@
 """Blurs, statistics, ranks, smooth maxima and random pools with the axes of Haiku."""
 
-
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
