@@ -53,8 +53,8 @@ def unsupported_reason(request: Request) -> str | None:
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
     taps, most = request.geometry.taps, tuning.MOST_MATCHED_ON_TPU
-    if request.geometry.is_strided and taps > most:
-        return f"{taps} elements; a chain of strided windows pays up to {most}"
+    if request.geometry.is_non_overlapping and taps > most:
+        return f"{taps} elements and no overlap; a chain pays up to {most}"
     return None
 
 

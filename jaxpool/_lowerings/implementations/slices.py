@@ -76,14 +76,6 @@ def unsupported_reason(request: Request) -> str | None:
     return None
 
 
-def slower_reason(request: Request) -> str | None:
-    """Return why the plan prefers another on TPU, or None."""
-    on_tpu = request.verb == "argreduce" and request.platform == "tpu"
-    if on_tpu and not request.geometry.is_strided:
-        return "every stride is 1; windows of smaller windows share comparisons"
-    return None
-
-
 def _too_long(kernel: int, most: int) -> str:
     return f"{kernel} elements on one axis; slices pay up to {most}"
 
