@@ -24,7 +24,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
 from ...reductions import Reduction, identity_array
@@ -64,7 +64,9 @@ def argreduce(
     """Return the value of every window and the offset of its argmax, row-major."""
     along = _all_at_once if _is_read_at_once(geometry) else _axis_by_axis
     values, offsets = along(x, valid, geometry, reduction)
-    pair = values, offsets.astype(jnp.int32).astype(offset_dtype(geometry))
+    offsets = offsets.astype(jnp.int32).astype(offset_dtype(geometry))
+    # Without a barrier the kernel of a gradient would find the argmax once more.
+    pair = lax.optimization_barrier((values, offsets))
     return pair if valid is not None else set_sentinels(pair, geometry)
 
 
