@@ -79,7 +79,7 @@ def max_of_numbers(x: Array, config: Configuration) -> Array:
         numbers, offsets, _ = _scanned(x, config)
         return lifted(numbers), offsets
 
-    return selection(reduce, argreduce, _reader(config.geometry(x.shape)), x)
+    return selection(reduce, argreduce, _reader(config.geometry(x.shape), any_offset=True), x)
 
 
 def max_with_offsets_from_first(x: Array, config: Configuration) -> tuple[Array, Array]:
@@ -89,7 +89,8 @@ def max_with_offsets_from_first(x: Array, config: Configuration) -> tuple[Array,
         numbers, offsets, stays = _scanned(x, config)
         return jnp.where(stays, np.asarray(np.nan, x.dtype), numbers), offsets
 
-    return selection_with_offsets(argreduce, _reader(config.geometry(x.shape)), x)
+    read = _reader(config.geometry(x.shape), any_offset=True)
+    return selection_with_offsets(argreduce, read, x)
 
 
 def _scanned(x: Array, config: Configuration) -> tuple[Array, Array, Array]:
@@ -103,8 +104,12 @@ def _scanned(x: Array, config: Configuration) -> tuple[Array, Array, Array]:
     return numbers, jnp.where(stays, jnp.broadcast_to(first, offsets.shape), offsets), stays
 
 
-def _reader(geometry: Geometry) -> Any:
-    return lambda x, offsets, value: gather(x, offsets, geometry, value)
+def _reader(geometry: Geometry, any_offset: bool = False) -> Any:
+    """What reads elements at offsets; ``any_offset`` of maxima from the first element.
+
+    Two windows can hold each other's, if that of one is a NaN.
+    """
+    return lambda x, offsets, value: gather(x, offsets, geometry, value, any_offset=any_offset)
 
 
 def _first_elements(x: Array, geometry: Geometry) -> Array:

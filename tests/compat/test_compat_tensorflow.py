@@ -125,6 +125,22 @@ def test_scans_and_gradient(ksize: Any, strides: Any, rng: np.random.Generator) 
     assert_same(pull(jnp.asarray(g))[0], want, ksize)
 
 
+@pytest.mark.parametrize(("ksize", "strides"), [((3, 2), (2, 1)), ((3, 3), (2, 2))])
+def test_the_gradient_of_windows_that_hold_each_others_element(
+    ksize: Any, strides: Any, rng: np.random.Generator
+) -> None:
+    """One stays at its NaN, the other passes over it and takes an element of the first."""
+    x = rng.integers(-2, 3, (2, 9, 12, 3)).astype(np.float32)
+    x = np.where(rng.random(x.shape) < 0.3, np.float32(np.nan), x)
+    plain, _, index = scan(x, ksize, strides)
+    g, want = permutation(plain.shape, np.float32, rng), np.zeros(x.shape, np.float32)
+    for batch, elements, into in zip(g, index, want, strict=True):
+        np.add.at(into.reshape(-1), elements, batch)
+    first = lambda a: jnp.moveaxis(jnp.asarray(a), -1, 1)  # noqa: E731
+    _, pull = jax.vjp(lambda x: tf.max_pool(x, ksize, strides, "VALID", "NCHW"), first(x))
+    assert_same(pull(first(g))[0], first(want), ksize)
+
+
 def test_windows_that_start_in_padding(rng: np.random.Generator) -> None:
     """NaN first: the first real element of a window stays, wherever the window starts."""
     x = jnp.array([np.nan, 1, 2, np.nan, 5]).reshape(1, 1, 5, 1)
