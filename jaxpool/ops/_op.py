@@ -19,8 +19,10 @@ class Op:
       is_random: whether it draws numbers, as many as windows.
       has_indices: whether it returns values and indices, of the space that its options
         ``index_space`` and ``index_dtype`` name.
-      counts_padding: whether its option ``count_include_pad`` says that padding counts.
+      padding: of its options, what its padding is: None, nothing; "constant", zeros that count; or
+        a border of ``_lowerings.parts.borders``.
       has_reduction: whether its option ``reduction`` is a reduction, of a caller maybe.
+      is_twofold: whether it has windows over the results of windows.
     """
 
     name: str
@@ -30,10 +32,11 @@ class Op:
     per_element: tuple[str, ...] = ()
     is_random: bool = False
     has_indices: bool = False
-    counts_padding: bool = False
+    padding: Callable[..., str | None] | None = None
     has_reduction: bool = False
+    is_twofold: bool = False
 
     @property
     def takes_any_size(self) -> bool:
-        """Whether padding is to it as elements that ``where`` leaves out, and nothing else."""
-        return self.arrays[:1] == ("where",) and not self.is_random
+        """Whether what its windows read depends on no size, but for what its padding is."""
+        return self.arrays[:1] == ("where",) and not self.is_random and not self.is_twofold

@@ -15,6 +15,8 @@ from .._geometry import layout as layouts
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.symbolic import Ends, ends_of, inner_window
+from .._lowerings.parts.axis_slicing import pad
+from .._lowerings.parts.borders import extended
 from .._numerics import indices
 from .._numerics.checks import check_where
 from ._op import Op
@@ -37,8 +39,7 @@ def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[...,
         if not around:
             return direct(x, where, *others)
         inner = replace(config, window=inner_window(config.window, sizes, ends))
-        counted = op.counts_padding and options["count_include_pad"]
-        arrays = _wide(op, (x, where, *others), around, counted)
+        arrays = _wide(op, (x, where, *others), around, op.padding and op.padding(**options))
         inside = _in_windows(options) if op.has_indices else options
         made = _cropped(op.body(*arrays, config=inner, **inside), x.ndim, around)
         if not op.has_indices:
@@ -69,17 +70,22 @@ def _own_axes(geometry: Geometry, ends: Sequence[Ends | None]) -> tuple[Axis, ..
 # --- an array with its padding around it ----------------------------------------------------------
 
 
-def _wide(op: Op, arrays: tuple[Any, ...], around: dict[int, Ends], counted: bool) -> list[Any]:
-    """The arrays of an op with padding around them, and a mask that leaves it out.
+def _wide(
+    op: Op, arrays: tuple[Any, ...], around: dict[int, Ends], padding: str | None
+) -> list[Any]:
+    """The arrays of an op with padding around them, and a mask that leaves it out if it is nothing.
 
-    ``counted`` padding is not left out.
+    ``padding``: what it is, as an op says.
     """
     x, where, *others = arrays
+    if padding not in (None, "constant"):
+        valid = check_where(where, x.shape)
+        return [a if a is None else _go_on(a, around, padding) for a in (x, valid)]
     beside = [
         _put_around(a, _as_long(a, x, around), 0) if name in op.per_element else a
         for name, a in zip(op.arrays[1:], others, strict=True)
     ]
-    mask = _mask(check_where(where, x.shape), x, around, counted)
+    mask = _mask(check_where(where, x.shape), x, around, padding is not None)
     return [_put_around(x, around, 0), mask, *beside]
 
 
@@ -101,6 +107,16 @@ def _put_around(a: Array, around: dict[int, Ends], value: int) -> Array:
     for position, ends in around.items():
         config[position] = (ends.low, ends.high + ends.more, 0)
     return lax.pad(a, np.asarray(value, a.dtype), config)
+
+
+def _go_on(a: Array, around: dict[int, Ends], border: str) -> Array:
+    """An array that goes on past its ends, with as much of the border as any size may take."""
+    for position, ends in around.items():
+        most = [n if isinstance(n, int) else ends.axis.span // 2 for n in (ends.low, ends.high)]
+        a = extended(a, position, most[0], most[1], border)
+        a = pad(a, position, ends.low - most[0], ends.high - most[1] + ends.more,
+                np.zeros((), a.dtype))  # fmt: skip
+    return a
 
 
 # --- and what is made of it -----------------------------------------------------------------------

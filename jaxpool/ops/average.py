@@ -226,7 +226,11 @@ def _override(divisor: Any) -> int | None:
     return divisor
 
 
-AVG_POOL = Op("avg_pool", _average, canonical_divisor, counts_padding=True)
+def _zeros_if_counted(count_include_pad: bool, **options: Any) -> str | None:
+    return "constant" if count_include_pad else None
+
+
+AVG_POOL = Op("avg_pool", _average, canonical_divisor, padding=_zeros_if_counted)
 _WEIGHTED_AVG_POOL = Op(
     "avg_pool",
     _weighted,

@@ -272,5 +272,9 @@ def _canonical_blur(blur_shape: Any, mode: Any) -> dict[str, Any]:
     }
 
 
-_BLUR_POOL = Op("blur_pool", _blur, _canonical_mode)
-_MAX_BLUR_POOL = Op("max_blur_pool", _max_blur, _canonical_blur)
+def _padding_of(mode: str) -> str:
+    return _BORDERS.get(mode, mode)
+
+
+_BLUR_POOL = Op("blur_pool", _blur, _canonical_mode, padding=_padding_of)
+_MAX_BLUR_POOL = Op("max_blur_pool", _max_blur, _canonical_blur, is_twofold=True)

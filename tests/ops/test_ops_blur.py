@@ -217,3 +217,60 @@ def test_a_stride_of_any_length_costs_nothing() -> None:
     x = np.arange(8, dtype=np.float32)[:, None]
     got = jaxpool.blur_pool(x, (3,), 10**12, rounding="ceil")
     assert_same(got, np.array([[1], [0]], np.float32), "a window, and one behind the array")
+
+
+# --- sizes that an export leaves open -------------------------------------------------------------
+
+
+def exported(function: Any, *constraints: str) -> Any:
+    """The call of an artifact over (h, w), which can be differentiated."""
+    shape = jax.export.symbolic_shape("h, w", constraints=constraints)
+    artifact = jax.export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
+    return jax.export.deserialize(artifact.serialize(vjp_order=1)).call
+
+
+@pytest.mark.grid(10)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_padding_of_open_sizes_is_that_of_the_mode(
+    mode: str, masked: bool, rng: np.random.Generator
+) -> None:
+    def blur(x: Any, padding: Any) -> Any:
+        where = x > 0 if masked else None
+        settings: dict[str, Any] = {"mode": mode, "data_format": "HW", "where": where}
+        return jaxpool.blur_pool(x, (4, 3), (2, 3), padding, **settings)
+
+    for padding in (PADDING, "SAME"):
+        call = exported(lambda x, padding=padding: blur(x, padding), "h >= 3", "w >= 4")
+        for size in ((3, 4), (6, 7), (9, 20)):
+            x = rng.standard_normal(size).astype(np.float32)
+            pads = padding
+            if padding == "SAME":
+                axes = jaxpool.geometry(size, (4, 3), (2, 3), padding).axes
+                pads = [(axis.pad_low, axis.pad_high) for axis in axes]
+            want = blurred(x, (4, 3), (2, 3), pads, mode, where=x > 0 if masked else None)
+            y, pull = jax.vjp(call, x)
+            assert_same(y, want.astype(np.float32), (mode, padding, size), ulps=4)
+            plain = jax.vjp(lambda x, padding=padding: blur(x, padding), x)[1]
+            np.testing.assert_allclose(pull(y)[0], plain(y)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_border_of_an_open_size_needs_a_bound() -> None:
+    blur = lambda x: jaxpool.blur_pool(x, (3, 1), 2, 1, data_format="HW")  # noqa: E731
+    with pytest.raises(ValueError) as caught:
+        exported(blur)
+    what, facts, advice = str(caught.value).split("\n")
+    assert what == "blur_pool: axis 0 has the symbolic size h, which may be too small."
+    assert "elements past an end" in facts and "at least 2." in facts
+    assert 'constraints=["h >= 2"]' in advice
+
+
+def test_a_maximum_and_a_blur_of_open_sizes_need_bounds(rng: np.random.Generator) -> None:
+    """Windows of windows: what the blur has past its ends is no padding of the maximum."""
+    pool = lambda x: jaxpool.max_blur_pool(x, 2, 1, data_format="HW")  # noqa: E731
+    with pytest.raises(ValueError, match="^max_blur_pool: pooled axis 0 has the symbolic size h"):
+        exported(pool, "h >= 3", "w >= 3")
+    x = rng.standard_normal((7, 9)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2)).max((2, 3))
+    want = blurred(windows, (3, 3), (1, 1), ((1, 1), (1, 1)), "reflect")
+    assert_same(exported(pool, "h >= 7", "w >= 7")(x), want.astype(np.float32), "bounded", ulps=4)

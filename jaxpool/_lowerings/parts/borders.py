@@ -12,16 +12,22 @@ made of slices, so that its transpose has no scatter.
 Source: the manual of scipy.ndimage, "Filter functions".
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._errors import message
+from ..._geometry.resolve import is_at_least
 from .axis_slicing import concatenate, pad
 
 
 def extended(x: Array, position: int, low: int, high: int, border: str) -> Array:
     """Return ``x`` with ``low`` entries before and ``high`` after those of an axis."""
     length = x.shape[position]
+    if not isinstance(length, int) and border != "nearest":
+        _check_symbolic(length, position % x.ndim, max(low, high), border)
     if border == "nearest" or length == 1:
         first, last = _part(x, position, 0, 1), _part(x, position, length - 1, length)
         ends = _repeated(first, position, low), _repeated(last, position, high)
@@ -32,6 +38,20 @@ def extended(x: Array, position: int, low: int, high: int, border: str) -> Array
         return _unrolled(period, position, low, low + length + high)
     parts = _part(before, position, size - low, size), x, _part(after, position, 0, high)
     return concatenate(parts, position)
+
+
+def _check_symbolic(length: Any, axis: int, most: int, border: str) -> None:
+    """Raise unless a border is known to be no longer than what an axis has to give."""
+    least = most + (border == "mirror")
+    if not is_at_least(length, least):
+        raise ValueError(
+            message(
+                f"axis {axis} has the symbolic size {length}, which may be too small.",
+                f"By {border!r} up to {most} elements past an end come from the axis itself: it "
+                f"must hold at least {least}.",
+                f'Bound it: symbolic_shape(..., constraints=["{length} >= {least}"]).',
+            )
+        )
 
 
 def nearest(x: Array, position: int, low: int, high: int) -> Array:
