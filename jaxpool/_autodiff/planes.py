@@ -19,7 +19,7 @@ from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, redu
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
 from .._lowerings.parts.window_grid import step_axes
 from .._xla.materialize import materialize
-from ..reductions import MAX, SUM, accumulator, filled
+from ..reductions import MAX, SUM, Reduction, accumulator, filled
 from .linear import is_differentiable, linear_map
 from .rules import ArgReduce, Gather, selection, selection_with_offsets
 
@@ -77,21 +77,26 @@ def total(x: Array, planes: Planes) -> Array:
     return linear_map(forward, transpose, x, jax.eval_shape(forward, x).shape)
 
 
-def largest(x: Array, valid: Array | None, planes: Planes) -> Array:
-    """Return the largest of the ``valid`` elements of every plane; differentiable."""
+def largest(x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX) -> Array:
+    """Return the largest of the ``valid`` elements of every plane; differentiable.
+
+    ``maximum`` says which of equals, and which NaN, has the derivative.
+    """
     reduce = functools.partial(_largest, planes=planes)
-    return selection(reduce, *_argreduce_and_gather(planes), x, valid)
+    return selection(reduce, *_argreduce_and_gather(planes, maximum), x, valid)
 
 
-def largest_with_offsets(x: Array, valid: Array | None, planes: Planes) -> ValueOffset:
+def largest_with_offsets(
+    x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX
+) -> ValueOffset:
     """Return :func:`largest`, and the element of each plane that it is."""
-    return selection_with_offsets(*_argreduce_and_gather(planes), x, valid)
+    return selection_with_offsets(*_argreduce_and_gather(planes, maximum), x, valid)
 
 
-def _argreduce_and_gather(planes: Planes) -> tuple[ArgReduce, Gather]:
+def _argreduce_and_gather(planes: Planes, maximum: Reduction) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
         (values,) = materialize(_largest(x, valid, planes))
-        return values, _offsets(x, valid, values, planes)
+        return values, _offsets(x, valid, values, planes, maximum)
 
     return argreduce, functools.partial(_gather, planes=planes)
 
@@ -110,11 +115,13 @@ def _over_elements(y: Array, planes: Planes) -> Array:
     return jnp.expand_dims(y, planes.element_axes(y.ndim))
 
 
-def _offsets(x: Array, valid: Array | None, values: Array, planes: Planes) -> Array:
+def _offsets(
+    x: Array, valid: Array | None, values: Array, planes: Planes, maximum: Reduction
+) -> Array:
     """The element of each plane that holds its largest value, or the sentinel."""
     present = None if valid is None else _split(valid, planes)
     axes = planes.element_axes(x.ndim)
-    return argmax_offsets(_split(x, planes), present, values, axes, MAX, planes.offset_dtype)
+    return argmax_offsets(_split(x, planes), present, values, axes, maximum, planes.offset_dtype)
 
 
 def _gather(t: Array, offsets: Array, value: Array, planes: Planes) -> Array:

@@ -136,6 +136,19 @@ def convert(
     return flat(space, places(taps, geometry), found, shape, axes, dtype)
 
 
+def as_named(
+    taps: Array,
+    shape: tuple[int, ...],
+    geometry: Geometry,
+    *,
+    masked: bool,
+    index_space: IndexSpace,
+    index_dtype: np.dtype | None,
+) -> Array:
+    """:func:`convert` by the options of an op."""
+    return convert(taps, shape, geometry, index_space, index_dtype, masked)
+
+
 def _tap_numbers(taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
     resolved = dtype or np.dtype(taps.dtype)
     _check_width(resolved)

@@ -6,7 +6,7 @@ counts, and on the rounding of integers; :class:`Averaging` is one library's rul
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
@@ -19,14 +19,21 @@ from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, check_known, resolve
 from .._lowerings.parts.axis_slicing import broadcast_along
 from .._numerics.checks import check_float
-from .._numerics.divisors import average, check_averageable, counts, divide, window_sum
+from .._numerics.divisors import (
+    average,
+    check_averageable,
+    counts,
+    divide,
+    masked,
+    window_sum,
+)
 from .._numerics.integer_mean import Rounding
 from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_zeros
 from ..ops import adaptive
-from ..ops._dispatch import Configuration, Op, WindowArguments, call
+from ..ops._dispatch import Configuration, Op, WindowArguments, call, configure
 from ..ops._partition import canonical_sizes
-from ..ops.average import AVG_POOL
+from ..ops.average import AVG_POOL, zeros_if_counted
 from ..reductions import accumulator
 
 
@@ -54,13 +61,29 @@ class Averaging:
 
 def average_by(rule: Averaging, x: Array, windows: WindowArguments) -> Array:
     """Return :func:`jaxpool.avg_pool` by a rule; by the native program where the rule is native."""
+    if rule.empty != "zero" and _holds_some(windows):
+        counted = "taps" if rule.counted == "taps_if_padded" else rule.counted
+        rule = replace(rule, counted=counted, empty="zero")
     if _is_native(rule, x.dtype):
         options = {
             "count_include_pad": rule.counted == "declared",
             "divisor_override": rule.divisor,
         }
         return call(AVG_POOL, x, (None,), windows, **options)
-    return call(_AVERAGE_BY, x, (), windows, rule=rule)
+    if rule.empty != "zero":
+        return call(_ZERO_BY_COUNT, x, (), windows, rule=rule)
+    options = {"rule": rule, "count_include_pad": rule.counted == "declared"}
+    return call(_AVERAGE_BY, x, (None,), windows, **options)
+
+
+def _holds_some(windows: WindowArguments) -> bool:
+    """Whether every window holds an element on every axis, and nothing is beyond its padding."""
+    window = configure(windows).window
+    if window.rounding != "floor" or any(dilation != 1 for dilation in window.dilations):
+        return False
+    pads = window.padding
+    words = isinstance(pads, str)
+    return words or all(max(p) < k for p, k in zip(pads, window.kernel, strict=True))
 
 
 def _is_native(rule: Averaging, dtype: np.dtype) -> bool:
@@ -68,23 +91,31 @@ def _is_native(rule: Averaging, dtype: np.dtype) -> bool:
     return rule.counted in ("real", "declared") and rule.empty == "zero" and not rounded
 
 
-def _average(x: Array, *, config: Configuration, rule: Averaging) -> Array:
+def _average(
+    x: Array, where: Any, *, config: Configuration, rule: Averaging, count_include_pad: bool
+) -> Array:
     check_averageable(x)
     geometry = config.geometry(x.shape)
     total = functools.partial(window_sum, geometry=geometry)
     largest = max(geometry.taps, abs(rule.divisor or 1))
-    y = average(x, total, _divisor(rule, geometry), largest, rule.rounding)
+    divisor = _divisor(rule, geometry, where)
+    return average(masked(x, where), total, divisor, largest, rule.rounding)
+
+
+def _average_by_count(x: Array, *, config: Configuration, rule: Averaging) -> Array:
+    y = _average(x, None, config=config, rule=rule, count_include_pad=False)
+    geometry = config.geometry(x.shape)
     if rule.empty == "zero" or _counts_taps(rule, geometry) or not jnp.issubdtype(y, jnp.floating):
         return y
     return _nan_at_no_difference(y, config, geometry)
 
 
-def _divisor(rule: Averaging, geometry: Geometry) -> Any:
+def _divisor(rule: Averaging, geometry: Geometry, where: Any) -> Any:
     if rule.divisor is not None:
         return rule.divisor
     if _counts_taps(rule, geometry):
         return geometry.taps
-    return counts(geometry, None, rule.counted == "declared")
+    return counts(geometry, where, rule.counted == "declared")
 
 
 def _counts_taps(rule: Averaging, geometry: Geometry) -> bool:
@@ -109,7 +140,8 @@ def _difference(axis: Axis, window: int) -> int:
     return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
 
 
-_AVERAGE_BY = Op("avg_pool", _average, arrays=())
+_AVERAGE_BY = Op("avg_pool", _average, padding=zeros_if_counted)
+_ZERO_BY_COUNT = Op("avg_pool", _average_by_count, arrays=())
 
 
 def adaptive_average_by(rounding: Rounding, x: Array, output_size: Any) -> Array:
@@ -141,18 +173,18 @@ def quantised_average_by(
       rule, x, windows: as in :func:`average_by`.
       scales: x_scale, x_zero, y_scale, y_zero, scalars; a zero of None is 0.
     """
-    return call(_QUANTISED_AVERAGE_BY, x, scales, windows, rule=rule)
+    return call(_QUANTISED_AVERAGE_BY, x, (None, *scales), windows, rule=rule)
 
 
 def _quantised_average(
-    x: Array, *scales: ArrayLike | None, config: Configuration, rule: Averaging
+    x: Array, where: Any, *scales: ArrayLike | None, config: Configuration, rule: Averaging
 ) -> Array:
     geometry = config.geometry(x.shape)
     x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
-    (terms,) = materialize((x.astype(jnp.float32) - x_zero) * x_scale)
+    (terms,) = materialize(masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
     zero = unknown_zeros(total)
-    divisor = jnp.asarray(_divisor(rule, geometry), jnp.float32) + zero
+    divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
     return _quantised(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
 
 
@@ -220,7 +252,7 @@ def quantised_global_average(
 _QUANTISED_AVERAGE_BY = Op(
     "quantised_avg_pool",
     _quantised_average,
-    arrays=("x_scale", "x_zero_point", "y_scale", "y_zero_point"),
+    arrays=("where", "x_scale", "x_zero_point", "y_scale", "y_zero_point"),
 )
 
 
@@ -234,15 +266,16 @@ def signed_lp_by(p: float, x: Array, windows: WindowArguments) -> Array:
     taps of the window: a partly filled window is scaled up. ``p`` is finite and not zero. A mean of
     zero has no derivative.
     """
-    return call(_SIGNED_LP, x, (), windows, p=p)
+    return call(_SIGNED_LP, x, (None,), windows, p=p)
 
 
-def _signed_lp(x: Array, *, config: Configuration, p: float) -> Array:
+def _signed_lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     check_float(x)
     geometry = config.geometry(x.shape)
     wide = x.astype(accumulator(x.dtype))
-    total = window_sum(_power(wide, p), geometry, materialize_cotangent=True)
-    mean = divide(total, counts(geometry, None, include_pad=False))
+    powers = masked(_power(wide, p), where)
+    total = window_sum(powers, geometry, materialize_cotangent=True)
+    mean = divide(total, counts(geometry, where, include_pad=False))
     zero = mean == 0
     base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
     root = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
@@ -257,4 +290,4 @@ def _power(x: Array, p: float) -> Array:
     return {0.5: lax.sqrt, -0.5: lax.rsqrt}.get(p, lambda x: x**p)(x)
 
 
-_SIGNED_LP = Op("lp_pool", _signed_lp, arrays=())
+_SIGNED_LP = Op("lp_pool", _signed_lp)

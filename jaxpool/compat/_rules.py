@@ -33,8 +33,9 @@ from .._numerics import indices
 from .._numerics.checks import check_real
 from ..ops import _partition, adaptive, fractional
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
-from ..ops.max import MAX_POOL
+from ..ops.max import MAX_POOL, max_pool_with_argmax
 from ..reductions import MAX, MAX_LAST_NAN, identity_array
+from ._scans import max_with_offsets_from_first, over_windows
 
 Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
 
@@ -46,7 +47,7 @@ def max_by(rule: Rule, x: Array, windows: WindowArguments) -> Array:
     """Return :func:`jaxpool.max_pool` by a rule."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return call(MAX_POOL, x, (None,), windows)
-    return call(_MAX_BY, x, (), windows, rule=rule)
+    return call(_MAX_BY, x, (None,), windows, rule=rule)
 
 
 def max_with_argmax_by(
@@ -69,43 +70,60 @@ def max_with_argmax_by(
       column_major: the first pooled axis varies fastest in the index, as in ONNX's storage_order 1.
     """
     return call(
-        _MAX_WITH_ARGMAX_BY, x, (), windows, rule=rule, index_space=index_space,
+        _MAX_WITH_ARGMAX_BY, x, (None,), windows, rule=rule, index_space=index_space,
         index_dtype=index_dtype, empty_at=empty_at, column_major=column_major,
     )  # fmt: skip
 
 
-def _max(x: Array, *, config: Configuration, rule: Rule) -> Array:
+def _max(x: Array, where: Any, *, config: Configuration, rule: Rule) -> Array:
     check_real(x)
+    if where is not None and rule == "from_first_element":
+        return _from_first_where(x, where, config)[0]
     plan = config.plan(x.shape, x.dtype, _selection(rule))
-    values = rules.extreme(_prepared(rule, x), None, plan)
+    values = rules.extreme(_prepared(rule, x), where, plan)
     offsets = jnp.zeros(values.shape, offset_dtype(plan.geometry))
     return _finished(rule, plan.geometry, x, values, offsets)[0]
 
 
 def _max_with_argmax(
-    x: Array,
+    x: Array, where: Any, *, config: Configuration, rule: Rule, **named: Any
+) -> tuple[Array, Array]:
+    check_real(x)
+    geometry = config.geometry(x.shape)
+    if where is not None and rule == "from_first_element":
+        values, offsets = _from_first_where(x, where, config)
+    else:
+        plan = config.plan(x.shape, x.dtype, _selection(rule))
+        found = rules.extreme_with_offsets(_prepared(rule, x), where, plan)
+        values, offsets = _finished(rule, geometry, x, *found)
+    if named["index_space"] == "window":
+        return values, offsets
+    may_be_empty = rule == "from_lowest" or geometry.has_empty_window
+    return values, _convert(offsets, x.shape, geometry, masked=may_be_empty, **named)
+
+
+def _convert(
+    offsets: Array,
+    shape: tuple[int, ...],
+    geometry: Geometry,
     *,
-    config: Configuration,
-    rule: Rule,
+    masked: bool,
     index_space: indices.IndexSpace,
     index_dtype: np.dtype | None,
     empty_at: int | None,
     column_major: bool,
-) -> tuple[Array, Array]:
-    check_real(x)
-    plan = config.plan(x.shape, x.dtype, _selection(rule))
-    found = rules.extreme_with_offsets(_prepared(rule, x), None, plan)
-    values, offsets = _finished(rule, plan.geometry, x, *found)
-    places, real = indices.places(offsets, plan.geometry), offsets != sentinel(offsets.dtype)
+    rule: Rule | None = None,
+) -> Array:
+    """Window offsets as the indices that were asked for, whatever the ``rule``."""
+    places, real = indices.places(offsets, geometry), offsets != sentinel(offsets.dtype)
     if empty_at is not None:
         places = {axis: jnp.where(real, place, empty_at) for axis, place in places.items()}
-    may_be_empty = rule == "from_lowest" or plan.geometry.has_empty_window
-    marked = real if may_be_empty and empty_at is None else None
-    axes = indices.counted_axes(index_space, plan.geometry.positions, x.ndim)
+    marked = real if masked and empty_at is None else None
+    axes = indices.counted_axes(index_space, geometry.positions, len(shape))
     if column_major:
         pooled = tuple(axis for axis in axes if axis in places)
         axes = (*(axis for axis in axes if axis not in places), *pooled[::-1])
-    return values, indices.flat(index_space, places, marked, x.shape, axes, index_dtype)
+    return indices.flat(index_space, places, marked, shape, axes, index_dtype)
 
 
 def _canonical_indices(index_space: Any, index_dtype: Any, **rule: Any) -> dict[str, Any]:
@@ -128,7 +146,9 @@ def _prepared(rule: Rule, x: Array) -> Array:
     """The array with the identity in place of the elements that the rule ignores."""
     if rule in ("first", "last_nan") or not jnp.issubdtype(x.dtype, jnp.floating):
         return x
-    counts = x > _start(rule, np.dtype(x.dtype)) if rule == "from_lowest" else x == x
+    if rule == "from_first_element":
+        return _numbers(x)
+    counts = x > _start(rule, np.dtype(x.dtype))
     return jnp.where(counts, x, identity_array(MAX, np.dtype(x.dtype)))
 
 
@@ -172,8 +192,21 @@ def _first_elements(x: Array, axis: Axis, position: int) -> Array:
     return concatenate(parts, position)
 
 
-_MAX_BY = Op("max_pool", _max, arrays=())
-_MAX_WITH_ARGMAX_BY = Op("max_pool_with_argmax", _max_with_argmax, _canonical_indices, ())
+def _from_first_where(x: Array, where: Array, config: Configuration) -> tuple[Array, Array]:
+    """Values and offsets of "from_first_element" where a mask says which elements there are."""
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        values, offsets = max_with_offsets_from_first(x, where, config)
+    else:
+        options = {"where": where, "index_space": "window"}
+        values, offsets = over_windows(max_pool_with_argmax, x, config, **options)
+    empty = offsets == sentinel(offsets.dtype)
+    return jnp.where(empty, _start("from_first_element", np.dtype(x.dtype)), values), offsets
+
+
+_MAX_BY = Op("max_pool", _max)
+_MAX_WITH_ARGMAX_BY = Op(
+    "max_pool_with_argmax", _max_with_argmax, _canonical_indices, convert=_convert
+)
 
 
 # --- adaptive and fractional windows --------------------------------------------------------------
@@ -213,26 +246,46 @@ def fractional_max_by(
 
 
 def _adaptive_from_first(x: Array, where: None, **options: Any) -> Array:
-    return _adaptive_from_first_with_argmax(
-        x, where, **options, index_space="spatial", index_dtype=None
-    )[0]
-
-
-def _adaptive_from_first_with_argmax(x: Array, where: None, **options: Any) -> tuple[Array, Array]:
     """A NaN in the first element of a window stays, without a gradient."""
     if not jnp.issubdtype(x.dtype, jnp.floating) or 0 in options["output_size"]:
-        return adaptive.max_pool_with_argmax(x, where, **options)
-    numbers = jnp.where(x == x, x, identity_array(MAX, np.dtype(x.dtype)))
-    values, index = adaptive.max_pool_with_argmax(numbers, where, **options)
-    windows = _partition.partition(x.shape, options["output_size"], options["data_format"])
-    first = lax.stop_gradient(x)
-    for position, axis in zip(*windows, strict=True):
-        first = slice_of_windows(first, position, axis, 0)
-    codes = jnp.zeros(values.shape, jnp.int32)
-    space = options["index_space"], options["index_dtype"]
-    at_first = windows.indices(codes, x.shape, *space, masked=False)
+        return adaptive.max_pool(x, where, **options)
+    values, first = adaptive.max_pool(_numbers(x), where, **options), _firsts(x, **options)
+    return jnp.where(first != first, first, values)
+
+
+def _adaptive_from_first_with_argmax(
+    x: Array, where: None, *, index_space: Any, index_dtype: Any, **options: Any
+) -> tuple[Array, Array]:
+    space = {"index_space": index_space, "index_dtype": index_dtype}
+    if not jnp.issubdtype(x.dtype, jnp.floating) or 0 in options["output_size"]:
+        return adaptive.max_pool_with_argmax(x, where, **options, **space)
+    values, index = adaptive.max_pool_with_argmax(_numbers(x), where, **options, **space)
+    first, offsets = _firsts(x, **options), jnp.zeros(values.shape, jnp.int32)
+    planes = adaptive.open_planes(x, **options)
+    if planes is not None:
+        found = offsets, x.shape, planes.geometry
+        at_first = indices.convert(*found, index_space, index_dtype, masked=True)
+    else:
+        windows = _partition.partition(x.shape, **options)
+        at_first = windows.indices(offsets, x.shape, index_space, index_dtype, masked=False)
     stays = first != first
     return jnp.where(stays, first, values), jnp.where(stays, at_first, index)
+
+
+def _numbers(x: Array) -> Array:
+    return jnp.where(x == x, x, identity_array(MAX, np.dtype(x.dtype)))
+
+
+def _firsts(x: Array, **options: Any) -> Array:
+    """The first element of every window, without a derivative."""
+    first, planes = lax.stop_gradient(x), adaptive.open_planes(x, **options)
+    if planes is not None:
+        for position in planes.positions:
+            first = lax.slice_in_dim(first, 0, 1, axis=position)
+        return first
+    for position, axis in zip(*_partition.partition(x.shape, **options), strict=True):
+        first = slice_of_windows(first, position, axis, 0)
+    return first
 
 
 _ADAPTIVE = {

@@ -9,8 +9,11 @@ NaN is greater than nothing. So the argmax is ``f`` if ``f`` is NaN, else the fi
 numbers.
 
 Both are selections: their derivative reads the tangent at the offsets.
+
+Elements that a mask, ``where``, leaves out are as padding.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +29,9 @@ from .._lowerings.parts.window_counts import first_offsets
 from ..ops._dispatch import Configuration
 from ..ops.max import max_pool, max_pool_with_argmax
 
+Mask = Array | None
+"""Which elements there are; None is all of them."""
+
 
 def over_windows(op: Callable[..., Any], x: Array, config: Configuration, **options: Any) -> Any:
     """Return an op over windows that are already canonical."""
@@ -36,26 +42,29 @@ def over_windows(op: Callable[..., Any], x: Array, config: Configuration, **opti
     )  # fmt: skip
 
 
-def max_from(x: Array, config: Configuration, start: Any) -> Array:
+def max_from(x: Array, where: Mask, config: Configuration, start: Any) -> Array:
     """Return the maxima that start from a number."""
 
-    def reduce(x: Array) -> Array:
+    def reduce(x: Array, where: Mask) -> Array:
         start_ = np.asarray(start, x.dtype)
-        return jnp.maximum(over_windows(max_pool, x, config, where=x > start_), start_)
+        taken = _both(x > start_, where)
+        return jnp.maximum(over_windows(max_pool, x, config, where=taken), start_)
 
-    return selection(reduce, *_argreduce_from(x, config, start), x)
+    return selection(reduce, *_argreduce_from(x, config, start), x, where)
 
 
-def max_with_offsets_from(x: Array, config: Configuration, start: Any) -> tuple[Array, Array]:
+def max_with_offsets_from(
+    x: Array, where: Mask, config: Configuration, start: Any
+) -> tuple[Array, Array]:
     """Return the maxima that start from a number, and their window offsets."""
-    return selection_with_offsets(*_argreduce_from(x, config, start), x)
+    return selection_with_offsets(*_argreduce_from(x, config, start), x, where)
 
 
 def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, Any]:
-    def argreduce(x: Array) -> tuple[Array, Array]:
+    def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
         start_ = np.asarray(start, x.dtype)
         values, offsets = over_windows(
-            max_pool_with_argmax, x, config, where=x > start_, index_space="window"
+            max_pool_with_argmax, x, config, where=_both(x > start_, where), index_space="window"
         )
         empty = offsets == sentinel(offsets.dtype)
         return jnp.maximum(values, start_), jnp.where(empty, np.zeros((), offsets.dtype), offsets)
@@ -63,7 +72,7 @@ def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, A
     return argreduce, _reader(config.geometry(x.shape))
 
 
-def max_of_numbers(x: Array, config: Configuration) -> Array:
+def max_of_numbers(x: Array, where: Mask, config: Configuration) -> Array:
     """Return the largest number above the lowest finite one, or that.
 
     The derivative is that of :func:`max_with_offsets_from_first`, as in TensorFlow.
@@ -72,36 +81,46 @@ def max_of_numbers(x: Array, config: Configuration) -> Array:
     def lifted(values: Array) -> Array:
         return jnp.maximum(values, np.asarray(jnp.finfo(x.dtype).min, x.dtype))
 
-    def reduce(x: Array) -> Array:
-        return lifted(over_windows(max_pool, x, config, where=x == x))
+    def reduce(x: Array, where: Mask) -> Array:
+        return lifted(over_windows(max_pool, x, config, where=_both(x == x, where)))
 
-    def argreduce(x: Array) -> tuple[Array, Array]:
-        numbers, offsets, _ = _scanned(x, config)
+    def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
+        numbers, offsets, _ = _scanned(x, where, config)
         return lifted(numbers), offsets
 
-    return selection(reduce, argreduce, _reader(config.geometry(x.shape), any_offset=True), x)
+    read = _reader(config.geometry(x.shape), any_offset=True)
+    return selection(reduce, argreduce, read, x, where)
 
 
-def max_with_offsets_from_first(x: Array, config: Configuration) -> tuple[Array, Array]:
+def max_with_offsets_from_first(
+    x: Array, where: Mask, config: Configuration
+) -> tuple[Array, Array]:
     """Return the maxima that start from the first element of a window, and their window offsets."""
 
-    def argreduce(x: Array) -> tuple[Array, Array]:
-        numbers, offsets, stays = _scanned(x, config)
+    def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
+        numbers, offsets, stays = _scanned(x, where, config)
         return jnp.where(stays, np.asarray(np.nan, x.dtype), numbers), offsets
 
     read = _reader(config.geometry(x.shape), any_offset=True)
-    return selection_with_offsets(argreduce, read, x)
+    return selection_with_offsets(argreduce, read, x, where)
 
 
-def _scanned(x: Array, config: Configuration) -> tuple[Array, Array, Array]:
+def _scanned(x: Array, where: Mask, config: Configuration) -> tuple[Array, Array, Array]:
     """Largest numbers, offsets of the argmax, and the windows whose first element is NaN."""
-    geometry = config.geometry(x.shape)
     numbers, offsets = over_windows(
-        max_pool_with_argmax, x, config, where=x == x, index_space="window"
+        max_pool_with_argmax, x, config, where=_both(x == x, where), index_space="window"
     )
-    stays = _first_elements(x != x, geometry)
-    first = first_offsets(geometry, x.ndim).astype(offsets.dtype)
+    if where is None:
+        geometry = config.geometry(x.shape)
+        stays = _first_elements(x != x, geometry)
+        first = first_offsets(geometry, x.ndim).astype(offsets.dtype)
+    else:
+        stays, first = _first_where(x != x, where, config)
     return numbers, jnp.where(stays, jnp.broadcast_to(first, offsets.shape), offsets), stays
+
+
+def _both(taken: Array, where: Mask) -> Array:
+    return taken if where is None else taken & where
 
 
 def _reader(geometry: Geometry, any_offset: bool = False) -> Any:
@@ -120,3 +139,11 @@ def _first_elements(x: Array, geometry: Geometry) -> Array:
         end = (axis.out - 1) * axis.stride + 1
         x = lax.slice_in_dim(x, 0, end, axis.stride, position)
     return x
+
+
+def _first_where(marks: Array, where: Array, config: Configuration) -> tuple[Array, Array]:
+    """Whether the first element of every window is marked, and its offset."""
+    argmax = functools.partial(over_windows, max_pool_with_argmax, config=config, where=where)
+    marked, place = argmax(marks, index_space="window")
+    _, first = argmax(where, index_space="window")
+    return marked & (place == first), first

@@ -171,6 +171,9 @@ def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
 @functools.lru_cache(maxsize=1024)
 def _hollow(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
     """The windows over axes of these sizes, features last, or None if all hold some element."""
+    kernel, _, padding = window
+    if isinstance(padding, str) or all(max(p) < k for k, p in zip(kernel, padding, strict=True)):
+        return None
     made = resolve(Window(*window), sizes, tuple(range(-len(sizes) - 1, -1)))
     return made if made.has_empty_window else None
 

@@ -20,7 +20,6 @@ What differs, on purpose:
 by name.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,14 +30,11 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._errors import message, public, renamed, shown
 from .._geometry.arguments import flag, integer
-from .._lowerings.parts.window_counts import elements_per_window
 from .._numerics import indices as _indices
 from ..ops import average
-from ..ops._dispatch import Configuration
-from ..ops.max import max_pool as _max_pool
-from ..ops.max import max_pool_with_argmax as _max_pool_with_argmax
 from . import _checks
-from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows
+from . import _tensorflow_programs as _programs
+from ._scans import over_windows
 from ._tensorflow_arguments import configuration, padding_name
 
 Sizes = int | Sequence[int]
@@ -127,7 +123,7 @@ def _max_pool_of(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
     x = _checks.array("input", input)
     config = configuration(x.shape, *window, counts)
     with renamed(window_shape="ksize"):
-        return _max(x, config)
+        return _programs.largest(x, config)
 
 
 @public
@@ -172,7 +168,7 @@ def max_pool_with_argmax(
         output_dtype = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32  # pyright: ignore
     with renamed(window_shape="ksize", index_dtype="output_dtype"):
         dtype = _indices.check_dtype(output_dtype)
-        return _max_with_indices(x, config, dtype, 0 if by_batch else 1)
+        return _programs.largest_with_indices(x, config, dtype, 0 if by_batch else 1)
 
 
 @public
@@ -287,7 +283,7 @@ def tflite_average_pool_2d(
     config = configuration(x.shape, *window, padding_name(padding), "NHWC")
     low, high = _activation(activation_min, activation_max, jnp.iinfo(x.dtype))
     with renamed(window_shape="filter"):
-        return _quantised_average(x, config, low, high)
+        return _programs.quantised_average(x, config, low, high)
 
 
 def _activation(low: Any, high: Any, limits: Any) -> tuple[int, int]:
@@ -305,33 +301,3 @@ def _activation(low: Any, high: Any, limits: Any) -> tuple[int, int]:
             )
         )
     return max(least, limits.min), min(most, limits.max)
-
-
-# --- programs -------------------------------------------------------------------------------------
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _max(x: Array, config: Configuration) -> Array:
-    if jnp.issubdtype(x.dtype, jnp.inexact):
-        return max_of_numbers(x, config)
-    return over_windows(_max_pool, x, config)
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _max_with_indices(
-    x: Array, config: Configuration, dtype: Any, space: int
-) -> tuple[Array, Array]:
-    if jnp.issubdtype(x.dtype, jnp.inexact):
-        values, offsets = max_with_offsets_from_first(x, config)
-    else:
-        values, offsets = over_windows(_max_pool_with_argmax, x, config, index_space="window")
-    geometry = config.geometry(x.shape)
-    return values, _indices.convert(offsets, x.shape, geometry, space, dtype, False)
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _quantised_average(x: Array, config: Configuration, low: int, high: int) -> Array:
-    total = over_windows(average.sum_pool, x.astype(jnp.int32), config)
-    count = elements_per_window(config.geometry(x.shape), include_pad=False)
-    size = (jnp.abs(total) + count // 2) // count
-    return jnp.clip(jnp.sign(total) * size, low, high).astype(x.dtype)

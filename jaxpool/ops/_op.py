@@ -17,8 +17,9 @@ class Op:
       arrays: names of the arrays beside ``x``, any of which may be None.
       per_element: those of them with a number for each element, or of length 1 on an axis.
       is_random: whether it draws numbers, as many as windows.
-      has_indices: whether it returns values and indices, of the space that its options
-        ``index_space`` and ``index_dtype`` name.
+      convert: what makes window offsets the indices that its options name, of an op that returns
+        both values and indices: ``convert(offsets, shape, geometry, masked=.., **options)``. Where
+        its option ``index_space`` is "window", the op returns the offsets themselves.
       padding: of its options, what its padding is: None, nothing; "constant", zeros that count; or
         a border of ``_lowerings.parts.borders``.
       has_reduction: whether its option ``reduction`` is a reduction, of a caller maybe.
@@ -31,7 +32,7 @@ class Op:
     arrays: tuple[str, ...] = ("where",)
     per_element: tuple[str, ...] = ()
     is_random: bool = False
-    has_indices: bool = False
+    convert: Callable[..., Any] | None = None
     padding: Callable[..., str | None] | None = None
     has_reduction: bool = False
     is_twofold: bool = False

@@ -17,7 +17,6 @@ from .._geometry.resolve import Geometry
 from .._geometry.symbolic import Ends, ends_of, inner_window
 from .._lowerings.parts.axis_slicing import pad
 from .._lowerings.parts.borders import extended
-from .._numerics import indices
 from .._numerics.checks import check_where
 from ._op import Op
 
@@ -40,14 +39,13 @@ def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[...,
             return direct(x, where, *others)
         inner = replace(config, window=inner_window(config.window, sizes, ends))
         arrays = _wide(op, (x, where, *others), around, op.padding and op.padding(**options))
-        inside = _in_windows(options) if op.has_indices else options
+        inside = options if op.convert is None else _in_windows(options)
         made = _cropped(op.body(*arrays, config=inner, **inside), x.ndim, around)
-        if not op.has_indices:
+        if op.convert is None:
             return made
         values, taps = made
         own = Geometry(_own_axes(inner.geometry(arrays[0].shape), ends), positions)
-        space = options["index_space"], options["index_dtype"]
-        return values, indices.convert(taps, x.shape, own, *space, masked=True)
+        return values, op.convert(taps, x.shape, own, masked=True, **options)
 
     return run
 

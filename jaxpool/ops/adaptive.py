@@ -152,7 +152,7 @@ def adaptive_max_pool_with_argmax(
     return call(ADAPTIVE_MAX_POOL_WITH_ARGMAX, x, (where,), **options, **space)
 
 
-def _open_planes(x: Array, output_size: Sizes, data_format: str) -> Planes | None:
+def open_planes(x: Array, output_size: Sizes, data_format: str) -> Planes | None:
     """The windows, if they are one to an axis, the whole of it, whose length is unknown."""
     positions = layouts.pooled_axes(data_format, len(output_size), x.shape)
     pooled = tuple(p for p, n in zip(positions, output_size, strict=True) if n is not None)
@@ -174,7 +174,7 @@ def average_pool(
 ) -> Array:
     """The body of :func:`adaptive_avg_pool`."""
     check_averageable(x)
-    valid, planes = check_where(where, x.shape), _open_planes(x, output_size, data_format)
+    valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
     if planes is not None:
         return average_of(x, valid, planes)
     windows = partition(x.shape, output_size, data_format)
@@ -193,9 +193,9 @@ def max_pool(
 ) -> Array:
     """The body of :func:`adaptive_max_pool`."""
     check_real(x)
-    valid, planes = check_where(where, x.shape), _open_planes(x, output_size, data_format)
-    if planes is not None and maximum is MAX:
-        return largest(x, valid, planes)
+    valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
+    if planes is not None:
+        return largest(x, valid, planes, maximum)
     windows = partition(x.shape, output_size, data_format)
     if 0 in output_size:
         return jnp.zeros(windows.out_shape(x.shape), x.dtype)
@@ -217,10 +217,10 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """The body of :func:`adaptive_max_pool_with_argmax`."""
     check_real(x)
-    valid, planes = check_where(where, x.shape), _open_planes(x, output_size, data_format)
+    valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
     space: tuple[IndexSpace, np.dtype | None] = (index_space, index_dtype)
-    if planes is not None and maximum is MAX:
-        return largest_with_indices(x, valid, planes, *space)
+    if planes is not None:
+        return largest_with_indices(x, valid, planes, *space, maximum)
     windows = partition(x.shape, output_size, data_format)
     masked = valid is not None
     if 0 in output_size:

@@ -226,11 +226,12 @@ def _override(divisor: Any) -> int | None:
     return divisor
 
 
-def _zeros_if_counted(count_include_pad: bool, **options: Any) -> str | None:
+def zeros_if_counted(count_include_pad: bool, **options: Any) -> str | None:
+    """What the padding of an average is."""
     return "constant" if count_include_pad else None
 
 
-AVG_POOL = Op("avg_pool", _average, canonical_divisor, padding=_zeros_if_counted)
+AVG_POOL = Op("avg_pool", _average, canonical_divisor, padding=zeros_if_counted)
 _WEIGHTED_AVG_POOL = Op(
     "avg_pool",
     _weighted,

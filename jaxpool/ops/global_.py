@@ -20,7 +20,7 @@ from .._numerics.checks import check_float, check_real, check_where
 from .._numerics.divisors import average, check_averageable, masked
 from .._numerics.indices import IndexSpace
 from .._numerics.norms import norm
-from ..reductions import accumulator
+from ..reductions import MAX, Reduction, accumulator
 from ._dispatch import Op, call
 from ._parameters import canonical_exponent
 
@@ -172,10 +172,15 @@ def squeezed(y: Array, planes: Planes, keepdims: bool) -> Array:
 
 
 def largest_with_indices(
-    x: Array, valid: Array | None, planes: Planes, space: IndexSpace, dtype: np.dtype | None
+    x: Array,
+    valid: Array | None,
+    planes: Planes,
+    space: IndexSpace,
+    dtype: np.dtype | None,
+    maximum: Reduction = MAX,
 ) -> tuple[Array, Array]:
     """Return the largest of every plane and its index; the lengths may be unknown."""
-    values, offsets = _planes.largest_with_offsets(x, valid, planes)
+    values, offsets = _planes.largest_with_offsets(x, valid, planes, maximum)
     return values, indices.convert(offsets, x.shape, planes.geometry, space, dtype, masked=True)
 
 

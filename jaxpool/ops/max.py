@@ -246,10 +246,9 @@ def _extreme_with_index(
     plan = config.plan(x.shape, x.dtype, reduction)
     valid = check_where(where, x.shape)
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
-    space = index_space, index_dtype
-    return values, indices.convert(
-        offsets, x.shape, plan.geometry, *space, masked=valid is not None
-    )
+    space = {"index_space": index_space, "index_dtype": index_dtype}
+    found = offsets, x.shape, plan.geometry
+    return values, indices.as_named(*found, masked=valid is not None, **space)
 
 
 MAX_POOL = Op("max_pool", functools.partial(_extreme, reduction=MAX))
@@ -258,11 +257,11 @@ MAX_POOL_WITH_ARGMAX = Op(
     "max_pool_with_argmax",
     functools.partial(_extreme_with_index, reduction=MAX),
     indices.canonical,
-    has_indices=True,
+    convert=indices.as_named,
 )
 MIN_POOL_WITH_ARGMIN = Op(
     "min_pool_with_argmin",
     functools.partial(_extreme_with_index, reduction=MIN),
     indices.canonical,
-    has_indices=True,
+    convert=indices.as_named,
 )

@@ -26,7 +26,7 @@ from helpers import QUICK
 from jax import export
 
 import jaxpool
-from jaxpool.compat import flax, mli, onednn, onnx, openvino, tensorflow, torch
+from jaxpool.compat import flax, mli, onednn, onnx, tensorflow, torch
 
 pytestmark = pytest.mark.grid(8)
 
@@ -365,36 +365,6 @@ def test_front_ends_over_symbolic_sizes(name: str) -> None:
     x = np.random.default_rng(1).permutation(2 * 16 * 13 * 3).reshape(2, 16, 13, 3) % 119
     x = x.astype(np.float32)
     np.testing.assert_array_equal(artifact.call(x), jax.jit(call)(x))
-
-
-MAXIMA = {
-    "torch": lambda x, pad: torch.max_pool2d(_to_image(x), 2, 2, pad),
-    "onnx": lambda x, pad: onnx.max_pool(_to_image(x), [2, 2], strides=[2, 2], pads=[pad] * 4)[0],
-    "openvino": lambda x, pad: openvino.max_pool_v1(
-        _to_image(x), (2, 2), (pad, pad), (pad, pad), (2, 2)
-    ),
-    "tensorflow": lambda x, pad: tensorflow.max_pool(x, 3, 2, "SAME" if pad else "VALID"),
-    "onednn": lambda x, pad: onednn.forward_inference(
-        _to_image(x), "max", (2, 2), (2, 2), (0, 0), (pad, pad), (pad, pad)
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MAXIMA)
-def test_maxima_by_the_rule_of_a_system_need_bounds_and_no_padding_at_the_end(name: str) -> None:
-    """As the page on export says; the op of this library takes both."""
-    plain, padded = (functools.partial(MAXIMA[name], pad=pad) for pad in (0, 1))
-    bounds = ("b <= 64", "c <= 64", "h >= 6", "h <= 99", "w >= 6", "w <= 99")
-    artifact = exported(plain, "b, h, w, c", bounds)
-    x = numbers(2, 3)
-    np.testing.assert_array_equal(artifact.call(x), plain(x))
-    for call, sizes, constraints, words in (
-        (padded, "b, h, w, c", bounds, "what its last window reads depends on the size"),
-        (plain, "2, h, w, 3", (), "must hold two windows that do not overlap"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            exported(call, sizes, constraints)
-    exported(lambda x: jaxpool.max_pool(x, (2, 2), 2, 1), "b, h, w, c")
 
 
 COUNTS_OUT = {

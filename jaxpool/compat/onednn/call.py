@@ -8,7 +8,7 @@ from jax import Array, export
 
 from ..._errors import shown
 from ..._geometry.arguments import integer, per_axis
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, check_at_least
 from ...ops._dispatch import Configuration, WindowArguments, configure
 from .._cached import cached
 from .formats import TAGS, check_rank, plain_tag, spatial_count, status_error
@@ -80,8 +80,8 @@ def _ends(
 ) -> tuple[tuple[int, int], int]:
     """The padding of a spatial axis and what is cropped from its end, or raise."""
     span = (k - 1) * d + 1
-    if not isinstance(size, int):  # symbolic; the core asks for a bound as large as this
-        size = 2 * span + s
+    if not isinstance(size, int):
+        size = _least(axis, size, span, before, after)
     room = size + before + after - span
     if after < -s or room <= -s:
         raise status_error(
@@ -95,6 +95,17 @@ def _ends(
     after -= min(room, 0)
     hidden = -after >= size  # no window reaches the array
     return (before + size + after - 1, 0) if hidden else (before, max(after, 0)), max(-after, 0)
+
+
+def _least(axis: int, size: Any, span: int, before: int, after: int) -> int:
+    """A length that a symbolic size is known to have at least, from which on all is alike."""
+    least = max(span - before - after, 1 - after, 1)
+    check_at_least(
+        axis, size, least,
+        f"A kernel spans {span} elements, with padding ({before}, {after}); what oneDNN makes of "
+        "one that does not fit depends on the size.",
+    )  # fmt: skip
+    return least
 
 
 def size(size: Any) -> Any:

@@ -10,8 +10,10 @@ import numpy as np
 from jax import Array, lax
 
 from ..._autodiff.gather import gather
-from ..._lowerings.parts.window_counts import elements_per_window
-from ..._numerics.divisors import divide
+from ..._numerics.divisors import counts, divide, masked
+from ...ops._dispatch import Configuration
+from ...ops._op import Op
+from ...ops._symbolic import over_any_size
 from ...ops.average import avg_pool
 from .._averages import sequential_sum, unknown_zeros
 from .._scans import max_from, max_with_offsets_from, over_windows
@@ -25,7 +27,7 @@ def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | Non
     x = cropped(src, call)
     if src.dtype == jnp.int32:
         x = x.astype(jnp.float32)
-    values, offsets = max_with_offsets_from(x, call.settings, lowest(x))
+    values, offsets = over_any_size(_WITH_OFFSETS, call.settings, {})(x, None)
     return saturated(values, dtype), offsets
 
 
@@ -34,8 +36,7 @@ def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return average(src, call, dtype)
     x = cropped(src, call)
-    largest = max_from(x, call.settings, lowest(x))
-    return saturated(largest, dtype)
+    return saturated(over_any_size(_LARGEST, call.settings, {})(x, None), dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -64,11 +65,8 @@ def average(src: Array, call: Call, dtype: np.dtype) -> Array:
     divisor = math.prod(call.settings.window.kernel) if whole else None
     x = cropped(src, call, 0).astype(jnp.float32)
     if src.dtype == jnp.int32:  # large numbers, of whose sum the last bits depend on the order
-        geometry = call.geometry(src.shape)
-        total = sequential_sum(x, geometry)
-        count = divisor or elements_per_window(geometry, include_pad=False)
-        exact = jnp.asarray(count, jnp.float32) + unknown_zeros(total)
-        return saturated(divide(total, exact), dtype)
+        run = over_any_size(_IN_ORDER, call.settings, {"divisor": divisor})
+        return saturated(run(x, None), dtype)
     options = {"count_include_pad": False, "divisor_override": divisor}
     return saturated(over_windows(avg_pool, x, call.settings, **options), dtype)
 
@@ -96,3 +94,33 @@ def cropped(x: Array, call: Call, hidden: Any = None) -> Array:
             number = lowest(x) if hidden is None else hidden
             x = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=position), number)
     return x
+
+
+# --- ops ------------------------------------------------------------------------------------------
+
+
+def _largest(x: Array, where: Any, *, config: Configuration) -> Array:
+    return max_from(x, where, config, lowest(x))
+
+
+def _with_offsets(
+    x: Array, where: Any, *, config: Configuration, **named: Any
+) -> tuple[Array, Array]:
+    return max_with_offsets_from(x, where, config, lowest(x))
+
+
+def _offsets(offsets: Array, *found: Any, **named: Any) -> Array:
+    """The workspace holds window offsets, which do not depend on what is around the array."""
+    return offsets
+
+
+def _in_order(x: Array, where: Any, *, config: Configuration, divisor: int | None) -> Array:
+    geometry = config.geometry(x.shape)
+    total = sequential_sum(masked(x, where), geometry)
+    count = divisor or counts(geometry, where, include_pad=False)
+    return divide(total, jnp.asarray(count, jnp.float32) + unknown_zeros(total))
+
+
+_LARGEST = Op("max", _largest)
+_WITH_OFFSETS = Op("max", _with_offsets, convert=_offsets)
+_IN_ORDER = Op("avg", _in_order)
