@@ -88,6 +88,8 @@ def _check_width(resolved: np.dtype) -> None:
 def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
     """Raise unless ``last``, and if ``marks`` the sentinel, fit ``dtype``."""
     limits = np.iinfo(dtype)
+    if dtype.itemsize == 8 and not isinstance(last, int):
+        return  # no array has as many elements
     within = is_at_most(last, limits.max, f"indices in space {space!r} may not fit {dtype.name}")
     if space == "window":
         fits = last + (limits.min == 0) <= limits.max

@@ -30,7 +30,10 @@ from jax.typing import ArrayLike
 
 from .._errors import framed, message, public_constructor, shown
 from .._geometry.arguments import is_sequence
+from .._geometry.resolve import check_known
 from .._geometry.window import Pairs, Rounding, Window
+from ..ops.adaptive import adaptive_avg_pool as _whole_avg
+from ..ops.adaptive import adaptive_max_pool as _whole_max
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
@@ -228,17 +231,22 @@ class AvgPool3d(_Pool):
 
 def adaptive_avg_pool(x: Array, layer: Any) -> Array:
     """Average of each piece, by the ``target_shape`` of a layer."""
-    return _over_pieces(_avg_pool, as_floats("x", x), layer)
+    return _over_pieces(_avg_pool, _whole_avg, as_floats("x", x), layer)
 
 
 def adaptive_max_pool(x: Array, layer: Any) -> Array:
     """Maximum of each piece, by the ``target_shape`` of a layer."""
-    return _over_pieces(_max_pool, x, layer)
+    return _over_pieces(_max_pool, _whole_max, x, layer)
 
 
-def _over_pieces(op: Callable[..., Array], x: Array, layer: Any) -> Array:
+def _over_pieces(
+    op: Callable[..., Array], whole: Callable[..., Array], x: Array, layer: Any
+) -> Array:
+    """The op over each piece; ``whole`` is over one piece to an axis, whose length may be open."""
     target = tuple(layer.target_shape)
     _check_rank(x, len(target))
+    if any(count != 1 for count in target):
+        check_known(x.shape[1:])
     for size, count in zip(x.shape[1:], target, strict=True):
         if not 1 <= count <= size:
             raise ValueError(
@@ -248,6 +256,8 @@ def _over_pieces(op: Callable[..., Array], x: Array, layer: Any) -> Array:
                     "Use jaxpool.adaptive_avg_pool, whose windows may overlap.",
                 )
             )
+    if not all(isinstance(size, int) for size in x.shape[1:]):
+        return whole(x, target, data_format="channels_first")
     return _tiles(op, x, target)
 
 

@@ -11,7 +11,7 @@ import pytest
 from brute_force import elements_of_windows
 from jax import export
 
-from jaxpool.compat import flax, onednn, onnx, openvino, tensorflow, torch
+from jaxpool.compat import equinox, flax, onednn, onnx, openvino, tensorflow, torch
 
 pytestmark = pytest.mark.grid(6)
 
@@ -288,6 +288,19 @@ def test_averages_by_the_rule_of_a_system_take_any_size(name: str) -> None:
         np.testing.assert_allclose(_last(call(x)), want, rtol=1e-5, atol=1e-5, err_msg=str(size))
 
 
+def test_pieces_of_equinox_take_any_size_if_they_are_one() -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (1, 3, 5, 7)).astype(np.float32)
+    for layer, whole in (
+        (equinox.AdaptiveAvgPool2d(1), np.mean),
+        (equinox.AdaptiveMaxPool2d(1), np.max),
+    ):
+        call = exported(lambda x, layer=layer: jax.vmap(layer)(x), ())
+        want = whole(x, (2, 3), keepdims=True)
+        np.testing.assert_allclose(call(x), want, rtol=1e-6)
+    with pytest.raises(ValueError, match="^AdaptiveMaxPool2d: pooled axis 0 has the symbolic size"):
+        exported(lambda x: jax.vmap(equinox.AdaptiveMaxPool2d((1, 2)))(x), ())
+
+
 def test_what_onednn_makes_of_a_kernel_that_does_not_fit_depends_on_the_size() -> None:
     """It is one window if it does not fit by less than a stride, else refused."""
     pool = lambda x: onednn.forward_inference(x, "max", (2, 2), (2, 2), 0, 0, (0, -1))  # noqa: E731
@@ -303,3 +316,17 @@ def test_what_onednn_makes_of_a_kernel_that_does_not_fit_depends_on_the_size() -
     )
     assert "spans 2 elements, with padding (0, -1)" in facts
     assert 'constraints=["w >= 3"]' in advice
+
+
+def test_fractional_windows_need_known_sizes() -> None:
+    key = jax.random.key(0)
+    with pytest.raises(ValueError, match="^fractional_max_pool2d: pooled axis 0 has the symbolic"):
+        exported(lambda x: torch.fractional_max_pool2d(x, 2, 3, key=key), ())
+
+
+def test_wide_indices_need_no_bound() -> None:
+    with pytest.raises(ValueError, match="may not fit int32"):
+        exported(lambda x: onnx.max_pool(x, K), ())
+    with jax.enable_x64(True):
+        y, indices = exported(lambda x: onnx.max_pool(x, K), ())(images(5, 4))
+    assert (y.dtype, indices.dtype, indices.shape) == (jnp.float32, jnp.int64, (2, 3, 3, 3))

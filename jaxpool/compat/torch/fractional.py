@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from ..._errors import message, public, renamed, shown
 from ..._geometry.arguments import flag, is_sequence
+from ..._geometry.resolve import check_known
 from .. import _checks
 from .._checks import index_dtype, ints
 from .._rules import fractional_max_by
@@ -88,6 +89,7 @@ def _fractional(
     key: Any,
 ) -> Any:
     x = array(count, input, first=1)
+    check_known(x.shape[-count:])
     kernel = ints("kernel_size", kernel_size, count)
     if output_size is None:
         output_size = _by_ratio(output_ratio, x.shape[-count:])
