@@ -25,7 +25,7 @@ from .._autodiff import rules
 from .._autodiff.rules import selection
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later
-from .._lowerings.parts.axis_slicing import tree_reduce
+from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import Fold
 from .._xla.materialize import materialize
 from ..reductions import Reduction, accumulator, identity_array
@@ -33,7 +33,7 @@ from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._cover import Box, cover
 from ._read import read, read_weights
-from ._windows import Taps, offsets_of, plan_of, rectangle
+from ._windows import Taps, cut, may_be_short, offsets_of, plan_of, rectangle, with_room
 
 Operands = tuple[Array, Array | None]
 """An extended array, and the weights of the taps."""
@@ -61,10 +61,16 @@ def _over_rectangle(
 ) -> Array:
     inside = [_adds_nothing(extent) for extent in extents]
     outside = [e for e, skip in zip(extents, inside, strict=True) if not skip]
-    extended = extend(x, outside, cval)
+    extended, nothing = extend(x, outside, cval), identity_array(reduction, np.dtype(x.dtype))
     padding = [(e.low, e.high) if skip else (0, 0) for e, skip in zip(extents, inside, strict=True)]
+    for n, extent in enumerate(extents):
+        if any(padding[n]) and may_be_short(x.shape[extent.position], extent):
+            extended = pad(extended, extent.position, *padding[n], nothing)
+            padding[n] = (0, 0)
+    extended = with_room(extended, extents, nothing)
     geometry = rectangle(extended.shape, extents, padding)
-    return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
+    y = rules.extreme(extended, None, plan_of(extended, geometry, reduction))
+    return cut(y, extents, x.shape)
 
 
 def _adds_nothing(extent: Extent) -> bool:
@@ -120,7 +126,7 @@ def _over_boxes(
 def _boxes_of(
     extended: Array, extents: Sequence[Extent], size: Sequence[int], reduction: Reduction
 ) -> Array:
-    """The extreme of the box of one size at every place."""
+    """The extreme of the box of one size at every place, and at more of symbolic axes."""
     long = [
         Extent(extent.position, count, 0, "constant")
         for extent, count in zip(extents, size, strict=True)
@@ -128,6 +134,7 @@ def _boxes_of(
     ]
     if not long:
         return extended
+    extended = with_room(extended, long, identity_array(reduction, np.dtype(extended.dtype)))
     geometry = rectangle(extended.shape, long)
     return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
 

@@ -26,7 +26,7 @@ from ._arguments import Neighborhood
 from ._boundary import extend
 from ._extreme import extreme
 from ._read import read
-from ._windows import Taps, offsets_of, rectangle
+from ._windows import Taps, cut, offsets_of, rectangle, with_room
 
 
 def ranked(x: Array, hood: Neighborhood, rank: int) -> Array:
@@ -39,7 +39,9 @@ def ranked(x: Array, hood: Neighborhood, rank: int) -> Array:
     extended = extend(x, hood.extents, hood.cval)
     if hood.footprint is None:
         long = [extent for extent in hood.extents if extent.size > 1]
-        return rank_.ranked(extended, None, rectangle(extended.shape, long), rank)
+        extended = with_room(extended, long, np.zeros((), x.dtype))
+        y = rank_.ranked(extended, None, rectangle(extended.shape, long), rank)
+        return cut(y, long, x.shape)
     # XLA:CPU would widen and round narrow floats at every comparison.
     wide = extended.astype(accumulator(np.dtype(x.dtype)))
     return _of_footprint(wide, taps, rank).astype(x.dtype)

@@ -26,6 +26,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
+from .._geometry.resolve import is_at_least
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce
 from .._xla.materialize import materialize
@@ -50,7 +51,8 @@ def of_sums(
 ) -> Array:
     """Return an elementwise ``function`` of the sum of every window, added in ``dtype``."""
     row = math.prod(x.shape[position % x.ndim + 1 :])
-    if taps >= tuning.SHORTEST_IN_BLOCKS and row >= tuning.LEAST_ROW_OF_BLOCKS:
+    is_long = isinstance(x.shape[position], int) and is_at_least(row, tuning.LEAST_ROW_OF_BLOCKS)
+    if taps >= tuning.SHORTEST_IN_BLOCKS and is_long:
         return _of_blocks(function, x, dtype, taps, position)
     return function(_plain_window(x.astype(dtype), taps, position))
 

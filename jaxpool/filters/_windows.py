@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._geometry.resolve import Geometry, resolve
+from .._geometry.resolve import Geometry, is_at_least, resolve
 from .._geometry.window import Window
 from .._lowerings import tuning
-from .._lowerings.parts.axis_slicing import tree_reduce
+from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import Fold, Reads, reduce_taps, sum_of_named
 from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
@@ -34,6 +34,30 @@ def rectangle(
     pads = "VALID" if padding is None else [padding[n] for n in order]
     window = Window([extent.size for extent in ascending], 1, pads)
     return resolve(window, [shape[position] for position in positions], positions)
+
+
+def with_room(x: Array, extents: Sequence[Extent], value: np.ndarray) -> Array:
+    """Return ``x`` with more behind each symbolic axis that may not hold two windows.
+
+    Only windows that are one too many read it, the last ones: see :func:`cut`.
+    """
+    for extent in extents:
+        if may_be_short(x.shape[extent.position], extent):
+            x = pad(x, extent.position, 0, 2 * extent.size, value)
+    return x
+
+
+def may_be_short(size: Any, extent: Extent) -> bool:
+    """Whether an axis of unknown size is not known to hold two windows side by side."""
+    return not isinstance(size, int) and not is_at_least(size, 2 * extent.size)
+
+
+def cut(y: Array, extents: Sequence[Extent], shape: Sequence[int]) -> Array:
+    """Return ``y`` with as many windows as ``shape`` has elements along each filtered axis."""
+    for extent in extents:
+        if y.shape[extent.position] != shape[extent.position]:
+            y = lax.slice_in_dim(y, 0, shape[extent.position], axis=extent.position)
+    return y
 
 
 def plan_of(x: Array, geometry: Geometry, reduction: Reduction) -> Plan:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -14,7 +15,7 @@ from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._mean import mean
-from ._windows import rectangle
+from ._windows import cut, rectangle, with_room
 
 
 @public
@@ -104,8 +105,8 @@ def _uniform(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
 
 
 def _along(x: Array, extent: Extent, cval: float) -> Array:
-    x = extend(x, [extent], cval)
-    return mean(x, rectangle(x.shape, [extent]))
+    extended = with_room(extend(x, [extent], cval), [extent], np.zeros((), x.dtype))
+    return cut(mean(extended, rectangle(extended.shape, [extent])), [extent], x.shape)
 
 
 _UNIFORM = filter_op("uniform_filter", _uniform)
