@@ -78,7 +78,7 @@ def _is_read_at_once(geometry: Geometry) -> bool:
 
 def _all_at_once(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
-) -> tuple[Array, Array]:
+) -> ValueOffset:
     order, back, major = pooled_first(geometry, x.ndim)
 
     def elements_of(a: Array, outside: np.ndarray) -> list[Array]:
@@ -97,30 +97,19 @@ def _all_at_once(
 
 def _axis_by_axis(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
-) -> tuple[Array, Array]:
+) -> ValueOffset:
     dtype = np.dtype(jnp.bfloat16 if offset_dtype(geometry) == np.uint8 else np.float32)
     zero, none = np.zeros((), dtype), _NONE.astype(dtype)
-    values, unit, outside = x, 1, zero if valid is None else none
-    offsets = None if valid is None else jnp.where(valid, zero, none)
+    values, offsets = x, None if valid is None else jnp.where(valid, zero, none)
+    outside, unit = zero if valid is None else none, 1
     for axis, position in geometry.placed[::-1]:
         values = pad(values, position, *lax_padding(axis), identity_array(reduction, x.dtype))
         if offsets is not None:
             offsets = pad(offsets, position, *lax_padding(axis), outside)
         for window, shifts in levels(axis.kernel, tuning.MATCH_RADIX_ON_TPU)[::-1]:
-            sliced = functools.partial(
-                shifted_slices,
-                axis=axis,
-                position=position,
-                shifts=shifts,
-                last=window == axis.kernel,
-            )
-            numbers: list[Any] = [np.float32(shift * unit) for shift in shifts]
-            present = None
-            if offsets is not None:
-                parts = [part.astype(jnp.float32) for part in sliced(offsets)]
-                numbers = [part + number for part, number in zip(parts, numbers, strict=True)]
-                present = None if valid is None else [part >= 0 for part in parts]
-            values, offsets = _match(sliced(values), numbers, present, reduction)
+            pair, last = (values, offsets), window == axis.kernel
+            parts = shifted_slices(pair, axis, position, shifts, last)
+            values, offsets = _join(parts, [n * unit for n in shifts], reduction, valid is not None)
             offsets = offsets.astype(dtype)
         unit *= axis.kernel
     assert offsets is not None
@@ -128,6 +117,24 @@ def _axis_by_axis(
     if valid is None and _begins_in_padding(geometry):
         offsets = jnp.where(offsets == 0, _first_inside(geometry, x.ndim), offsets)
     return values, offsets
+
+
+def _join(
+    parts: Sequence[tuple[Array, Array | None]],
+    steps: Sequence[int],
+    reduction: Reduction,
+    masked: bool,
+) -> ValueOffset:
+    """The pair of each window that is made of smaller ones, ``steps`` after its start.
+
+    Elements have no offsets yet, unless they are masked.
+    """
+    numbers: list[Any] = [np.float32(step) for step in steps]
+    stored = [offset.astype(jnp.float32) for _, offset in parts if offset is not None]
+    if stored:
+        numbers = [offset + step for offset, step in zip(stored, numbers, strict=True)]
+    present = [offset >= 0 for offset in stored] if masked else None
+    return _match([value for value, _ in parts], numbers, present, reduction)
 
 
 def _begins_in_padding(geometry: Geometry) -> bool:
@@ -143,7 +150,7 @@ def _match(
     offsets: Sequence[Any],
     present: Sequence[Array] | None,
     reduction: Reduction,
-) -> tuple[Array, Array]:
+) -> ValueOffset:
     """Return the extreme of some elements of each window, and the offset of the first that is it.
 
     Args:
