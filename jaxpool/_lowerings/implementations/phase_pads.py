@@ -27,8 +27,7 @@ from .. import tuning
 from ..parts import element_grid, phase_sums
 from ..parts.argreduce import ValueOffset
 from ..parts.axis_slicing import pooled_first
-from ..parts.element_grid import Read
-from ..parts.phase_sums import Phase, Step
+from ..parts.phase_sums import Step
 from ..parts.window_grid import merged, on_grid
 from ..request import Request
 
@@ -61,28 +60,15 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 def _summed(
     g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype, pooled: int
 ) -> ValueOffset:
-    """Sum of the terms of all phases, each on the grid of groups and phases.
-
-    At stride 1 a single step has one phase. Its terms are slices of one padding, for which XLA:TPU
-    masks less: 3x3 take three quarters of the cycles so, but 5x5 in two steps some more.
-    """
-    geometry, rank = step.geometry, g.ndim
+    """Sum of the terms of all phases, each on the grid of groups and phases."""
     g, offsets = element_grid.stored(g, pooled), element_grid.stored(offsets, pooled)
-    in_slices = step.last and len(geometry.axes) == pooled and not geometry.is_strided
-
-    def read(phase: Phase, shift: tuple[int, ...]) -> Read:
-        if in_slices:
-            return element_grid.put_in_slices(geometry, shift)
-        return element_grid.put(geometry, phase, shift)
-
     pairs = [
-        phase_sums.given(g, offsets, term, read(phase, term.shift))
+        phase_sums.given(g, offsets, term, element_grid.put(step.geometry, phase, term.shift))
         for phase, terms in step.terms.items()
         for term in terms
     ]
     values, left = phase_sums.combined(pairs, wide, rounded)
-    if in_slices:
-        return values, left
+    geometry, rank = step.geometry, g.ndim
     return merged(values, geometry, rank, False), merged(left, geometry, rank, False)
 
 

@@ -64,21 +64,6 @@ def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
     return shifted
 
 
-def put_in_slices(geometry: Geometry, shift: Sequence[int]) -> Read:
-    """As :func:`put` at stride 1, with slices of one padding, and without an axis of phases."""
-
-    def shifted(x: Array, value: np.ndarray) -> Array:
-        edges, starts, ends = [(0, 0, 0)] * x.ndim, [0] * x.ndim, list(x.shape)
-        for (axis, position), distance in zip(geometry.placed, shift, strict=True):
-            low = axis.span - 1 - axis.pad_low
-            edges[position] = (low, axis.size + axis.pad_low - axis.out, 0)
-            starts[position] = low + distance
-            ends[position] = starts[position] + axis.size
-        return lax.slice(lax.pad(x, value, edges), starts, ends)
-
-    return shifted
-
-
 def stored(x: Array, pooled: int) -> Array:
     """``x``, in memory in the order of its axes, but where an export leaves their lengths open.
 
