@@ -59,6 +59,7 @@ LONG = values(max_pool, (31, 31), 1, "SAME")
 LONG_ARGMAX = values(jaxpool.max_pool_with_argmax, (31, 31), 1, "SAME")
 LONG_STEP = step(max_pool, (31, 31), 1, "SAME")
 ONE_AXIS = values(jaxpool.max_pool_with_argmax, (101,), 1, "SAME")
+WIDE_ARGMAX = values(jaxpool.max_pool_with_argmax, (5, 5), 2, "SAME", index_space="window")
 PADDED_ARGMAX = values(jaxpool.max_pool_with_argmax, (3, 3), 1, "SAME", index_space="window")
 APART = step(max_pool, (2, 3), 6, dilations=2)
 ROLLING = step(avg_pool, 101, 1, "SAME", data_format="W")
@@ -97,11 +98,12 @@ BOUNDS = {
     "tiled average on TPU": Bound("v5e", TILED_AVERAGE, LARGE, "bfloat16", 3, 1.2),
     "median over a disc on GPU": Bound("H100", DISC, PLANE, "float32", 140, 143),
     "structure of 15x15 on GPU": Bound("H100", STRUCTURE, PLANE, "float32", 7, 4.4),
-    "argmax of 3x3 without strides on TPU": Bound("v5e", PADDED_ARGMAX, SMALL, "float32", 7, 1.34),
-    "ResNet's stem on TPU": Bound("v6e", STEM, LARGE, "float32", 5, 1.25),
-    "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 5, 1.15),
+    "argmax of 3x3 without strides on TPU": Bound("v5e", PADDED_ARGMAX, SMALL, "float32", 3, 1.34),
+    "ResNet's stem on TPU": Bound("v6e", STEM, LARGE, "float32", 2, 1.01),
+    "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 2, 1.01),
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),
-    "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 6, 1.02),
+    "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 3, 1.01),
+    "argmax of 5x5 on TPU": Bound("v5e", WIDE_ARGMAX, LARGE, "float32", 2, 1.01),
     "soft on GPU": Bound("H100", SOFT, HALF, "bfloat16", 4, 14.1),
     "soft on TPU": Bound("v5e", SOFT, HALF, "bfloat16", 5, 15.1),
     "strided soft on TPU": Bound("v5e", SOFT_STRIDED, LARGE, "float32", 7, 4.95),
