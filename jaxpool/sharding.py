@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._errors import message, public, shown
+from ._errors import counted, message, public, shown
 from ._geometry.axis import Axis
 from ._geometry.layout import pooled_axes
 from ._geometry.resolve import Geometry
@@ -163,7 +163,7 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
     if len(names) > count:
         raise ValueError(
             message(
-                f"$axis_names = {shown(axis_names)} has {len(names)} entries.",
+                f"$axis_names = {shown(axis_names)} has {counted(len(names), 'entry')}.",
                 f"The window has {count}, one for each pooled axis.",
                 "Name the mesh axis of each pooled axis, None where there is none.",
             )

@@ -54,6 +54,13 @@ def message(what: str, facts: str, advice: str) -> Message:
     return Message("\n  ".join(" ".join(line.split()) for line in (what, facts, advice)))
 
 
+def counted(count: int, noun: str) -> str:
+    """So many in words: "1 entry", "3 entries", "2 pooled axes"."""
+    endings = {"entry": "entries", "axis": "axes", "channel": "channels"}
+    *words, last = noun.split()
+    return " ".join([str(count), *words, last if count == 1 else endings[last]])
+
+
 def shown(value: Any) -> str:
     """Return ``value`` as the caller may have written it, on one line and not too long."""
     text = " ".join(repr(value).split())

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 
 MOST_AXES = 32
 _MOST_ENTRIES = 2**28
@@ -72,7 +72,7 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
     if length > MOST_AXES:
         raise ValueError(
             message(
-                f"${name} = {shown(value)} has {length} entries.",
+                f"${name} = {shown(value)} has {counted(length, 'entry')}.",
                 f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
                 "Give one entry for each pooled axis.",
             )
@@ -128,12 +128,10 @@ def length_of(value: Any) -> int:
 def check_length(name: str, value: Any, count: int) -> None:
     length = length_of(value)
     if length != count:
-        entries = "1 entry" if length == 1 else f"{length} entries"
-        axes = "1 axis" if count == 1 else f"{count} axes"
         raise ValueError(
             message(
-                f"${name} = {shown(value)} has {entries}.",
-                f"The window slides along {axes}.",
+                f"${name} = {shown(value)} has {counted(length, 'entry')}.",
+                f"The window slides along {counted(count, 'axis')}.",
                 "Give one integer for all of them, or one entry for each."
                 + (advice_without_others(value) if length == count + 2 else ""),
             )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from .arguments import advice_without_others
 
 WORDS = ("channels_last", "channels_first")
@@ -50,11 +50,12 @@ def pooled_axes(
         _check_rank(data_format, count, shape, kernel)
         last = -1 if data_format == "channels_first" else -2
         return tuple(range(last - count + 1, last + 1))
-    if spatial_count(data_format) != count:
+    expected = spatial_count(data_format)
+    if expected != count:
         raise ValueError(
             message(
-                f"$window_shape has {count} entries.",
-                f"data_format {data_format!r} has {spatial_count(data_format)} pooled axes.",
+                f"$window_shape has {counted(count, 'entry')}.",
+                f"data_format {data_format!r} has {counted(expected, 'pooled axis')}.",
                 "Give one entry per pooled axis, or a layout of that many."
                 + advice_without_others(kernel),
             )
@@ -62,7 +63,7 @@ def pooled_axes(
     if rank != len(data_format):
         raise ValueError(
             message(
-                f"the array has {rank} axes.",
+                f"the array has {counted(rank, 'axis')}.",
                 f"Its shape is {shape}; data_format {data_format!r} has {len(data_format)}.",
                 'Give an array of that rank, or "channels_last" / "channels_first", which take '
                 "any number of leading batch axes.",
@@ -77,7 +78,7 @@ def _check_rank(
     if len(shape) < count + 1:
         raise ValueError(
             message(
-                f"the array has {len(shape)} axes, too few for {count} pooled ones.",
+                f"the array has {counted(len(shape), 'axis')}, too few for {count} pooled ones.",
                 f"Its shape is {shape}; {data_format!r} needs {count} pooled axes and a channel "
                 "axis, after any number of batch axes.",
                 'Give an array with channels, or a layout without them, such as "HW".'

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .._errors import message, public, shown
+from .._errors import counted, message, public, shown
 from .arguments import (
     MOST_AXES,
     check_length,
@@ -87,7 +87,7 @@ def _check_count(count: int) -> None:
     if not 0 < count <= MOST_AXES:
         raise ValueError(
             message(
-                f"$window_shape has {count} entries.",
+                f"$window_shape has {counted(count, 'entry')}.",
                 f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
                 "Give for example (2, 2) for images.",
             )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from .._geometry.arguments import integer
 from .._geometry.resolve import Geometry, is_at_most
 from .._lowerings.parts.argreduce import sentinel
@@ -48,7 +48,7 @@ def counted_axes(space: IndexSpace, positions: tuple[int, ...], rank: int) -> tu
         raise ValueError(
             message(
                 f"$index_space = {space} is not an axis of the array.",
-                f"The array has {rank} axes, {-rank} to {rank - 1}.",
+                f"The array has {counted(rank, 'axis')}, {-rank} to {rank - 1}.",
                 "Give the first axis that the flat index counts.",
             )
         )

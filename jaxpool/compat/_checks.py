@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from .._geometry.arguments import entries_of, integer, is_sequence, length_of
 from .._numerics.checks import as_array
 
@@ -45,7 +45,9 @@ def ints(
 
 
 def _not_one_for_each(name: str, value: Any, count: int, int_for_all: bool) -> str:
-    kind = f"has {length_of(value)} entries" if is_sequence(value) else "is not a sequence"
+    kind = (
+        f"has {counted(length_of(value), 'entry')}" if is_sequence(value) else "is not a sequence"
+    )
     return message(
         f"${name} = {shown(value)} {kind}.",
         f"{count} axes are pooled." if count > 1 else "1 axis is pooled.",
@@ -80,7 +82,7 @@ def check_rank(name: str, shape: tuple[int, ...], ranks: Sequence[int], axes: st
     if len(shape) not in ranks:
         raise ValueError(
             message(
-                f"${name} has {len(shape)} axes.",
+                f"${name} has {counted(len(shape), 'axis')}.",
                 f"Its shape is {shape}; it must have {' or '.join(map(str, ranks))}, {axes}.",
                 "Add or drop axes, or use the function for another number of pooled axes.",
             )

@@ -28,7 +28,7 @@ from jax import Array
 from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
-from .._errors import framed, message, public_constructor, shown
+from .._errors import counted, framed, message, public_constructor, shown
 from .._geometry.arguments import is_sequence
 from .._geometry.resolve import check_known
 from .._geometry.window import Pairs, Rounding, Window
@@ -129,7 +129,7 @@ def _check_rank(x: Array, count: int) -> None:
     if x.ndim != count + 1:
         raise ValueError(
             message(
-                f"the array has {x.ndim} axes.",
+                f"the array has {counted(x.ndim, 'axis')}.",
                 f"Its shape is {x.shape}; the layer pools {count} axes behind the channels.",
                 "Give one example, channels first, and make the batch with jax.vmap.",
             )
@@ -170,8 +170,8 @@ def _per_axis(name: str, setting: Any, count: int) -> tuple[Any, ...]:
     if len(entries) != count:
         raise ValueError(
             message(
-                f"${name} = {shown(setting)} has {len(entries)} entries.",
-                f"The layer pools {count} axes.",
+                f"${name} = {shown(setting)} has {counted(len(entries), 'entry')}.",
+                f"The layer pools {counted(count, 'axis')}.",
                 "Give one integer, or one per pooled axis.",
             )
         )

@@ -25,7 +25,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .. import reductions
-from .._errors import message, public, shown
+from .._errors import counted, message, public, shown
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings.parts.window_counts import elements_per_window
@@ -247,8 +247,8 @@ def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: A
     if len(shape) < rank + 1:
         raise ValueError(
             message(
-                f"$window_shape = {shown(window_shape)} has {rank} entries.",
-                f"$inputs of shape {shape} has {len(shape)} axes, the last of them features.",
+                f"$window_shape = {shown(window_shape)} has {counted(rank, 'entry')}.",
+                f"$inputs of shape {shape} has {counted(len(shape), 'axis')}, the last features.",
                 "Give one entry per pooled axis, at most one fewer than axes.",
             )
         )

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._errors import message, public, shown
+from .._errors import counted, message, public, shown
 from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
@@ -154,8 +154,8 @@ def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tu
     if len(given) > rank:
         raise ValueError(
             message(
-                f"${name} = {shown(setting)} has {len(given)} entries.",
-                f"The value has {rank} axes.",
+                f"${name} = {shown(setting)} has {counted(len(given), 'entry')}.",
+                f"The value has {counted(rank, 'axis')}.",
                 "Give at most one entry per axis, those of the last axes.",
             )
         )
@@ -171,7 +171,7 @@ def _channel(rank: int, channel_axis: int | None) -> int | None:
     raise ValueError(
         message(
             f"$channel_axis = {shown(channel_axis)} is no channel axis of the value.",
-            f"The value has {rank} axes, of which the first is the batch.",
+            f"The value has {counted(rank, 'axis')}, of which the first is the batch.",
             "Give the axis of the channels, or None.",
         )
     )

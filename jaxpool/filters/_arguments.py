@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
 from ._static import Footprint, footprint_of, hashable, number
 
@@ -225,7 +225,7 @@ def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
             raise ValueError(
                 message(
                     f"$axes holds {axis}.",
-                    f"The array has {rank} axes, {-rank} to {rank - 1}.",
+                    f"The array has {counted(rank, 'axis')}, {-rank} to {rank - 1}.",
                     "Give axes of the array.",
                 )
             )
@@ -234,7 +234,7 @@ def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
         raise ValueError(
             message(
                 f"$axes = {axes} names an axis twice.",
-                f"The array has {rank} axes; counted from the end they are {found}.",
+                f"The array has {counted(rank, 'axis')}; counted from the end they are {found}.",
                 "Name each filtered axis once.",
             )
         )
@@ -271,7 +271,7 @@ def _check_shape(name: str, shape: tuple[int, ...], count: int) -> None:
     if len(shape) != count:
         raise ValueError(
             message(
-                f"${name} has {len(shape)} axes.",
+                f"${name} has {counted(len(shape), 'axis')}.",
                 f"Its shape is {shape}, and {count} axes are filtered.",
                 f"Give a {name} with one axis for each filtered axis, or say by $axes which "
                 "axes are filtered.",

@@ -15,7 +15,7 @@ from jax import Array
 
 from .._autodiff import ragged, rules
 from .._autodiff.ragged import RaggedWindows
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, integer, is_sequence
 from .._geometry.ragged import share_out
@@ -86,9 +86,8 @@ def _says_not_how_many(output_size: Any, data_format: str) -> str:
 
 
 def _wrong_length(output_size: Any, data_format: str) -> str:
-    entries = "1 entry" if len(output_size) == 1 else f"{len(output_size)} entries"
     return message(
-        f"$output_size = {shown(output_size)} has {entries}.",
+        f"$output_size = {shown(output_size)} has {counted(len(output_size), 'entry')}.",
         f"It has one per pooled axis; data_format is {data_format!r}.",
         "Give one entry for each pooled axis, None for one to keep as it is.",
     )

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff import planes as _planes
 from .._autodiff.planes import Planes
-from .._errors import message, public
+from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import flag
 from .._geometry.resolve import check_known, check_not_empty
@@ -158,7 +158,7 @@ def _pooled_axes(data_format: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if count < 1:
         raise ValueError(
             message(
-                f"the array has {len(shape)} axes, too few for {data_format!r}.",
+                f"the array has {counted(len(shape), 'axis')}, too few for {data_format!r}.",
                 f"Its shape is {shape}; one batch axis, the pooled axes and a channel axis make at "
                 "least three.",
                 'Name the axes of an array without batch or channels, as in "HWC", "HW" or "NW".',

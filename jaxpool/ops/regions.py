@@ -8,7 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import boxes as maps
-from .._errors import message, public
+from .._errors import counted, message, public
 from .._geometry.arguments import flag, integer
 from .._lowerings.many_boxes import Boxes, Near
 from .._numerics import regions
@@ -280,7 +280,7 @@ def _check_channels(array: Array, bins: tuple[int, int]) -> None:
     if channels % each != 0:
         raise ValueError(
             message(
-                f"the array has {channels} channels.",
+                f"the array has {counted(channels, 'channel')}.",
                 f"Each of {bins[0]} * {bins[1]} bins reads channels of its own.",
                 f"Give a multiple of {each} channels, or other bins.",
             )

@@ -19,7 +19,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .._autodiff import flat_index as _flat
-from .._errors import message, public
+from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, is_sequence, per_axis
 from .._geometry.resolve import Geometry, check_known
@@ -227,9 +227,8 @@ def _result_shape(
 
 
 def _wrong_length(lengths: tuple[int, ...], facts: str) -> str:
-    entries = "1 entry" if len(lengths) == 1 else f"{len(lengths)} entries"
     return message(
-        f"$output_shape = {lengths} has {entries}.",
+        f"$output_shape = {lengths} has {counted(len(lengths), 'entry')}.",
         f"It holds the lengths of the pooled axes; {facts}.",
         'Give for example x.shape[1:-1], or a layout in letters such as "NHWC" and the full shape.',
     )

@@ -403,7 +403,7 @@ def test_a_kernel_that_does_not_fit_needs_ceil_mode() -> None:
 
 X = jnp.zeros((1, 2, 6, 7))
 WRONG = {
-    "length": (lambda: front.max_pool(X, (2,)), ValueError, "`kernel_shape` = .* has 1 entries"),
+    "length": (lambda: front.max_pool(X, (2,)), ValueError, "`kernel_shape` = .* has 1 entry"),
     "int": (lambda: front.max_pool(X, cast(Any, 2)), TypeError, "`kernel_shape` = 2 is not a seq"),
     "strides": (lambda: front.lp_pool(X, (2, 2), strides=(0, 1)), ValueError, "`strides` holds 0"),
     "pads": (lambda: front.max_pool(X, (2, 2), pads=(1, 1)), ValueError, "`pads` .* 2 entries"),

@@ -343,7 +343,7 @@ X = jnp.zeros((1, 2, 6, 7))
 PADS = {"pads_begin": (0, 0), "pads_end": (0, 0), "kernel_shape": (2, 2)}
 WRONG = {
     "stride": (front.max_pool_v1, {"strides": (0, 1)}, ValueError, "`strides` holds 0"),
-    "kernel": (front.max_pool_v1, {"kernel_shape": (2,)}, ValueError, "has 1 entries"),
+    "kernel": (front.max_pool_v1, {"kernel_shape": (2,)}, ValueError, "has 1 entry"),
     "int": (front.max_pool_v1, {"kernel_shape": 2}, TypeError, "is not a sequence"),
     "dilation": (front.max_pool_v8, {"dilations": (1, 0)}, ValueError, "`dilations` holds 0"),
     "negative": (front.max_pool_v1, {"pads_end": (0, -1)}, ValueError, "`pads_end` holds -1"),

@@ -355,7 +355,7 @@ WRONG = {
     "divisor": (("avg_pool2d", 2), {"divisor_override": 0}, ValueError, "out of range"),
     "power": (("lp_pool2d", 0, 2), {}, ValueError, "`norm_type` = 0 is no power."),
     "ratio": (("fractional_max_pool2d", 2), {"output_ratio": 0.5}, ValueError, "`output_ratio` = "),
-    "size": (("adaptive_avg_pool2d", (3,)), {}, ValueError, "`output_size` = .* has 1 entries."),
+    "size": (("adaptive_avg_pool2d", (3,)), {}, ValueError, "`output_size` = .* has 1 entry."),
     "array": (("max_pool2d", 2), {"input": "image"}, TypeError, "not an array"),
     "sample": (
         ("fractional_max_pool2d", 2, 2), {"_random_samples": np.ones((1, 2, 2), np.float32)},

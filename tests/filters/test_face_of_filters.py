@@ -116,7 +116,7 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
     "axis twice": ("maximum_filter", (3,), {"axes": (1, -1)}, ValueError, "names an axis twice"),
     "cval": ("maximum_filter", (3,), {"cval": "0"}, TypeError, "`cval` = '0'"),
     "no True": ("maximum_filter", (None, [[0]]), {}, ValueError, "`footprint` holds no True"),
-    "flat footprint": ("maximum_filter", (None, [1]), {}, ValueError, "`footprint` has 1 axes"),
+    "flat footprint": ("maximum_filter", (None, [1]), {}, ValueError, "`footprint` has 1 axis"),
     "a list": (
         "generic_filter",
         (jnp.max, 3),
@@ -132,7 +132,7 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
         TypeError,
         "`structure` has dtype complex",
     ),
-    "structure": ("grey_erosion", (None, None, [1]), {}, ValueError, "`structure` has 1 axes"),
+    "structure": ("grey_erosion", (None, None, [1]), {}, ValueError, "`structure` has 1 axis"),
     "both": ("grey_erosion", (None, [[1, 1]], [[1]]), {}, ValueError, "has shape .1, 2."),
     "rank": ("rank_filter", (9, 3), {}, ValueError, "`rank` = 9 is out of range"),
     "percentile": ("percentile_filter", (101, 3), {}, ValueError, "`percentile` = 101"),
@@ -165,7 +165,7 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
     ),
     "vector": ("generic_filter", (jnp.sort, 3), {}, TypeError, "`function` returned an array"),
     "mask": ("binary_erosion", (None, 1, [1]), {}, ValueError, "`mask` has shape"),
-    "binary": ("binary_erosion", ([1, 1],), {}, ValueError, "`structure` has 1 axes"),
+    "binary": ("binary_erosion", ([1, 1],), {}, ValueError, "`structure` has 1 axis"),
     "iterations": ("binary_dilation", (None, 1.5), {}, TypeError, "`iterations` holds 1.5"),
 }
 

@@ -200,7 +200,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jaxpool.max_pool(X.astype("float16"), **STEM, **NAMED),
         "float16 elements; the kernels take float32 and bfloat16",
     ),
-    "one axis": (lambda: jaxpool.max_pool(X, (2,), 2, **NAMED), "1 pooled axes; the kernels take"),
+    "one axis": (lambda: jaxpool.max_pool(X, (2,), 2, **NAMED), "1 pooled axis; the kernels take"),
     "many elements": (
         lambda: jaxpool.max_pool(X, (16, 16), 1, "SAME", **NAMED),
         "windows of 256 elements; a byte numbers up to 255",

@@ -434,7 +434,7 @@ ARRAY_CASES: dict[str, Case] = {
     "no array": not_an_array("None", x=None),
     "a number": Case({"x": 1.0}, ValueError, "has 0 axes, too few", r"shape is \(\)", "HW"),
     "a list of numbers": Case(
-        {"x": [1.0, 2.0]}, ValueError, "has 1 axes?, too few", r"shape is \(2,\)", "HW"
+        {"x": [1.0, 2.0]}, ValueError, "has 1 axis, too few", r"shape is \(2,\)", "HW"
     ),
     "rank too small": Case(
         {"x": X[0, :, :, 0]},

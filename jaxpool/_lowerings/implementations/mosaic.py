@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._errors import message
+from ..._errors import counted, message
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
@@ -47,7 +47,7 @@ def unsupported_reason(request: Request) -> str | None:
     if request.dtype not in _DTYPES:
         return f"{request.dtype} elements; the kernels take float32 and bfloat16"
     if len(geometry.axes) != 2:
-        return f"{len(geometry.axes)} pooled axes; the kernels take 2"
+        return f"{counted(len(geometry.axes), 'pooled axis')}; the kernels take 2"
     if geometry.taps > 255:
         return f"windows of {geometry.taps} elements; a byte numbers up to 255"
     if not all(isinstance(size, int) for size in geometry.spatial_shape):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._errors import message, shown
+from ..._errors import counted, message, shown
 from ..._geometry.arguments import is_sequence, length_of
 from ..._geometry.resolve import does_not_fit
 from ..._geometry.window import CEIL_OR_ONE
@@ -84,7 +84,7 @@ def pads_of(pads: Any, count: int) -> tuple[tuple[int, int], ...]:
     if is_sequence(pads) and length_of(pads) != 2 * count:
         raise ValueError(
             message(
-                f"$pads = {shown(pads)} has {length_of(pads)} entries.",
+                f"$pads = {shown(pads)} has {counted(length_of(pads), 'entry')}.",
                 f"{count} axes are pooled; it has the beginnings of all, then the ends of all.",
                 f"Give {2 * count} integers.",
             )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from ..._errors import message
+from ..._errors import counted, message
 from ..._geometry.arguments import integer
 from ..._geometry.resolve import does_not_fit
 from ...ops._dispatch import WindowArguments
@@ -48,7 +48,7 @@ def axis_of(axis: Any, rank: int) -> int:
         raise ValueError(
             message(
                 f"$axis = {number} is not an axis of the array.",
-                f"The array has {rank} axes, {-rank} to {rank - 1}.",
+                f"The array has {counted(rank, 'axis')}, {-rank} to {rank - 1}.",
                 "Give the first axis that the indices count.",
             )
         )
