@@ -4,6 +4,7 @@ from types import ModuleType
 from typing import Literal, NamedTuple
 
 import numpy as np
+from jax import lax
 
 from .._geometry.resolve import Geometry
 from ..reductions import Reduction
@@ -11,6 +12,11 @@ from ..reductions import Reduction
 Verb = Literal["reduce", "argreduce", "gather", "scatter", "sum_transpose"]
 Platform = Literal["cpu", "gpu", "tpu"]
 PLATFORMS: tuple[Platform, ...] = ("cpu", "gpu", "tpu")
+
+
+def has_rule(reduction: Reduction) -> bool:
+    """Whether the derivative is a rule, of a selection or a sum, and not that of ``combine``."""
+    return reduction.comparator is not None or reduction.combine is lax.add
 
 
 class Request(NamedTuple):

@@ -26,6 +26,7 @@ from .._geometry.window import Padding, Rounding
 from .._lowerings import plan as plan_
 from .._lowerings.plan import Plan
 from .._lowerings.remembered import remembered
+from .._lowerings.request import has_rule
 from .._numerics.checks import check_real, check_where, function_of_the_user
 from .._numerics.divisors import count_array
 from ..reductions import Reduction, accumulator, filled
@@ -135,8 +136,8 @@ def _reduce(
 
 def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Plan:
     """The plan; unless an implementation is named, one with derivatives where they are defined."""
-    has_rule = reduction.comparator is not None or reduction.combine is lax.add
-    if config.implementation == "auto" and not has_rule and _dtypes(elements, jnp.inexact):
+    plainly = not has_rule(reduction) and _dtypes(elements, jnp.inexact)
+    if config.implementation == "auto" and plainly:
         config = replace(config, implementation="doubling")
     first = jax.tree.leaves(elements)[0]
     return config.plan(first.shape, first.dtype, reduction)

@@ -48,7 +48,7 @@ from ..parts.float_order import (
 )
 from ..parts.offset_levels import gather as gather
 from ..parts.offset_levels import scatter as scatter
-from ..request import Request
+from ..request import Request, has_rule
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -110,9 +110,8 @@ def _is_differentiated_plainly(x: Any, geometry: Geometry, reduction: Reduction)
 
     It is 0 times what ``combine`` makes of them: NaN where that is not finite.
     """
-    has_rule = reduction.comparator is not None or reduction.combine is lax.add
     floats = any(jnp.issubdtype(a.dtype, jnp.inexact) for a in jax.tree.leaves(x))
-    return geometry.is_strided and floats and not has_rule
+    return geometry.is_strided and floats and not has_rule(reduction)
 
 
 def _joined_inside(whole: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
