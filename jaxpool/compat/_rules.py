@@ -34,7 +34,7 @@ from .._numerics.checks import check_real
 from ..ops import _partition, adaptive, fractional
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
 from ..ops.max import MAX_POOL, max_pool_with_argmax
-from ..reductions import MAX, MAX_LAST_NAN, identity_array
+from ..reductions import MAX, MAX_LAST_NAN, filled, identity_array
 from ._scans import max_with_offsets_from_first, over_windows
 
 Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
@@ -149,7 +149,7 @@ def _prepared(rule: Rule, x: Array) -> Array:
     if rule == "from_first_element":
         return _numbers(x)
     counts = x > _start(rule, np.dtype(x.dtype))
-    return jnp.where(counts, x, identity_array(MAX, np.dtype(x.dtype)))
+    return filled(x, counts, MAX)
 
 
 def _finished(
@@ -273,7 +273,7 @@ def _adaptive_from_first_with_argmax(
 
 
 def _numbers(x: Array) -> Array:
-    return jnp.where(x == x, x, identity_array(MAX, np.dtype(x.dtype)))
+    return filled(x, x == x, MAX)
 
 
 def _firsts(x: Array, **options: Any) -> Array:
