@@ -266,18 +266,18 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
         )
     span = _span(window, index)
     check_at_least(
-        index, size, span + max(span, stride),
+        f"pooled axis {index}", size, span + max(span, stride),
         f"A window spans {span} elements at stride {stride}, and an axis of unknown size must hold "
         "two windows that do not overlap.",
     )  # fmt: skip
 
 
-def check_at_least(index: int, size: Any, least: int, why: str) -> None:
-    """Raise, saying ``why``, unless a symbolic size is known to be at least so large."""
+def check_at_least(axis: str, size: Any, least: int, why: str) -> None:
+    """Raise, saying ``why``, unless the symbolic size of an axis is known to suffice."""
     if not is_at_least(size, least):
         raise ValueError(
             message(
-                f"pooled axis {index} has the symbolic size {size}, which may be too small.",
+                f"{axis} has the symbolic size {size}, which may be too small.",
                 why,
                 f'Bound it: symbolic_shape(..., constraints=["{size} >= {least}"]).',
             )

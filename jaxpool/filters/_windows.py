@@ -48,7 +48,7 @@ def with_room(x: Array, extents: Sequence[Extent], value: np.ndarray) -> Array:
 
 
 def may_be_short(size: Any, extent: Extent) -> bool:
-    """Whether an axis of unknown size is not known to hold two windows side by side."""
+    """Whether an axis of unknown size is not known to hold two windows that do not overlap."""
     return not isinstance(size, int) and not is_at_least(size, 2 * extent.size)
 
 

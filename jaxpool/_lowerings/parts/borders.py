@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._errors import message
-from ..._geometry.resolve import is_at_least
+from ..._geometry.resolve import check_at_least
 from .axis_slicing import concatenate, pad
 
 
@@ -43,15 +42,11 @@ def extended(x: Array, position: int, low: int, high: int, border: str) -> Array
 def _check_symbolic(length: Any, axis: int, most: int, border: str) -> None:
     """Raise unless a border is known to be no longer than what an axis has to give."""
     least = most + (border == "mirror")
-    if not is_at_least(length, least):
-        raise ValueError(
-            message(
-                f"axis {axis} has the symbolic size {length}, which may be too small.",
-                f"By {border!r} up to {most} elements past an end come from the axis itself: it "
-                f"must hold at least {least}.",
-                f'Bound it: symbolic_shape(..., constraints=["{length} >= {least}"]).',
-            )
-        )
+    check_at_least(
+        f"axis {axis}", length, least,
+        f"By {border!r} up to {most} elements past an end come from the axis itself: it must hold "
+        f"at least {least}.",
+    )  # fmt: skip
 
 
 def nearest(x: Array, position: int, low: int, high: int) -> Array:

@@ -101,7 +101,7 @@ def _least(axis: int, size: Any, span: int, before: int, after: int) -> int:
     """A length that a symbolic size is known to have at least, from which on all is alike."""
     least = max(span - before - after, 1 - after, 1)
     check_at_least(
-        axis, size, least,
+        f"pooled axis {axis}", size, least,
         f"A kernel spans {span} elements, with padding ({before}, {after}); what oneDNN makes of "
         "one that does not fit depends on the size.",
     )  # fmt: skip
