@@ -32,12 +32,12 @@ from ..parts.argreduce import (
     set_sentinels,
 )
 from ..parts.axis_slicing import (
+    crop,
     digit_parts,
     iota,
     lax_padding,
     levels,
     pad,
-    pad_and_crop,
     shifted_slices,
     tree_reduce,
 )
@@ -92,16 +92,13 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     along = _overlapping if reduction.idempotent else digit_parts
     plainly = _is_differentiated_plainly(x, geometry, reduction)
     if plainly:
-        x = pad_and_crop(x, geometry, identity_like(reduction, x))
+        x = crop(x, geometry, identity_like(reduction, x))
         for axis, position in geometry.placed:
-            x = _hidden(x, x, axis, position, reduction)
+            x = _hidden(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:
-        each = joined
-        if plainly:
-            each = functools.partial(_joined_inside, x, axis, position, reduction)
-        else:
-            x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
-        x = joined(along(x, axis, position, each, radix=2))
+        x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
+        each = functools.partial(_joined_inside, x, axis, position, reduction)
+        x = joined(along(x, axis, position, each if plainly else joined, radix=2))
     return x
 
 
@@ -116,23 +113,25 @@ def _is_differentiated_plainly(x: Any, geometry: Geometry, reduction: Reduction)
 
 def _joined_inside(whole: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
     """The combination of parts of ``whole``, of identities where it lies inside no window."""
-    hidden = [_hidden(part, whole, axis, position, reduction) for part in parts]
+    length, part = (jax.tree.leaves(x)[0].shape[position] for x in (whole, parts[0]))
+    hidden = [_hidden(each, axis, position, reduction, span=length - part + 1) for each in parts]
     return tree_reduce(reduction.combine, hidden)
 
 
-def _hidden(part: Any, whole: Any, axis: Axis, position: int, reduction: Reduction) -> Any:
-    """``part`` with the identity at the starts of windows that lie inside none of ``axis``.
+def _hidden(
+    x: Any, axis: Axis, position: int, reduction: Reduction, first: int = 0, span: int = 1
+) -> Any:
+    """``x`` with the identity where ``span`` elements from there on lie in no window of ``axis``.
 
-    They are as long as to have so many starts in ``whole``.
+    The windows begin ``first`` elements before ``x``.
     """
-    like, length = jax.tree.leaves(part)[0], jax.tree.leaves(whole)[0].shape[position]
-    last = axis.span - 1 - (length - like.shape[position])
+    like, last = jax.tree.leaves(x)[0], axis.span - span
     if axis.stride <= last + 1:
-        return part
-    starts = iota(like.shape[position], position, like.ndim, np.int32)
+        return x
+    starts = iota(like.shape[position], position, like.ndim, np.int32) + np.int32(first)
     behind = lax.rem(starts, np.int32(axis.stride))
     inside = (behind <= last) & (lax.rem(behind, np.int32(axis.dilation)) == 0)
-    return filled(part, lax.broadcast_in_dim(inside, like.shape, range(like.ndim)), reduction)
+    return filled(x, lax.broadcast_in_dim(inside, like.shape, range(like.ndim)), reduction)
 
 
 def _overlapping(

@@ -33,9 +33,9 @@ def pad_all(x: T, geometry: Geometry, values: Any) -> T:
     return _padded(x, {at: lax_padding(axis) for axis, at in geometry.placed}, values)
 
 
-def pad_and_crop(x: T, geometry: Geometry, values: Any) -> T:
-    """As :func:`pad_all`, without what lies behind the last window."""
-    return _padded(x, {at: (axis.pad_low, axis.reach) for axis, at in geometry.placed}, values)
+def crop(x: T, geometry: Geometry, values: Any) -> T:
+    """Return ``x`` without what lies behind the last window; ``values`` are of its dtypes."""
+    return _padded(x, {at: (0, min(0, axis.reach)) for axis, at in geometry.placed}, values)
 
 
 def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:

@@ -12,7 +12,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from .axis_slicing import broadcast_along, concatenate
+from .axis_slicing import broadcast_along, concatenate, iota
 
 
 def short_dtype(most: Any) -> np.dtype:
@@ -87,9 +87,12 @@ def first_inside(axis: Axis, start: Array) -> Array:
 
 
 def first_offsets(geometry: Geometry, rank: int) -> Array:
-    """Return the first offset of each window that is no padding, row-major, in int32."""
+    """Return the first offset of each window that is no padding, row-major, in int32.
+
+    It is any offset where the window is empty.
+    """
     offsets = jnp.zeros((1,) * rank, jnp.int32)
     for axis, position in geometry.placed:
-        lows = [(run.last - run.first, run.low) for run in axis.segments()]
-        offsets = offsets * axis.kernel + per_window(lows, position, rank)
+        starts = iota(axis.out, position, rank, np.int32) * axis.stride - axis.pad_low
+        offsets = offsets * axis.kernel + first_inside(axis, starts)
     return offsets
