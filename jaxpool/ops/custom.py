@@ -134,10 +134,18 @@ def _reduce(
         return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
 
 
+_KNOWN_TO_XLA = (lax.mul, lax.bitwise_and, lax.bitwise_or)
+
+
 def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Plan:
-    """The plan; unless an implementation is named, one with derivatives where they are defined."""
+    """The plan; unless an implementation is named, one with derivatives where they are defined.
+
+    XLA:GPU ends the process if what combines the elements of a window has a loop, as ``jnp.gcd``
+    has, and XLA:TPU refuses it. So windows are handed only the combines that both know.
+    """
+    known = has_rule(reduction) or reduction.combine in _KNOWN_TO_XLA
     plainly = not has_rule(reduction) and _dtypes(elements, jnp.inexact)
-    if config.implementation == "auto" and plainly:
+    if config.implementation == "auto" and (plainly or not known):
         config = replace(config, implementation="doubling")
     first = jax.tree.leaves(elements)[0]
     return config.plan(first.shape, first.dtype, reduction)

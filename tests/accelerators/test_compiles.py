@@ -52,6 +52,14 @@ def test_adaptive_maxima_compile(
     compilers.compiled(chip, jax.value_and_grad(pool), spec)
 
 
+@pytest.mark.parametrize("chip", ["v5e", "H100"])
+def test_what_combines_may_have_a_loop(chip: str) -> None:
+    """Of a window with a loop in it XLA:GPU ends the process, and XLA:TPU raises."""
+    divisor = jaxpool.Reduction("gcd", jnp.gcd, 0, prepare=jnp.abs, idempotent=True)
+    pool = lambda x: jaxpool.pool(x, divisor, (3, 2), 1)  # noqa: E731
+    compilers.compiled(chip, pool, jax.ShapeDtypeStruct((2, 8, 7, 2), jnp.int32))
+
+
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "maximum_filter1d": (3,),
     "minimum_filter1d": (3,),
