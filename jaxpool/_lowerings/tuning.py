@@ -207,9 +207,19 @@ of 8.1, and on v5e, its vector memory counted, 3.6 in place of 12.6."""
 SHORTEST_DOUBLED_ON_TPU = 7
 """Elements on an axis from which values are windows of windows on TPU."""
 
-LEAST_SEPARATED_ON_GPU, LEAST_SEPARATED_ON_TPU = 50, 25
+SHORTEST_DOUBLED_ON_GPU = 64
+"""Elements on an axis, for each element of its stride, from which values on GPU are windows of
+windows. ``lax.reduce_window`` takes 13.6 times a copy for 101 elements on an H100, and the argmax,
+made of smaller windows, 3.2. Sums of so many elements one by one would lose digits."""
+
+LEAST_SEPARATED_ON_GPU, LEAST_SEPARATED_ON_TPU = 25, 25
 """Elements of a window from which values on GPU, and sums on TPU, are found along one axis after
-the other: above 7 x 7 on GPU, where it takes twice the traffic, and from 5 x 5 on TPU."""
+the other. On an H100, 5x5 takes 0.7 of the time so in channels last and 1.1 in channels first, 7x7
+0.5 and 0.7. 3x3 takes 1.2."""
+
+LEAST_NARROW_SEPARATED_ON_GPU = 9
+"""As LEAST_SEPARATED_ON_GPU, of less than 32 bits: there the same bytes are more elements. On an
+H100, 3x3 in bfloat16 takes 0.7 of the time so. So do transposes of strided sums in float32."""
 
 LONGEST_ADAPTIVE_SLID = 7
 """Elements on an axis up to which adaptive windows of one length and stride slide as those of fixed
@@ -225,15 +235,14 @@ LONGEST_SUMMED_IN_ROWS_ON_TPU = 7
 1e6 samples moves 16 MB in place of 2,056 and compiles in 1 s in place of 53. Windows over two axes
 would move ten times as much so."""
 
-MOST_CHAINED_ON_GPU = 49
-"""Elements of a window up to which the argmax is one chain over all axes on GPU: 7 x 7."""
+MOST_CHAINED_ON_GPU = 16
+"""Elements of a window up to which the argmax is one chain over all axes on GPU. On an H100, 5x5
+takes 0.46 of the time along one axis after the other, 7x7 0.24, and 3x3 1.6."""
 
-LONGEST_CHAINED_ON_GPU = 64
-"""Elements on an axis up to which the argmax along it is one chain on GPU. One of 101 breaks into
-three kernels that move 2.4 times what two chains move, and takes three times as long to compile."""
-
-CHAIN_RADIX_ON_GPU = 16
-"""Smaller windows that a longer axis is made of at each level of its chains."""
+LONGEST_CHAINED_ON_GPU = CHAIN_RADIX_ON_GPU = 16
+"""Elements on an axis up to which the argmax along it is one chain on GPU, and smaller windows that
+a longer axis is made of at each level. On an H100, two chains of 31 take 13.6 times as long as one
+axis of 101 in levels of 16."""
 
 MOST_MATCHED_ON_TPU = 36
 """Elements of a window up to which the argmax of strided windows is one chain over all axes on TPU:
@@ -244,22 +253,28 @@ MATCH_RADIX_ON_TPU = 4
 """Smaller windows that an axis is made of at each level of an argmax on TPU. On v5e, 13x13 in
 bfloat16 take 156 us so and 312 with one level of 13; along lanes 2 is quicker by a tenth."""
 
-MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 49, 16
-"""Terms that one step of a scatter adds. XLA:TPU stores 25 terms one by one and fuses 16."""
+MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 16, 16
+"""Terms that one step of a scatter adds. On an H100, 5x5 takes 0.5 of the time along one axis after
+the other, 7x7 0.24, and 3x3 1.2. XLA:TPU stores 25 terms one by one and fuses 16."""
+
+MOST_TERMS_AT_ANY_OFFSET_ON_GPU = 49
+"""As MOST_TERMS_ON_GPU of offsets that are no argmax, which one step has to take: a loop would be
+two to eight times as slow on an H100."""
 
 TERMS_RADIX = 6
 """Smaller windows that a long window is made of at each level of a scatter on TPU and GPU."""
 
-MOST_MOMENTS_ON_GPU, MOST_MOMENTS_ON_TPU = 49, 25
+MOST_MOMENTS_ON_GPU, MOST_MOMENTS_ON_TPU = 16, 25
 """Elements of a window up to which its mean and its squared deviations are computed from shifted
-reads of the array, in one kernel. XLA:TPU does not fuse 49 terms."""
+reads of the array, in one kernel. With their gradient, those of 7x7 take four times as long so on
+an H100. XLA:TPU does not fuse 49 terms."""
 
 LONGEST_JOINED_ON_GPU = 16
 """As LONGEST_JOINED on GPU, there with all windows of an element, in one kernel for each axis.
 Variances of 15x15 windows at stride 1 then move half on an H100, with their gradient 0.7."""
 
-MOST_WEIGHTED_ON_TPU = 36
-"""Elements of a window up to which a TPU adds all its weighted elements in one kernel. XLA:TPU
+MOST_WEIGHTED_ON_GPU, MOST_WEIGHTED_ON_TPU = 49, 36
+"""Elements of a window up to which all its weighted elements are added in one kernel. XLA:TPU
 stores 49 terms one by one, and so moves up to seven times what one axis after the other does."""
 
 MOST_WEIGHED_AT_BORDERS = 16

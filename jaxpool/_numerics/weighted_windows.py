@@ -140,7 +140,7 @@ def _steps(
     geometry: Geometry, weights: tuple[Weights, ...], on_tpu: bool
 ) -> list[tuple[Geometry, tuple[Weights, ...]]]:
     """All axes at once, or one after the other if windows are large."""
-    if geometry.taps <= (tuning.MOST_WEIGHTED_ON_TPU if on_tpu else tuning.MOST_TERMS_ON_GPU):
+    if geometry.taps <= (tuning.MOST_WEIGHTED_ON_TPU if on_tpu else tuning.MOST_WEIGHTED_ON_GPU):
         return [(geometry, weights)]
     steps = []
     for index, (axis, own) in enumerate(zip(geometry.axes, weights, strict=True)):

@@ -134,6 +134,38 @@ def test_windows_without_overlap_read_any_offset_and_long_ones_by_a_loop() -> No
         assert (choice.cpu, choice.gpu, choice.tpu) == expected, name
 
 
+@pytest.mark.parametrize(
+    ("reduction", "dtype", "window", "stride", "want"),
+    [
+        (MAX, "float32", (3, 3), 1, "reduce_window"),
+        (MAX, "bfloat16", (3, 3), 1, "separable"),
+        (SUM, "bfloat16", (3, 3), 2, "separable"),
+        (MAX, "float32", (5, 5), 1, "separable"),
+        (SUM, "float32", (63,), 1, "reduce_window"),
+        (SUM, "float32", (64,), 1, "doubling"),
+        (MAX, "float32", (1, 101), 1, "doubling"),
+        (MAX, "float32", (101,), 2, "reduce_window"),
+        (MAX, "float32", (101,), 101, "reduce_window"),
+    ],
+)
+def test_who_finds_values_on_a_gpu(
+    reduction: Reduction, dtype: str, window: tuple[int, ...], stride: int, want: str
+) -> None:
+    """Sums of many elements are not added one by one, which would lose digits."""
+    geometry = jaxpool.geometry((909,) * len(window), window, stride)
+    assert plan_for(geometry, reduction, np.dtype(jnp.dtype(dtype))).reduce.gpu == want
+
+
+@pytest.mark.parametrize(
+    ("any_offset", "want"), [(False, "phase_stack"), (True, "phase_stack_at_once")]
+)
+def test_who_scatters_at_any_offset_on_a_gpu(any_offset: bool, want: str) -> None:
+    choice = choice_of(
+        "scatter", jaxpool.geometry((28, 28), (7, 7), 1), FLOAT32, "auto", any_offset
+    )
+    assert choice.gpu == want
+
+
 @over_geometries
 def test_a_named_implementation_computes_all_that_it_supports(name: str) -> None:
     for implementation in NAMES[1:]:

@@ -57,12 +57,23 @@ def unsupported_reason(request: Request) -> str | None:
 
 
 def slower_reason(request: Request) -> str | None:
-    """Return why the plan prefers another on TPU, or None."""
-    if request.verb != "reduce" or request.platform != "tpu":
+    """Return why the plan prefers another on GPU or TPU, or None."""
+    if request.verb != "reduce" or request.platform == "cpu":
         return None
-    longest, least = max(request.geometry.kernel), tuning.SHORTEST_DOUBLED_ON_TPU
     if request.geometry.is_non_overlapping:
         return "windows do not overlap, so each element is read once"
+    return _slower_on_gpu(request) if request.platform == "gpu" else _slower_on_tpu(request)
+
+
+def _slower_on_gpu(request: Request) -> str | None:
+    least = tuning.SHORTEST_DOUBLED_ON_GPU
+    if all(axis.kernel < least * axis.stride for axis in request.geometry.axes):
+        return f"fewer elements on each axis than {least} times its stride"
+    return None
+
+
+def _slower_on_tpu(request: Request) -> str | None:
+    longest, least = max(request.geometry.kernel), tuning.SHORTEST_DOUBLED_ON_TPU
     if longest < least:
         return f"{longest} elements on one axis; doubling pays from {least} on TPU"
     assert request.reduction is not None, "values are those of a reduction"

@@ -23,7 +23,8 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why stacked phases do not compute what is asked, or None."""
-    return None if request.geometry.taps <= tuning.MOST_TERMS_ON_GPU else request.disagreement
+    few = request.geometry.taps <= tuning.MOST_TERMS_ON_GPU
+    return None if few else request.disagreement
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -31,17 +32,18 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     Args:
       g: values of the windows, numbers of ``dtype`` in the dtype that sums of it run in.
-      offsets: of the windows, row-major; beyond 49 elements of overlapping windows an argmax.
+      offsets: of the windows, row-major; beyond 16 elements of overlapping windows an argmax.
       geometry: the windows.
       dtype: what the result is rounded to.
     """
     if geometry.is_non_overlapping:
         grid = on_grid(g.astype(dtype), offsets, geometry)
         return merged(grid, geometry, g.ndim).astype(g.dtype)
-    return phase_sums.scatter(g, offsets, geometry, dtype, _summed, tuning.MOST_TERMS_ON_GPU)
+    return phase_sums.scatter(g, offsets, geometry, dtype, summed, tuning.MOST_TERMS_ON_GPU)
 
 
-def _summed(g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype) -> ValueOffset:
+def summed(g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype) -> ValueOffset:
+    """What a step adds up, and what is left of the offsets, see :data:`..parts.phase_sums.Sums`."""
     sums, left = {}, {}
     for phase, terms in step.terms.items():
         reads = [(term, _shifted(step.geometry, term)) for term in terms]

@@ -27,7 +27,7 @@ def unsupported_reason(request: Request) -> str | None:
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers all axes at once, or None."""
     geometry, reduction, on_tpu = request.geometry, request.reduction, request.platform == "tpu"
-    least = tuning.LEAST_SEPARATED_ON_TPU if on_tpu else tuning.LEAST_SEPARATED_ON_GPU
+    least = tuning.LEAST_SEPARATED_ON_TPU if on_tpu else _least_on_gpu(request)
     if on_tpu and reduction is not None and reduction.idempotent:
         return "an idempotent reduction takes all axes at once, or windows of windows"
     if geometry.is_non_overlapping:
@@ -37,6 +37,18 @@ def slower_reason(request: Request) -> str | None:
     if geometry.taps < least:
         return f"windows of {geometry.taps} elements; one axis after the other pays from {least}"
     return None
+
+
+def _least_on_gpu(request: Request) -> int:
+    """Elements from which one axis after the other pays on GPU.
+
+    Arrays of short numbers have more of them for the same bytes, and the transpose of strided sums
+    reads windows that are zeros but for one element in each stride.
+    """
+    sparse = request.verb == "sum_transpose" and request.geometry.is_strided
+    if sparse or request.dtype.itemsize < 4:
+        return tuning.LEAST_NARROW_SEPARATED_ON_GPU
+    return tuning.LEAST_SEPARATED_ON_GPU
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:

@@ -1,0 +1,415 @@
+"""Times pooling on the accelerator of this machine, beside what ships with JAX and PyTorch.
+
+    python benchmarks/device.py [CASE..] [--dtypes bfloat16] [--layouts NHWC] [--tasks step]
+        [--out results/device.json]
+
+The cases and tasks of maxima are those of accelerators.py; averages and other ops have values and
+step. Batches are so large that an array has 256 MiB: a call outlasts its launch, and no cache holds
+its array. Contestants take turns. In its turn one enqueues calls for 5 ms, on two arrays by turns,
+and waits for the last. Results are compared before anything is timed.
+
+lax is ``lax.reduce_window`` and its gradient. torch runs on a GPU where PyTorch is installed, in
+the layout of the row; its padding is the same at both ends, so where that of JAX differs its
+windows begin an element earlier, and its results are not compared. Figures that are not measured
+again stay in the file. Read the ratios.
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import accelerators
+import numpy as np
+from measuring import versions
+
+BYTES, SECONDS_PER_TURN, TURNS = 2**28, 0.005, 7
+FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
+
+Run = Callable[[int], Any]
+"""Enqueues that many calls, waits for the last and returns its result."""
+
+
+class Case(NamedTuple):
+    """An op in three libraries, on a shape with channels last; the batch is set by BYTES.
+
+    ``ours`` and ``lax`` take an array and a data format, ``torch`` a tensor with channels first,
+    whose results are compared in the layouts ``comparable``.
+    """
+
+    shape: tuple[int, ...]
+    tasks: tuple[str, ...]
+    ours: Callable[[Any, str], Any]
+    lax: Callable[[Any, str], Any] | None
+    torch: Callable[[Any], Any] | None
+    comparable: tuple[str, ...] = ("NHWC", "NCHW")
+    argmax: Callable[[Any, str], Any] | None = None
+    torch_argmax: Callable[[Any], Any] | None = None
+
+
+def cases() -> dict[str, Case]:
+    """Maxima, averages, and ops that are no sliding maximum or average."""
+    made = {name: _maximum(case) for name, case in accelerators.CASES.items()}
+    windows = {
+        "average, 2x2 at stride 2": ((112, 112, 128), (2, 2), 2, 0, True),
+        "average, 3x3 at stride 1": ((28, 28, 192), (3, 3), 1, 1, False),
+        "average, 3x3 at stride 2": ((113, 113, 128), (3, 3), 2, 1, True),
+        "average, 31x31 at stride 1": ((112, 112, 32), (31, 31), 1, 15, False),
+    }
+    made |= {name: _average(*window) for name, window in windows.items()}
+    return made | _others()
+
+
+def _maximum(case: accelerators.Case) -> Case:
+    import torch.nn.functional as F
+
+    import jaxpool
+
+    shape, window, stride, padding = case
+    axes = jaxpool.geometry(shape[1:-1], window, stride, padding).axes
+    layout = lambda data_format: "NHWC" if data_format == "channels_last" else "NCHW"  # noqa: E731
+    theirs = functools.partial(
+        getattr(F, f"max_pool{len(window)}d"),
+        kernel_size=window,
+        stride=stride,
+        padding=tuple(axis.pad_high for axis in axes),
+    )
+    return Case(
+        shape[1:],
+        accelerators.TASKS,
+        lambda x, f: accelerators.pools(case, layout(f))["jaxpool"](x),
+        lambda x, f: accelerators.pools(case, layout(f))["lax"](x),
+        theirs,
+        ("NHWC", "NCHW") if all(axis.pad_low == axis.pad_high for axis in axes) else (),
+        lambda x, f: accelerators.argmax(case, layout(f))["jaxpool"](x),
+        functools.partial(theirs, return_indices=True),
+    )
+
+
+def _average(
+    shape: tuple[int, ...], window: tuple[int, int], stride: int, padding: int, include_pad: bool
+) -> Case:
+    import jax.numpy as jnp
+    import torch.nn.functional as F
+    from jax import lax
+
+    import jaxpool
+
+    def plainly(x: Any, data_format: str) -> Any:
+        spatial = (1, 2) if data_format == "channels_last" else (2, 3)
+        dims, strides, edges = [1] * 4, [1] * 4, [(0, 0)] * 4
+        for axis, side in zip(spatial, window, strict=True):
+            dims[axis], strides[axis], edges[axis] = side, stride, (padding, padding)
+        zero = np.zeros((), x.dtype)
+        total = lax.reduce_window(x, zero, lax.add, dims, strides, edges)
+        if include_pad:
+            return total / math.prod(window)
+        ones = jnp.ones([n if a in spatial else 1 for a, n in enumerate(x.shape)], x.dtype)
+        return total / lax.reduce_window(ones, zero, lax.add, dims, strides, edges)
+
+    words: dict[str, Any] = {"padding": padding, "count_include_pad": include_pad}
+    ours = functools.partial(jaxpool.avg_pool, window_shape=window, strides=stride, **words)
+    return Case(
+        shape,
+        ("values", "step"),
+        lambda x, f: ours(x, data_format=f),
+        plainly,
+        lambda x: F.avg_pool2d(x, window, stride, **words),
+        ("NCHW",) if padding else ("NHWC", "NCHW"),  # github.com/pytorch/pytorch/issues/188344
+    )
+
+
+def _others() -> dict[str, Case]:
+    import ops
+
+    return {
+        case.name: Case(
+            case.shape[2:] + case.shape[1:2], ("values", "step"), case.ours, None, case.theirs
+        )
+        for case in ops._cases()
+    }
+
+
+# --- contestants ----------------------------------------------------------------------------------
+
+
+class Job(NamedTuple):
+    """A case in a layout and dtype."""
+
+    name: str
+    case: Case
+    layout: str
+    dtype: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        size = math.prod(self.case.shape) * (2 if self.dtype == "bfloat16" else 4)
+        images = max(1, BYTES // size)
+        *sides, channels = self.case.shape
+        return (images, *sides, channels) if self.layout == "NHWC" else (images, channels, *sides)
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        import jax
+
+        pool = functools.partial(_positional, self.case.ours, FORMATS[self.layout])
+        return jax.eval_shape(pool, jax.ShapeDtypeStruct(self.shape, self.dtype)).shape
+
+    def shapes(self, task: str) -> list[tuple[int, ...]]:
+        """Of the array, and for a derivative of a cotangent."""
+        return [self.shape, self.out_shape][: 2 if task in ("gradient", "step") else 1]
+
+    def arrays(self, shape: tuple[int, ...], most: int) -> list[Any]:
+        """Two arrays of scattered sixteenths, whose sums are exact in every dtype's accumulator."""
+        return [_scattered(shape, self.dtype, most, number) for number in (1, 2)]
+
+
+@functools.cache
+def _scatter() -> Callable[..., Any]:
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def scattered(shape: tuple[int, ...], dtype: str, most: Any, number: Any) -> Any:
+        hashed = jnp.arange(math.prod(shape), dtype=jnp.uint32) * jnp.uint32(2654435761) * number
+        numbers = (hashed >> 12) % (2 * most)
+        return ((numbers.astype(jnp.float32) - most) / 16).astype(dtype).reshape(shape)
+
+    return scattered
+
+
+def _scattered(shape: tuple[int, ...], dtype: str, most: int, number: int) -> Any:
+    return _scatter()(shape, dtype, np.uint32(most), np.uint32(2 * number + 1))
+
+
+def compiled(job: Job) -> dict[tuple[str, str], Any]:
+    """The program of each task, by jaxpool and by lax."""
+    import jax
+
+    f = FORMATS[job.layout]
+    found = {}
+    for task in job.case.tasks:
+        ours = job.case.argmax if task == "argmax" else job.case.ours
+        theirs = None if task == "argmax" else job.case.lax
+        for who, pool in (("jaxpool", ours), ("lax", theirs)):
+            if pool is not None:
+                program = accelerators.program(task, functools.partial(_positional, pool, f))
+                specs = [jax.ShapeDtypeStruct(shape, job.dtype) for shape in job.shapes(task)]
+                found[task, who] = jax.jit(program).lower(*specs).compile()
+    return found
+
+
+def _positional(pool: Callable[..., Any], data_format: str, x: Any) -> Any:
+    return pool(x, data_format)
+
+
+def programs(job: Job, made: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Run]:
+    """What runs each task by jaxpool and by lax."""
+    xs = job.arrays(job.shape, 64)
+    gs = job.arrays(job.out_shape, 8)
+    alone, both = [(x,) for x in xs], [*zip(xs, gs, strict=True)]
+    return {
+        (task, who): functools.partial(_run, f, both if task in ("gradient", "step") else alone)
+        for (task, who), f in made.items()
+    }
+
+
+def _run(compiled: Callable[..., Any], arguments: list[Any], calls: int) -> Any:
+    import jax
+
+    out = None
+    for call in range(calls):
+        out = compiled(*arguments[call % 2])
+    return jax.block_until_ready(out)
+
+
+def torch_programs(job: Job) -> dict[tuple[str, str], Run]:
+    """What runs each task by PyTorch on the GPU; nothing where there is none."""
+    import jax
+    import torch
+
+    if jax.default_backend() != "gpu" or not torch.cuda.is_available():
+        return {}
+    pool = job.case.torch
+    xs = [_tensor(job, x) for x in job.arrays(job.shape, 64)]
+    gs = [_tensor(job, g) for g in job.arrays(job.out_shape, 8)]
+
+    def values(calls: int) -> Any:
+        with torch.no_grad():
+            found = [None]
+            for call in range(calls):
+                found[0] = pool(xs[call % 2])
+        torch.cuda.synchronize()
+        return found[0]
+
+    def argmax(calls: int) -> Any:
+        with torch.no_grad():
+            for call in range(calls):
+                found = job.case.torch_argmax(xs[call % 2])
+        torch.cuda.synchronize()
+        return found
+
+    def step(calls: int) -> Any:
+        for call in range(calls):
+            x = xs[call % 2].requires_grad_()
+            y = pool(x)
+            found = y, torch.autograd.grad(y, x, gs[call % 2])[0]
+        torch.cuda.synchronize()
+        return found
+
+    every = {"values": values, "argmax": argmax, "step": step}
+    return {(task, "torch"): every[task] for task in job.case.tasks if task in every}
+
+
+def _tensor(job: Job, array: Any) -> Any:
+    """A tensor with channels first of the array's own memory."""
+    import torch
+
+    tensor = torch.from_dlpack(array)
+    return tensor.movedim(-1, 1) if job.layout == "NHWC" else tensor
+
+
+# --- comparing and timing -------------------------------------------------------------------------
+
+
+def compare(job: Job, runs: dict[tuple[str, str], Run]) -> None:
+    """Raise unless all contestants of a task find the same; of an argmax values are compared."""
+    import jax
+
+    for task in job.case.tasks:
+        ours = jax.tree.leaves(runs[task, "jaxpool"](1))
+        for who in ("lax", "torch"):
+            other = who == "torch" and job.layout not in job.case.comparable
+            if other or (task, who) not in runs:
+                continue
+            theirs = jax.tree.leaves(runs[task, who](1))
+            for a, b in [*zip(ours, theirs, strict=True)][: 1 if task == "argmax" else None]:
+                b = _array(job, b) if who == "torch" else b
+                error = float(_difference(a, b))
+                # lax adds cotangents of bfloat16 in bfloat16.
+                if not error < (1e-5 if job.dtype == "float32" else 0.1):
+                    what = f"{job.name} {job.layout} {job.dtype} {task}"
+                    raise AssertionError(f"{what}: {error} of the norm from {who}")
+
+
+@functools.cache
+def _norms() -> Callable[..., Any]:
+    import jax
+    import jax.numpy as jnp
+
+    def difference(a: Any, b: Any) -> Any:
+        a, b = a.astype(jnp.float32).ravel(), b.astype(jnp.float32).ravel()
+        return jnp.linalg.norm(a - b) / jnp.linalg.norm(b)
+
+    return jax.jit(difference)
+
+
+def _difference(a: Any, b: Any) -> Any:
+    return _norms()(a, b)
+
+
+def _array(job: Job, tensor: Any) -> Any:
+    import jax.numpy as jnp
+
+    tensor = tensor.detach()
+    tensor = tensor.movedim(1, -1) if job.layout == "NHWC" else tensor
+    return jnp.from_dlpack(tensor.contiguous())
+
+
+def microseconds(runs: dict[str, Run]) -> dict[str, float]:
+    """Of a call of each, the median of turns; fewer turns of calls that take long."""
+    calls = {who: _calls(run) for who, run in runs.items()}
+    times: dict[str, list[float]] = {who: [] for who in runs}
+    for turn in range(TURNS):
+        for who, run in runs.items():
+            if turn < 3 or sum(times[who]) * calls[who] < TURNS * SECONDS_PER_TURN * 2:
+                times[who].append(_seconds(run, calls[who]) / calls[who])
+    return {who: round(1e6 * statistics.median(found), 1) for who, found in times.items()}
+
+
+def _calls(run: Run) -> int:
+    run(1)
+    return max(1, math.ceil(SECONDS_PER_TURN / _seconds(run, 2) * 2))
+
+
+def _seconds(run: Run, calls: int) -> float:
+    start = time.perf_counter()
+    run(calls)
+    return time.perf_counter() - start
+
+
+def measured(job: Job, made: dict[tuple[str, str], Any]) -> Iterator[dict[str, Any]]:
+    """A row for each task."""
+    runs = programs(job, made) | torch_programs(job)
+    compare(job, runs)
+    for task in job.case.tasks:
+        found = microseconds({who: run for (of, who), run in runs.items() if of == task})
+        where = {"case": job.name, "layout": job.layout, "dtype": job.dtype, "task": task}
+        yield where | {"shape": job.shape, "microseconds": found}
+
+
+def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """For each task and opponent the mean of jaxpool's share of the time, and the worst."""
+    for task, who in itertools.product(accelerators.TASKS, ("lax", "torch")):
+        these = [row["microseconds"] for row in rows if row["task"] == task]
+        ratios = [found["jaxpool"] / found[who] for found in these if who in found]
+        if ratios:
+            mean = statistics.geometric_mean(ratios)
+            yield f"{task:9} jaxpool / {who:6} mean {mean:.2f}, largest {max(ratios):.2f}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--dtypes", default="float32,bfloat16")
+    parser.add_argument("--layouts", default="NHWC,NCHW")
+    parser.add_argument("--tasks", default=",".join(accelerators.TASKS))
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch needs memory as well
+    import jax
+
+    jobs, rows = jobs_of(asked), []
+    with ThreadPoolExecutor() as threads:
+        made = list(threads.map(compiled, jobs))  # all of them, before anything is timed
+    for job, programs_of_job in zip(jobs, made, strict=True):
+        for row in measured(job, programs_of_job):
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+        if asked.out:
+            report = {"device": jax.devices()[0].device_kind, "versions": versions("torch")}
+            old = json.loads(asked.out.read_text())["rows"] if asked.out.exists() else []
+            asked.out.write_text(json.dumps(report | {"rows": merged(old, rows)}, indent=1) + "\n")
+    print("\n".join(summary(rows)))
+    return 0
+
+
+def jobs_of(asked: argparse.Namespace) -> list[Job]:
+    """What the options ask for."""
+    every, tasks = cases(), asked.tasks.split(",")
+    names, layouts, dtypes = asked.cases or every, asked.layouts.split(","), asked.dtypes.split(",")
+    found = []
+    for name, layout, dtype in itertools.product(names, layouts, dtypes):
+        case = every[name]
+        case = case._replace(tasks=tuple(task for task in case.tasks if task in tasks))
+        found.append(Job(name, case, layout, dtype))
+    return found
+
+
+def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All rows, new ones in place of old ones of the same program."""
+    key = lambda row: tuple(row[word] for word in ("case", "layout", "dtype", "task"))  # noqa: E731
+    return [*({key(row): row for row in [*old, *new]}).values()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
