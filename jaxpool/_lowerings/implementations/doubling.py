@@ -66,9 +66,10 @@ def slower_reason(request: Request) -> str | None:
 
 
 def _slower_on_gpu(request: Request) -> str | None:
-    least = tuning.SHORTEST_DOUBLED_ON_GPU
-    if all(axis.kernel < least * axis.stride for axis in request.geometry.axes):
-        return f"fewer elements on each axis than {least} times its stride"
+    longest = max(request.geometry.axes, key=lambda axis: axis.kernel / axis.stride)
+    kernel, least = longest.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * longest.stride
+    if kernel < least:
+        return f"{kernel} elements on one axis; doubling pays from {least} at its stride on GPU"
     return None
 
 
