@@ -284,12 +284,25 @@ def check_at_least(axis: str, size: Any, least: int, why: str) -> None:
         )
 
 
-def is_at_least(size: Any, least: int) -> bool:
+def is_at_least(size: Any, least: Any) -> bool:
     """Whether ``size >= least`` is known."""
     try:
         return bool(size >= least)
     except Exception:  # not known; the name of the error is not JAX's everywhere
         return False
+
+
+def bound_of(count: Any, most: int, doubt: str) -> int:
+    """Return ``count``, or the least power of two that a symbolic count is known not to exceed.
+
+    Raise, saying ``doubt``, if one may exceed ``most``, a power of two.
+    """
+    if isinstance(count, int):
+        return count
+    bound = most if is_at_most(count, most, doubt) else 2 * most
+    while bound > 1 and is_at_least(bound // 2, count):
+        bound //= 2
+    return bound
 
 
 def is_at_most(last: int, most: int, doubt: str) -> bool:

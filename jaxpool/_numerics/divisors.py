@@ -10,7 +10,7 @@ from jax import Array, lax
 
 from .._autodiff import rules
 from .._errors import message
-from .._geometry.resolve import Geometry
+from .._geometry.resolve import Geometry, bound_of
 from .._lowerings.parts.window_counts import elements_per_window
 from .._lowerings.plan import plan_for
 from ..reductions import SUM, accumulator
@@ -117,13 +117,14 @@ def average(
       x: array of any real dtype.
       total: sums the windows of an array.
       divisor: int, or array of integers of the shape of the result.
-      largest: bound of the elements of a window and of ``abs(divisor)``.
+      largest: bound of the elements of a window and of ``abs(divisor)``; may be symbolic.
       rounding: of averages of integers.
       may_be_empty: whether the divisor may be 0 somewhere.
     """
     if jnp.issubdtype(x.dtype, jnp.integer):
-        _check_size(largest)
-        return integer_mean.average(x, total, divisor, largest, rounding)
+        most = bound_of(largest, _MOST_ELEMENTS, f"windows may have over {_MOST_ELEMENTS} elements")
+        _check_size(most)
+        return integer_mean.average(x, total, divisor, most, rounding)
     sums = total(x.astype(accumulator(x.dtype)))
     return divide(sums, divisor, may_be_empty).astype(x.dtype)
 

@@ -176,7 +176,7 @@ def average_pool(
     check_averageable(x)
     valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
     if planes is not None:
-        return average_of(x, valid, planes)
+        return average_of(x, valid, planes, rounding)
     windows = partition(x.shape, output_size, data_format)
     if 0 in output_size:
         return jnp.zeros(windows.out_shape(x.shape), x.dtype)

@@ -14,11 +14,12 @@ from .._autodiff.planes import Planes
 from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import flag
-from .._geometry.resolve import check_known, check_not_empty
+from .._geometry.resolve import check_not_empty
 from .._numerics import indices, scaled_sums
 from .._numerics.checks import check_float, check_real, check_where
 from .._numerics.divisors import average, check_averageable, masked
 from .._numerics.indices import IndexSpace
+from .._numerics.integer_mean import Rounding
 from .._numerics.norms import norm
 from ..reductions import MAX, Reduction, accumulator
 from ._dispatch import Op, call
@@ -184,14 +185,14 @@ def largest_with_indices(
     return values, indices.convert(offsets, x.shape, planes.geometry, space, dtype, masked=True)
 
 
-def average_of(x: Array, valid: Array | None, planes: Planes) -> Array:
-    """Return the average of every plane."""
-    if jnp.issubdtype(x.dtype, jnp.integer):
-        check_known(planes.lengths)
+def average_of(
+    x: Array, valid: Array | None, planes: Planes, rounding: Rounding = "half_even"
+) -> Array:
+    """Return the average of every plane; the lengths may be unknown."""
     total = functools.partial(_planes.total, planes=planes)
     largest = math.prod(planes.lengths)
     divisor = largest if valid is None else total(valid.astype(jnp.int32))
-    return average(masked(x, valid), total, divisor, largest)
+    return average(masked(x, valid), total, divisor, largest, rounding)
 
 
 def _max(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:

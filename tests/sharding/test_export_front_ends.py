@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 from brute_force import elements_of_windows
 from jax import export
 
+import jaxpool
 from jaxpool.compat import equinox, flax, onednn, onnx, openvino, tensorflow, torch
 
 pytestmark = pytest.mark.grid(6)
@@ -286,6 +288,25 @@ def test_averages_by_the_rule_of_a_system_take_any_size(name: str) -> None:
         for at, places in windows:
             want[at] = average(np.array([_last(x)[place] for place in places], np.float64))
         np.testing.assert_allclose(_last(call(x)), want, rtol=1e-5, atol=1e-5, err_msg=str(size))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+@pytest.mark.parametrize("name", ["global_avg_pool", "adaptive_avg_pool2d"])
+def test_averages_of_integers_over_whole_planes_need_a_bound(name: str, dtype: str) -> None:
+    own = lambda x: jaxpool.global_avg_pool(x.astype(dtype), data_format="NCHW")  # noqa: E731
+    theirs = lambda x: torch.adaptive_avg_pool2d(x.astype(dtype), 1)  # noqa: E731
+    pool, rounded = (own, round) if name == "global_avg_pool" else (theirs, math.trunc)
+    call = exported(pool)
+    for size in ((1, 1), (4, 3), (9, 12), (99, 99)):
+        x = np.random.default_rng(2).integers(-90 * (dtype[0] == "i"), 99, (2, 3, *size))
+        want = [rounded(Fraction(int(plane.sum()), plane.size)) for plane in x.reshape(6, -1)]
+        np.testing.assert_array_equal(call(x.astype(np.float32)).ravel(), want)
+    with pytest.raises(ValueError) as caught:
+        exported(pool, ("h <= 99",))
+    what, facts, advice = str(caught.value).split("\n")
+    assert what == f"{name}: windows may have over {2**28} elements."
+    assert "h*w, which is symbolic" in facts
+    assert '"w <= 1024"' in advice
 
 
 def test_pieces_of_equinox_take_any_size_if_they_are_one() -> None:
