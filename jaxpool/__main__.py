@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import __version__
-from ._errors import Message
+from ._errors import Message, message
 
 
 class Command(NamedTuple):
@@ -199,9 +199,21 @@ def _port(options: argparse.Namespace) -> int:
         return port(options.model, options.check)
     except BrokenPipeError:
         raise
-    except (ValueError, ModuleNotFoundError, OSError) as error:
+    except OSError as error:
+        print(_cannot_be_read(options.model, error), file=sys.stderr)
+        return 1
+    except (ValueError, ModuleNotFoundError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _cannot_be_read(path: str, error: OSError) -> str:
+    name = repr(path).replace("$", "$$")  # the whole of it
+    return message(
+        f"{name} cannot be read.",
+        f"The system says: {error.strerror or error}.",
+        "Give the path of an ONNX file, or of the .xml file of an OpenVINO model.",
+    )
 
 
 def _doctor(options: argparse.Namespace) -> int:

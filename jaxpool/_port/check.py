@@ -52,7 +52,8 @@ def compared(node: Node) -> str:
 def _tried_array(node: Node) -> tuple[tuple[int, ...], np.dtype]:
     """Shape and dtype of the array, with lengths for those that the file leaves open."""
     if node.shape is None or node.dtype is None:
-        raise Unchecked("the file does not say the shape of its array")
+        source = node.unknown_from and f"; onnx finds none of what {node.unknown_from} gives"
+        raise Unchecked(f"the file does not say the shape of its array{source}")
     lengths = (*_OPEN_LENGTHS[:2], *_OPEN_LENGTHS[2:] * (len(node.shape) - 2))
     shape = zip(node.shape, lengths, strict=False)
     return tuple(other if n == OPEN else n for n, other in shape), node.dtype

@@ -32,6 +32,7 @@ class Node:
         operation without a window.
       others: its inputs besides the array, for a given array.
       run, peer: the operation by itself, in jaxpool and in the runtime of the file's library.
+      unknown_from: the operator of the file behind which its reader finds no shapes, if known.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Node:
     others: Callable[[np.ndarray], Arrays]
     run: Callable[..., Arrays]
     peer: Callable[..., Arrays]
+    unknown_from: str = ""
 
 
 class Unsupported(NamedTuple):

@@ -17,22 +17,27 @@ from .text import call_lines
 
 Known = Mapping[str, Any]
 """Types and constants by the name of the tensor."""
+Makers = Mapping[str, Any]
+"""The nodes by the names of what they give."""
 
 
 def onnx_nodes(path: str) -> Iterator[Node | Unsupported]:
     """Yield the pooling operations of an ONNX file."""
     model = _model(path)
-    graphs: list[tuple[Any, Known]] = [(model.graph, {})]
+    graphs: list[tuple[Any, Known, Makers]] = [(model.graph, {}, {})]
     while graphs:
-        graph, outer = graphs.pop(0)
+        graph, outer, before = graphs.pop(0)
         known = ChainMap(_constants(graph), _types(graph), outer)  # pyright: ignore
-        graphs += [(a.g, known) for node in graph.node for a in node.attribute if a.HasField("g")]
+        made = {name: node for node in graph.node for name in node.output}
+        makers = ChainMap(made, before)  # pyright: ignore
+        inner = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
+        graphs += [(g, known, makers) for g in inner]
         for node in graph.node:
             if "pool" in node.op_type.lower():
-                yield _node(model, node, known)
+                yield _node(model, node, known, makers)
     for node in (node for function in model.functions for node in function.node):
         if "pool" in node.op_type.lower():
-            yield _node(model, node, {})
+            yield _node(model, node, {}, {})
 
 
 def _model(path: str) -> Any:
@@ -81,14 +86,14 @@ def _constants(graph: Any) -> dict[str, Any]:
     return {name: tensor for name, tensor in found.items() if not tensor.data_location}
 
 
-def _node(model: Any, node: Any, known: Known) -> Node | Unsupported:
+def _node(model: Any, node: Any, known: Known, makers: Makers) -> Node | Unsupported:
     try:
-        return _expressed(model, node, known)
+        return _expressed(model, node, known, makers)
     except (NotImplementedError, TypeError, ValueError) as error:
         return Unsupported(node.name, node.op_type, str(error))
 
 
-def _expressed(model: Any, node: Any, known: Known) -> Node:
+def _expressed(model: Any, node: Any, known: Known, makers: Makers) -> Node:
     function, arguments = front.operator_of(node), front.attributes_of(node)
     if not node.input or not node.output:
         raise ValueError(
@@ -107,6 +112,7 @@ def _expressed(model: Any, node: Any, known: Known) -> Node:
         operator=node.op_type,
         shape=shape,
         dtype=dtype,
+        unknown_from=_unknown_from(node.input[0], known, makers),
         call=tuple(call_lines(results, function, node.input[1:], arguments)),
         windows=functools.partial(front.windows_over, **over) if windowed else None,
         output_sizes=functools.partial(_output_sizes, node, known),
@@ -130,6 +136,19 @@ def _shape_and_dtype(kind: Any) -> tuple[tuple[int, ...] | None, np.dtype | None
         return None, dtype
     lengths = (d.dim_value if d.HasField("dim_value") else OPEN for d in kind.shape.dim)
     return tuple(lengths), dtype
+
+
+def _unknown_from(name: str, known: Known, makers: Makers) -> str:
+    """The operator at which shape inference stopped, of those that a tensor comes from."""
+    seen = {""}
+    while name in makers and name not in seen:
+        seen.add(name)
+        node = makers[name]
+        unknown = (i for i in node.input if i and None in _shape_and_dtype(known.get(i)))
+        name = next(unknown, "")
+        if not name:
+            return f"{node.domain}.{node.op_type}".lstrip(".")
+    return ""
 
 
 def _dtype(element_type: int) -> np.dtype:

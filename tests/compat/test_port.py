@@ -198,6 +198,28 @@ def test_an_array_of_which_the_file_says_nothing(tmp_path: Path, capsys: Any) ->
     assert "\n  array of a shape and a dtype that the file does not say\n" in out
 
 
+def test_where_shape_inference_stopped_is_named(tmp_path: Path, capsys: Any) -> None:
+    """Also from far behind, through a branch, and not by an operator that comes later."""
+    make, info = onnx.helper, onnx.helper.make_tensor_value_info
+    inner = make.make_graph(
+        [make.make_node("MaxPool", ["r"], ["b"], kernel_shape=[2, 2])],
+        "branch", [], [info("b", onnx.TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    nodes = [
+        make.make_node("Gelu", ["x"], ["g"], domain="com.microsoft"),
+        make.make_node("QuickGelu", ["g"], ["q"], domain="com.microsoft"),
+        make.make_node("Add", ["x", "q"], ["r"]),
+        make.make_node("If", ["yes"], ["y"], then_branch=inner, else_branch=inner),
+        make.make_node("GlobalMaxPool", ["x"], ["z"]),
+    ]
+    yes = make.make_tensor("yes", onnx.TensorProto.BOOL, (), [True])
+    status, out, _ = run(
+        capsys, onnx_file(tmp_path / "m.onnx", nodes, initializer=[yes]), "--check"
+    )
+    named = "the shape of its array; onnx finds none of what com.microsoft.Gelu gives\n"
+    assert status == 1 and out.count(named) == 2 and "1 of 3 agree" in out
+
+
 def openvino_file(path: Path, shape: Any = (2, 3, 9, 11)) -> str:
     op = openvino.opset14
     x = op.parameter(shape, np.float32, name="x")
@@ -256,6 +278,10 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: Any) -> None:
     for name in ("m.onnx", "m.xml"):
         status, out, error = run(capsys, str(tmp_path / name))
         assert status == 1 and out == "" and name in error
+        what, facts, advice = error.splitlines()
+        assert what.endswith(" cannot be read.")
+        assert facts == "  The system says: No such file or directory."
+        assert "path of an ONNX file" in advice
 
 
 @pytest.mark.parametrize("data", ["", '<data kernel="2" strides="x"/>', '<data kernel="2"/>'])
