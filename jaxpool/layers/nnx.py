@@ -4,6 +4,7 @@ The arguments of a layer are the settings of its op, which it holds as static at
 is an argument of the call.
 """
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -110,6 +111,10 @@ class GeMPool(Windowed):
 
     def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Array:
         return self._call(x, where=where, p=self.p[...])
+
+
+# The field is the parameter, what is given is its initial value.
+GeMPool.__init__.__annotations__["p"] = float | Sequence[Any] | ArrayLike
 
 
 @module
