@@ -37,11 +37,11 @@ from .contrast import black_tophat as black_tophat
 from .contrast import morphological_gradient as morphological_gradient
 from .contrast import morphological_laplace as morphological_laplace
 from .contrast import white_tophat as white_tophat
-from .extrema import maximum_filter as maximum_filter
-from .extrema import maximum_filter1d as maximum_filter1d
-from .extrema import minimum_filter as minimum_filter
-from .extrema import minimum_filter1d as minimum_filter1d
 from .generic import generic_filter as generic_filter
+from .max_min import maximum_filter as maximum_filter
+from .max_min import maximum_filter1d as maximum_filter1d
+from .max_min import minimum_filter as minimum_filter
+from .max_min import minimum_filter1d as minimum_filter1d
 from .morphology import grey_closing as grey_closing
 from .morphology import grey_dilation as grey_dilation
 from .morphology import grey_erosion as grey_erosion
