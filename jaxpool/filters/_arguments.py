@@ -149,11 +149,12 @@ def _check_given(size: Any, footprint: Any, structure: bool) -> None:
     ]
     if not given or "size" in given[:-1]:
         named = " and ".join(f"${name}" for name in given) or "neither"
+        other = given[1] if given else "footprint"
         raise ValueError(
             message(
-                "$size and $footprint say what the window is.",
+                f"$size and ${other} say what the window is.",
                 f"Given: {named}.",
-                "Give a size for a rectangular window, or else a footprint.",
+                f"Give a size for a rectangular window, or else a {other}.",
             )
         )
 

@@ -105,6 +105,13 @@ X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]] = {
     "no window": ("maximum_filter", (), {}, ValueError, "`size` and `footprint` .* neither"),
     "two windows": ("median_filter", (3, [[1]]), {}, ValueError, "`size` and `footprint`"),
+    "two windows of a structure": (
+        "grey_erosion",
+        (2,),
+        {"structure": [[1, 2]]},
+        ValueError,
+        "`size` and `structure` say what the window is.\n.*`size` and `structure`.\n.* a structure",
+    ),
     "size of zero": ("minimum_filter", (0,), {}, ValueError, "`size` holds 0"),
     "size of a float": ("uniform_filter", (2.5,), {}, TypeError, "`size` holds 2.5"),
     "sizes": ("maximum_filter", ((3, 3, 3),), {}, ValueError, "`size` = .* has 3 entries"),
