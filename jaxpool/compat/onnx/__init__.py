@@ -1,7 +1,7 @@
 """Pooling operators of ONNX, with its attributes and by its standard (opset 22).
 
 Arrays are channels first: (N, C, D1, ..., Dn). Where the standard's text is silent, the rules are
-those of ONNX Runtime 1.31 on CPU:
+those of ONNX Runtime 1.32 on CPU:
 
 * a maximum starts from the first element of the window inside the array; a NaN there stays, any
   other is ignored;
