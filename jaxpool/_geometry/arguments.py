@@ -13,7 +13,7 @@ _MOST_ENTRIES = 2**28
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
-def integer(name: str, value: Any, least: int) -> int:
+def integer(name: str, value: Any, least: float) -> int:
     """Return ``value`` as an int of at least ``least``, or raise in the caller's words."""
     try:
         if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":

@@ -1,6 +1,7 @@
 """Average and sum pooling."""
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -214,12 +215,12 @@ def canonical_divisor(count_include_pad: Any, divisor_override: Any) -> dict[str
 def _override(divisor: Any) -> int | None:
     if divisor is None:
         return None
-    divisor = integer("divisor_override", divisor, -(2**28))
-    if divisor == 0 or divisor > 2**28:
+    divisor = integer("divisor_override", divisor, -math.inf)
+    if not 0 < abs(divisor) <= 2**28:
         raise ValueError(
             message(
                 f"$divisor_override = {divisor} is out of range.",
-                "It divides the sum of every window; it must not be zero nor exceed 2**28.",
+                "It divides the sum of every window; it must not be zero nor exceed 2**28 in size.",
                 "Give another integer, negative ones included, or None for the window's count.",
             )
         )
