@@ -255,13 +255,14 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
         padding == "VALID" or (not isinstance(padding, str) and padding[index][1] == 0)
     )
     if stride > 1 and not drops_rest:
+        drops = "no" if window.rounding == "floor" else 'rounding "floor" without'
         raise ValueError(
             message(
                 f"pooled axis {index} has the symbolic size {size}.",
                 f"At stride {stride}, with padding at its end or a ceil rounding, what its last "
                 "window reads depends on the size.",
-                'Use stride 1, or rounding "floor" without padding at the end; or export with a '
-                "number in its place, once for each size.",
+                f"Use stride 1, or {drops} padding at the end; or export with a number in its "
+                "place, once for each size.",
             )
         )
     span = _span(window, index)

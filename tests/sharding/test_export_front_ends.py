@@ -339,6 +339,23 @@ def test_what_onednn_makes_of_a_kernel_that_does_not_fit_depends_on_the_size() -
     assert 'constraints=["w >= 3"]' in advice
 
 
+def test_what_backward_of_onednn_needs_is_said_in_its_words() -> None:
+    """It has no rounding; the source, which is not there, must hold two windows."""
+    words = ("max", (3, 2), (2, 1), 0, (1, 0))
+
+    def back(x: Any, after: tuple[int, int]) -> Any:
+        y, taps = onednn.forward_training(x, *words, after)
+        return onednn.backward(y, taps, *words, after, src_shape=x.shape)
+
+    with pytest.raises(ValueError, match="^backward: pooled axis 0 .*\n.*\n  Use stride 1, or no "):
+        exported(lambda x: back(x, (1, 0)), ("h >= 6", "w >= 4"))
+    with pytest.raises(ValueError) as caught:
+        exported(lambda x: back(x, (0, 0)), ("h >= 5", "w >= 4"))
+    what, facts, advice = str(caught.value).split("\n")
+    assert what == "backward: pooled axis 0 has the symbolic size h, which may be too small."
+    assert "must hold two windows that do not overlap" in facts and 'h >= 6"' in advice
+
+
 def test_fractional_windows_need_known_sizes() -> None:
     key = jax.random.key(0)
     with pytest.raises(ValueError, match="^fractional_max_pool2d: pooled axis 0 has the symbolic"):
