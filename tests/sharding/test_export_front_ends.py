@@ -309,6 +309,25 @@ def test_averages_of_integers_over_whole_planes_need_a_bound(name: str, dtype: s
     assert '"w <= 1024"' in advice
 
 
+REFUSED: dict[str, Pool] = {
+    "torch": lambda x: torch.max_pool2d(x, 3),
+    "onnx": lambda x: onnx.average_pool(x, [3, 3]),
+    "openvino": lambda x: openvino.avg_pool_v1(x, (1, 1), (0, 0), (0, 0), (3, 3), True),
+    "tensorflow": lambda x: tensorflow.avg_pool(x, 3, 1, "VALID", "NCHW"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_array_without_a_window_is_refused_if_a_constraint_says_so(name: str) -> None:
+    """The sizes of a call of an artifact are checked by JAX alone."""
+    pool, small = REFUSED[name], jnp.ones((1, 1, 2, 5))
+    with pytest.raises(ValueError, match="does not fit"):
+        pool(small)
+    assert exported(pool)(small).shape[2] == 0
+    with pytest.raises(ValueError, match="shape"):
+        exported(pool, (*FIT_INT32, "h >= 3"))(small)
+
+
 def test_pieces_of_equinox_take_any_size_if_they_are_one() -> None:
     x = np.random.default_rng(0).integers(-9, 9, (1, 3, 5, 7)).astype(np.float32)
     for layer, whole in (
