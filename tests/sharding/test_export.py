@@ -214,6 +214,12 @@ AS_FLAX: dict[str, tuple[Callable[[Any], Any], int]] = {
     "norms": (lambda x: jaxpool.lp_pool(x, (3, 3), 2, 1), 1),
     "medians": (lambda x: jaxpool.median_pool(x, (3, 3), 2, "SAME"), 1),
     "products": (lambda x: jaxpool.pool(x / 32, jaxpool.reductions.PRODUCT, (2, 3), 2, "SAME"), 1),
+    "products of whole windows": (
+        lambda x: jaxpool.pool(x / 256, jaxpool.reductions.PRODUCT, (3, 2), (2, 3)), 3,
+    ),
+    "products with padding": (
+        lambda x: jaxpool.pool(x / 256, jaxpool.reductions.PRODUCT, (2, 3), 2, 1), 1,
+    ),
     "elements": (lambda x: jaxpool.windows(x, (3, 2), 2, "SAME", fill=-1), 1),
     "adaptive averages": (lambda x: jaxpool.adaptive_avg_pool(x, (1, 1)), 1),
     "adaptive maxima": (lambda x: jaxpool.adaptive_max_pool(x, (1, 1)), 1),

@@ -35,7 +35,8 @@ def pad_all(x: T, geometry: Geometry, values: Any) -> T:
 
 def crop(x: T, geometry: Geometry, values: Any) -> T:
     """Return ``x`` without what lies behind the last window; ``values`` are of its dtypes."""
-    return _padded(x, {at: (0, min(0, axis.reach)) for axis, at in geometry.placed}, values)
+    behind = {at: axis.reach - lax_padding(axis)[1] for axis, at in geometry.placed}
+    return _padded(x, {at: (0, less) for at, less in behind.items()}, values)
 
 
 def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
