@@ -70,6 +70,37 @@ def check_laws(reduction: Reduction, wide: np.dtype) -> None:
             raise ValueError(_counterexample(reduction, wide, trial, values, numbers))
 
 
+@remembered(maxsize=1024)
+def is_nan_of_padding(reduction: Reduction, wide: np.dtype) -> bool:
+    """Whether ``combine`` of two identities has NaN as its first or second derivative.
+
+    So has ``jnp.logaddexp`` of -inf and -inf. Zeros, the tangents of padding, do not undo it.
+    """
+
+    def slopes(a: Any, b: Any) -> Any:
+        still = jax.tree.map(_no_tangent, (a, b))
+        return _floats(jax.jvp(reduction.combine, (a, b), still)[1])
+
+    with jax.ensure_compile_time_eval(), jax.debug_nans(False), jax.debug_infs(False):
+        elements = prepared(reduction, jnp.asarray(_numbers(wide)))
+        identity = jax.tree.map(jnp.asarray, identity_like(reduction, elements))
+        pair = identity, identity
+        try:
+            found = jax.jvp(slopes, pair, jax.tree.map(_no_tangent, pair))
+        except Exception:  # it has no derivative in this mode, and says so where it is asked for
+            return False
+    return any(bool(np.isnan(np.asarray(a)).any()) for a in _floats(found))
+
+
+def _no_tangent(a: Array) -> Any:
+    is_float = jnp.issubdtype(a.dtype, jnp.inexact)
+    return jnp.zeros_like(a) if is_float else np.zeros(a.shape, jax.dtypes.float0)
+
+
+def _floats(arrays: Any) -> list[Any]:
+    return [a for a in jax.tree.leaves(arrays) if jnp.issubdtype(a.dtype, jnp.inexact)]
+
+
 def _numbers(dtype: np.dtype) -> np.ndarray:
     """Few, of both signs, with a pair of opposites."""
     if dtype == np.bool_:

@@ -31,7 +31,7 @@ from .._numerics.checks import check_real, check_where, function_of_the_user
 from .._numerics.divisors import count_array
 from ..reductions import Reduction, accumulator, filled
 from ._dispatch import Configuration, Op, WindowArguments, call
-from ._laws import check_laws, described, prepared
+from ._laws import check_laws, described, is_nan_of_padding, prepared
 
 
 @public
@@ -126,12 +126,42 @@ def _reduce(
         stored = reduction.finish is not None
         combined = rules.window_sum(filled(elements, valid, reduction), plan, stored)
     else:
-        combined = plan_.reduce(plan, filled(elements, valid, reduction))
+        combined = _combined(elements, valid, plan, config, np.dtype(x.dtype))
     if reduction.finish is None:
         return combined
     floats = _dtypes(combined, jnp.floating)
     with function_of_the_user(f"the finish of reduction {reduction.name!r}"):
         return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
+
+
+def _combined(
+    elements: Any, valid: Array | None, plan: Plan, config: Configuration, wide: np.dtype
+) -> Any:
+    """The combination of every window, by ``combine`` as it is differentiated."""
+    reduction, there = plan.reduction, valid
+    assert reduction is not None, "values are those of a reduction"
+    elements = filled(elements, valid, reduction)
+    if there is None and any(a.pad_low or a.pad_high or a.overhang for a in plan.geometry.axes):
+        there = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
+    if there is None or config.implementation != "auto" or not is_nan_of_padding(reduction, wide):
+        return plan_.reduce(plan, elements)
+    both = elements, there
+    return plan_.reduce(_plan_for(both, _of_elements(reduction), config), both)[0]
+
+
+@remembered(maxsize=1024)
+def _of_elements(reduction: Reduction) -> Reduction:
+    """The reduction of pairs of what is combined and of whether an element is in it.
+
+    Of two without one it makes the identity, whatever ``combine`` would, and no derivative.
+    """
+
+    def combine(a: Any, b: Any) -> Any:
+        there = a[1] | b[1]
+        return filled(reduction.combine(a[0], b[0]), there, reduction), there
+
+    identity = lambda dtypes: (reduction.identity(dtypes[0]), False)  # noqa: E731
+    return replace(reduction, combine=combine, identity=identity, extremum=None)
 
 
 _KNOWN_TO_XLA = (lax.mul, lax.bitwise_and, lax.bitwise_or)

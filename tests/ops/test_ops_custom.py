@@ -349,6 +349,43 @@ def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Genera
         check_derivatives(f, x, rng=rng)
 
 
+PAIR = Reduction(
+    "number, soft minimum",
+    lambda a, b: (a[0] + b[0], -jnp.logaddexp(-a[1], -b[1])),
+    (0, jnp.inf),
+    prepare=lambda x: (jnp.ones(x.shape, jnp.int32), x),
+    finish=lambda both, _: both[1],
+    result=lambda dtype: dtype,
+)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("reduction", [OWN["soft minimum"][0], PAIR], ids=["one", "of two"])
+def test_tangents_do_not_meet_those_of_padding_with_padding(
+    reduction: Reduction, window: str, masked: bool, rng: np.random.Generator
+) -> None:
+    """Which are NaN, as those of ``jnp.logaddexp`` of two infinities."""
+    where = rng.random(SHAPE) < 0.4 if masked else np.ones(SHAPE, bool)
+    x, t, u = (rng.standard_normal(SHAPE) for _ in range(3))
+    words = WINDOWS[window]
+    with jax.enable_x64(True):
+        f = lambda x: pool(x, reduction, **words, where=where if masked else None)  # noqa: E731
+        slope = lambda x: jax.jvp(f, (x,), (t,))[1]  # noqa: E731
+        first, second = jax.jvp(slope, (x,), (u,))
+        gradient = jax.grad(lambda x: jnp.where(jnp.isfinite(y := f(x)), y, 0).sum())
+        third = jax.jvp(gradient, (x,), (t,))[1]
+
+    def total(a: np.ndarray) -> np.ndarray:
+        return by_windows(a * np.exp(-x), lambda elements: elements.sum(), words, where)
+
+    weight = np.where(total(np.ones(SHAPE)) > 0, total(np.ones(SHAPE)), 1)
+    mean_t, mean_u, mean_tu = (total(a) / weight for a in (t, u, t * u))
+    np.testing.assert_allclose(first, mean_t, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(second, mean_t * mean_u - mean_tu, rtol=1e-9, atol=1e-12)
+    assert np.isfinite(third).all()
+
+
 def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
     """Also where elements are zero, and so are the second derivatives."""
     x = jnp.array([2.0, 0.0, 5.0, 0.0, 3.0, 7.0])
