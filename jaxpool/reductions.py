@@ -29,18 +29,12 @@ from jax import Array, lax
 
 from ._errors import message, public, public_constructor
 
-__all__ = [
-    "ALL",
-    "ANY",
-    "LOGSUMEXP",
-    "MAX",
-    "MEAN",
-    "MIN",
-    "PRODUCT",
-    "Reduction",
-    "SUM",
-    "lp",
-]
+__all__ = ["ALL", "ANY", "LOGSUMEXP", "MAX", "MEAN", "MIN", "PRODUCT", "Reduction", "SUM", "lp"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 DType = np.dtype
 T = TypeVar("T")

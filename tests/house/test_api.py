@@ -107,6 +107,10 @@ def test_further_modules_are_there_after_importing_the_package() -> None:
         jaxpool.nothing  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
 
 
+def test_the_module_of_reductions_shows_its_public_names_alone() -> None:
+    assert dir(jaxpool.reductions) == sorted(jaxpool.reductions.__all__)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_know_their_names(name: str) -> None:
     function = getattr(jaxpool, name)
