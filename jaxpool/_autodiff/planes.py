@@ -17,7 +17,7 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
-from .._lowerings.parts.window_grid import step_axes
+from .._lowerings.parts.grid import step_axes
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, Reduction, accumulator, filled
 from .linear import is_differentiable, linear_map

@@ -1,6 +1,6 @@
 """The transpose of sums of tiled windows: values broadcast over the steps of a window.
 
-Where strides are as long as windows an element lies in one window, see :mod:`..parts.window_grid`,
+Where strides are as long as windows an element lies in one window, see :mod:`..parts.grid`,
 or behind the last one. XLA:GPU and XLA:TPU make one kernel of the broadcast. Of a sum over
 windows of an array with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads
 every zero.
@@ -9,7 +9,7 @@ every zero.
 from jax import Array
 
 from ..._geometry.resolve import Geometry
-from ..parts.window_grid import merged, over_steps
+from ..parts.grid import merged, over_steps
 from ..request import Request
 
 

@@ -8,7 +8,7 @@ pairs asks for NaN before each select, which takes two to three times the cycles
 in 32 bits, since a TPU v5e compares no numbers that are shorter. Offsets are floats, -1 in a window
 without an element: XLA:TPU makes one kernel of two results that are floats.
 
-Strided windows of few elements read them all at once and in place, see :mod:`..parts.element_grid`.
+Strided windows of few elements read them all at once and in place, see :mod:`..parts.grid`.
 Other windows take one axis after the other, the last one first: an axis has windows of smaller
 windows, and the first of these that matches gives the offset.
 
@@ -18,7 +18,6 @@ elements are masked, offsets say which are none.
 """
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ from jax import Array, lax
 from ..._geometry.resolve import Geometry
 from ...reductions import Reduction, identity_array
 from .. import tuning
-from ..parts import element_grid
+from ..parts import grid
 from ..parts.argreduce import ValueOffset, offset_dtype, set_sentinels
 from ..parts.axis_slicing import lax_padding, levels, pad, pooled_first, shifted_slices
 from ..parts.float_order import takes_last_nan
@@ -82,9 +81,7 @@ def _all_at_once(
     order, back, major = pooled_first(geometry, x.ndim)
 
     def elements_of(a: Array, outside: np.ndarray) -> list[Array]:
-        grid = element_grid.split(jnp.transpose(a, order), major, outside)
-        places = itertools.product(*map(range, geometry.kernel))
-        return [element_grid.at(grid, place, major, outside) for place in places]
+        return grid.each_offset(jnp.transpose(a, order), major, outside)
 
     values = elements_of(x, identity_array(reduction, x.dtype))
     present = None if valid is None else elements_of(valid, np.zeros((), bool))

@@ -11,7 +11,7 @@ An axis of length one has no place of its own in memory. XLA would put the phase
 and then copy the result into the order of a network. Arrays whose pooled axes are merged have no
 other order than that, so ``g`` and the offsets become such arrays, and no more, before a barrier.
 
-Windows that do not overlap are a broadcast, see :mod:`..parts.window_grid`, where they are large,
+Windows that do not overlap are a broadcast, see :mod:`..parts.grid`, where they are large,
 since it does not grow with them, and over three axes, where XLA orders the terms in its own way all
 the same and the copy costs more.
 """
@@ -24,11 +24,10 @@ from jax import Array
 
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from ..parts import element_grid, phase_sums
+from ..parts import grid, phase_sums
 from ..parts.argreduce import ValueOffset
 from ..parts.axis_slicing import pooled_first
 from ..parts.phase_sums import Step
-from ..parts.window_grid import merged, on_grid
 from ..request import Request
 
 
@@ -61,18 +60,19 @@ def _summed(
     g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype, pooled: int
 ) -> ValueOffset:
     """Sum of the terms of all phases, each on the grid of groups and phases."""
-    g, offsets = element_grid.stored(g, pooled), element_grid.stored(offsets, pooled)
+    g, offsets = grid.stored(g, pooled), grid.stored(offsets, pooled)
     pairs = [
-        phase_sums.given(g, offsets, term, element_grid.put(step.geometry, phase, term.shift))
+        phase_sums.given(g, offsets, term, grid.put(step.geometry, phase, term.shift))
         for phase, terms in step.terms.items()
         for term in terms
     ]
     values, left = phase_sums.combined(pairs, wide, rounded)
     geometry, rank = step.geometry, g.ndim
-    return merged(values, geometry, rank, False), merged(left, geometry, rank, False)
+    return grid.merged(values, geometry, rank, False), grid.merged(left, geometry, rank, False)
 
 
 def _broadcast(g: Array, offsets: Array, geometry: Geometry) -> Array:
     pooled = len(geometry.axes)
-    grid = on_grid(element_grid.stored(g, pooled), element_grid.stored(offsets, pooled), geometry)
-    return merged(element_grid.stored(grid, 2 * pooled), geometry, g.ndim)
+    g, offsets = grid.stored(g, pooled), grid.stored(offsets, pooled)
+    elements = grid.stored(grid.on_grid(g, offsets, geometry), 2 * pooled)
+    return grid.merged(elements, geometry, g.ndim)

@@ -3,7 +3,7 @@
 Phases, see :mod:`..parts.phase_sums`, are stacked behind their axis and reshaped, the last axis
 first. XLA:GPU makes one kernel of this and of the sums.
 
-Windows that do not overlap are a broadcast, see :mod:`..parts.window_grid`.
+Windows that do not overlap are a broadcast, see :mod:`..parts.grid`.
 """
 
 import numpy as np
@@ -14,10 +14,9 @@ from .. import tuning
 from ..parts import phase_sums
 from ..parts.argreduce import ValueOffset
 from ..parts.axis_slicing import slice_axis
-from ..parts.element_grid import Read
+from ..parts.grid import Read, merged, on_grid
 from ..parts.phase_sums import Phase, Step, Term
 from ..parts.phases import interleave
-from ..parts.window_grid import merged, on_grid
 from ..request import Request
 
 

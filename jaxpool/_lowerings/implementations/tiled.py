@@ -35,8 +35,8 @@ from ..parts.float_order import (
     takes_last_nan,
     widened,
 )
+from ..parts.grid import step_axes
 from ..parts.offset_tiles import scatter as scatter
-from ..parts.window_grid import step_axes
 from ..request import Request
 
 

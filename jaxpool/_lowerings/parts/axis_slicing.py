@@ -1,7 +1,8 @@
 """Slices of an array along one axis at a time, and trees that combine them."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -49,6 +50,11 @@ def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
         return lax.pad(a, value, config)
 
     return jax.tree.map(padded, x, values)
+
+
+def each_place(geometry: Geometry) -> Iterator[tuple[int, ...]]:
+    """Every offset of a window, row-major, as offsets along the pooled axes."""
+    return itertools.product(*map(range, geometry.kernel))
 
 
 def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Array:

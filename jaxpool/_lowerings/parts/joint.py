@@ -3,11 +3,10 @@
 Both make one kernel of shifted arrays and of what is computed from them, as long as the shifts are
 those of operands of the kernel. So a function of elements is computed of each shifted array, anew
 for each window that holds an element, and neither its values nor what lies between two axes is
-stored. Every shift is a padding, see :mod:`.element_grid`.
+stored. Every shift is a padding, see :mod:`.grid`.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,9 +15,8 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
-from . import element_grid, phase_sums
-from .axis_slicing import pooled_first
-from .window_grid import merged, step_axes
+from . import grid, phase_sums
+from .axis_slicing import each_place, pooled_first
 
 Arrays = tuple[Array, ...]
 
@@ -46,11 +44,11 @@ def over_windows(
     padding = [np.asarray(v, a.dtype) for v, a in zip(jax.tree.leaves(values), moved, strict=True)]
     columns = [_reads(*pair, major) for pair in zip(moved, padding, strict=True)]
     parts, inside = [], []
-    for place, row in zip(_places(geometry), zip(*columns, strict=True), strict=True):
+    for place, row in zip(each_place(geometry), zip(*columns, strict=True), strict=True):
         elements = [a.astype(leaf.dtype) for a, leaf in zip(row, leaves, strict=True)]
         shape: Any = jnp.broadcast_shapes(*(a.shape for a in elements))
         parts.append(jax.tree.unflatten(tree, elements))
-        inside.append(element_grid.inside(place, major, shape))
+        inside.append(grid.inside(place, major, shape))
     return tuple(jnp.transpose(result, back) for result in total(parts, inside))
 
 
@@ -62,15 +60,9 @@ def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
 
 def _reads(a: Array, value: np.ndarray, geometry: Geometry) -> list[Array]:
     """The elements at each offset, pooled axes first; of one entry for all, that entry."""
-    places = list(_places(geometry))
     if not _is_pooled(a, geometry):
-        return [a] * len(places)
-    grid = element_grid.split(a, geometry, value)
-    return [element_grid.at(grid, place, geometry, value) for place in places]
-
-
-def _places(geometry: Geometry) -> Iterator[tuple[int, ...]]:
-    return itertools.product(*map(range, geometry.kernel))
+        return [a] * geometry.taps
+    return grid.each_offset(a, geometry, value)
 
 
 def _narrowed(a: Array, dtype: np.dtype | None) -> Array:
@@ -111,24 +103,25 @@ def over_elements(
     moved = [_narrowed(jnp.transpose(a, order), dtype) for a in windows]
     if on_tpu and strided:  # or what makes them is computed anew, of slices that are stored
         moved = lax.optimization_barrier(moved)
-    moved = [element_grid.stored(a, pooled) for a in moved] if on_tpu else moved
+    moved = [grid.stored(a, pooled) for a in moved] if on_tpu else moved
     (step,) = phase_sums.steps_of(major, geometry.taps)
     placed = [(phase, term) for phase, terms in step.terms.items() for term in terms]
-    reads = [element_grid.put(step.geometry, phase, term.shift) for phase, term in placed]
+    reads = [grid.put(step.geometry, phase, term.shift) for phase, term in placed]
     pairs = [(a, np.asarray(value, a.dtype)) for a, value in zip(moved, identities, strict=True)]
     split = jax.tree.map(lambda a: _on_grid(jnp.transpose(a, order), major), elements)
     given = [
         tuple(read(*pair).astype(a.dtype) for pair, a in zip(pairs, windows, strict=True))
         for read in reads
     ]
-    grids = total(given, split, [term for _, term in placed])
+    results = total(given, split, [term for _, term in placed])
     if on_tpu and strided:
-        grids = tuple(element_grid.stored(grid, 2 * pooled) for grid in grids)
-    return tuple(jnp.transpose(merged(grid, major, len(order), False), back) for grid in grids)
+        results = tuple(grid.stored(result, 2 * pooled) for result in results)
+    merged = (grid.merged(result, major, len(order), False) for result in results)
+    return tuple(jnp.transpose(result, back) for result in merged)
 
 
 def _on_grid(a: Array, geometry: Geometry) -> Array:
     """An array of elements split into groups and phases; one entry for all of them stays one."""
     if _is_pooled(a, geometry):
-        return element_grid.split(a, geometry, np.zeros((), a.dtype))
-    return jnp.expand_dims(a, step_axes(geometry.positions, a.ndim))
+        return grid.split(a, geometry, np.zeros((), a.dtype))
+    return jnp.expand_dims(a, grid.step_axes(geometry.positions, a.ndim))

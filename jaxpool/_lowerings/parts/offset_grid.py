@@ -25,8 +25,8 @@ from ..._xla.materialize import materialize
 from .. import tuning
 from .argreduce import sentinel
 from .axis_slicing import concatenate, iota, slice_axis, tree_reduce
+from .grid import over_steps, step_axes
 from .phases import Phases, crop, phases_of, runs, surround
-from .window_grid import over_steps, step_axes
 
 
 class Piece(NamedTuple):

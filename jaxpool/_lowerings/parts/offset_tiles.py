@@ -17,8 +17,8 @@ from ..._xla.materialize import materialize
 from .. import tuning
 from .argreduce import sentinel
 from .axis_slicing import iota
+from .grid import step_axes
 from .phases import crop, holders
-from .window_grid import step_axes
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:

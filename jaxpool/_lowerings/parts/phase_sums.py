@@ -39,7 +39,7 @@ from ..._xla.select import select
 from .. import tuning
 from .argreduce import ValueOffset, sentinel
 from .axis_slicing import levels
-from .element_grid import Read
+from .grid import Read
 from .phases import offsets_by_phase
 
 Phase = tuple[int, ...]
