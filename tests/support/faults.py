@@ -18,7 +18,6 @@ TESTS = {
     "_lowerings/ranks/radix_select.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/ranks/ranks.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/parts/float_order.py": ["tests/ops/test_ops_rank.py"],
-    "_lowerings/parts/offset_grid.py": ["tests/autodiff/test_derivatives.py"],
     "_lowerings/parts/offset_slices.py": GRADIENTS,
     "_lowerings/parts/offset_tiles.py": GRADIENTS,
     "_lowerings/parts/offset_levels.py": GRADIENTS,
@@ -107,7 +106,7 @@ FAULTS = [
     ),
     Fault("_lowerings/parts/phases.py", "axis.pad_low + low * axis.stride", "axis.pad_low + low"),
     Fault(
-        "_lowerings/parts/offset_grid.py",
+        "_lowerings/parts/offset_slices.py",
         "dimension, first - shift, last",
         "dimension, first, last",
     ),

@@ -11,23 +11,31 @@ shifts of :mod:`.phases`, the elements of phase ``p`` receive
 
 with ``t(shift, p)`` the offset of that shift and phase: a sum of slices of both, which are padded
 once. No element is written twice and no scatter is needed. Offsets may be any.
+
+Where strides are longer than one, all phases of all axes are broadcast axes of one vectorised loop.
+The groups ``q`` at the ends of an axis have fewer shifts and a loop of their own, so that nothing
+is padded: padding is a pass of its own that costs up to half the time. Of few windows it costs
+less, and XLA:CPU then compiles one loop in place of nine. Where windows reach over a border their
+offsets are joined of segments, which would take a pass more to pad.
 """
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ..._xla.select import select
 from .. import tuning
-from . import offset_grid
 from .argreduce import sentinel
-from .axis_slicing import slice_axis, tree_reduce
-from .phases import Phases, crop, interleave, phases_of, surround
+from .axis_slicing import concatenate, iota, slice_axis, tree_reduce
+from .grid import over_steps, step_axes
+from .phases import Phases, crop, interleave, phases_of, runs, surround
 from .stack import each_offset
 
 
@@ -44,7 +52,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     strided = geometry.is_strided
     if strided and geometry.taps <= tuning.MOST_SCATTERED and -1 not in geometry.positions:
-        return offset_grid.scatter(g, offsets, geometry)
+        return _scatter_strided(g, offsets, geometry)
     geometry, arrays = surround((g, offsets), (0, sentinel(offsets.dtype)), geometry)
     phases = [phases_of(axis) for axis in geometry.axes]
     g, offsets = materialize(*arrays)  # XLA:CPU would compute anew for each slice what makes them
@@ -80,3 +88,132 @@ def _joined(
         return crop(interleave(parts, axis.stride, position), axis, position)
 
     return along(0, ())
+
+
+# --- phases as axes -------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """What windows give to a part of the grid of groups and phases.
+
+    Attributes:
+      given: values of the windows, with an axis of phases behind each pooled one.
+      offsets: their offsets, likewise.
+      shifts: for each pooled axis that is cut already, the shift from a window to its group.
+    """
+
+    given: Array
+    offsets: Array
+    shifts: tuple[int, ...]
+
+
+class Line(NamedTuple):
+    """A pooled axis: its phases, and where its groups lie in the grid, its phases behind them."""
+
+    axis: Axis
+    phases: Phases
+    dimension: int
+
+
+Named = dict[tuple[int, ...], Array]
+"""For a shift along every axis, the offset of each phase; negative where there is none."""
+
+
+def _scatter_strided(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    if _saves_loops(g, geometry):
+        padding = 0, sentinel(offsets.dtype)
+        geometry, (g, offsets) = surround((g, offsets), padding, geometry)
+    # XLA:CPU would compute anew for each element what makes them.
+    g, offsets = materialize(g, offsets)
+    merged, lines = list(g.shape), []
+    for step, (axis, position) in zip(
+        step_axes(geometry.positions, g.ndim), geometry.placed, strict=True
+    ):
+        lines.append(Line(axis, phases_of(axis), step - 1))
+        merged[position] = _groups(lines[-1]) * axis.stride
+    whole = Piece(over_steps(g, geometry), over_steps(offsets, geometry), ())
+    shape = list(whole.given.shape)
+    received = _over_grid([whole], lines, shape, _named(lines, len(shape))).reshape(merged)
+    for axis, position in geometry.placed:
+        received = crop(received, axis, position)
+    return received
+
+
+def _saves_loops(g: Array, geometry: Geometry) -> bool:
+    """Whether windows past the ends save more time of the compiler than their copies cost."""
+    small = isinstance(g.size, int) and g.size <= tuning.MOST_PADDED_WINDOWS
+    whole = all(len(axis.segments()) == 1 for axis in geometry.axes)
+    overlapping = sum(axis.span > axis.stride for axis in geometry.axes)
+    return small and whole and overlapping > 1
+
+
+def _groups(line: Line) -> int:
+    return line.phases.last - line.phases.first
+
+
+def _over_grid(pieces: list[Piece], lines: list[Line], shape: list[int], named: Named) -> Array:
+    """Sum of the pieces over a grid, cut at one pooled axis after the other.
+
+    Args:
+      pieces: with all windows of the axes that are not cut yet.
+      lines: the axes.
+      shape: of a piece.
+      named: see :data:`Named`.
+    """
+    done = len(pieces[0].shifts)
+    if done == len(lines):
+        return tree_reduce(lax.add, [_hits(piece, named) for piece in pieces])
+    (axis, phases, dimension), parts = lines[done], []
+    for first, last, shifts in runs(axis, phases, phases.shifts):
+        part = [*shape[:dimension], last - first, *shape[dimension + 1 :]]
+        cuts = [
+            Piece(
+                slice_axis(piece.given, dimension, first - shift, last - first, 1),
+                slice_axis(piece.offsets, dimension, first - shift, last - first, 1),
+                (*piece.shifts, shift),
+            )
+            for piece in pieces
+            for shift in shifts
+        ]
+        parts.append(_over_grid(cuts, lines, part, named) if cuts else _zeros(part, lines, pieces))
+    return concatenate(parts, dimension)
+
+
+def _zeros(shape: list[int], lines: list[Line], like: list[Piece]) -> Array:
+    """What elements receive that no window holds."""
+    shape = list(shape)
+    for line in lines[len(like[0].shifts) + 1 :]:
+        shape[line.dimension] = _groups(line)
+    return jnp.zeros(shape, like[0].given.dtype)
+
+
+def _hits(piece: Piece, named: Named) -> Array:
+    """What is given where the offset is that of the phase, else 0."""
+    wanted = jnp.broadcast_to(named[piece.shifts], piece.offsets.shape)
+    hit = lax.eq(piece.offsets.astype(jnp.int32), wanted)
+    return lax.select(hit, piece.given, jnp.zeros_like(piece.given))
+
+
+def _named(lines: list[Line], rank: int) -> Named:
+    """The offsets of the phases, row-major."""
+    along, no_tap = [], -int(np.prod([line.axis.kernel for line in lines]))
+    for axis, phases, dimension in lines:
+        step = iota(axis.stride, dimension + 1 - rank, rank, jnp.int32)
+        along.append({shift: _along(axis, shift, step, no_tap) for shift in phases.shifts})
+    named: Named = {}
+    for shifts in itertools.product(*along):
+        total = along[0][shifts[0]]
+        for line, offsets, shift in zip(lines[1:], along[1:], shifts[1:], strict=True):
+            total = total * line.axis.kernel + offsets[shift]
+        named[shifts] = total
+    return named
+
+
+def _along(axis: Axis, shift: int, step: Array, no_tap: int) -> Array:
+    """The offsets along one axis."""
+    distance = step + shift * axis.stride
+    read = distance < axis.span
+    if axis.dilation > 1:
+        read = read & (distance % axis.dilation == 0)
+        distance = distance // axis.dilation
+    return jnp.where(read, distance, no_tap)
