@@ -19,9 +19,9 @@ TESTS = {
     "_lowerings/ranks/ranks.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/parts/float_order.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/parts/offset_slices.py": GRADIENTS,
-    "_lowerings/parts/offset_tiles.py": GRADIENTS,
     "_lowerings/parts/offset_levels.py": GRADIENTS,
     "_lowerings/implementations/axis_by_axis.py": GRADIENTS,
+    "_lowerings/implementations/tiled.py": GRADIENTS,
     "_lowerings/implementations/padded_slices.py": GRADIENTS,
     "_lowerings/parts/window_counts.py": COUNTS,
     "_xla/variadic_reduce.py": ["tests/lowerings/test_lowerings.py"],
@@ -114,9 +114,9 @@ FAULTS = [
     Fault(
         "_lowerings/parts/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"
     ),
-    Fault("_lowerings/parts/offset_tiles.py", "wide // axis.kernel", "wide // axis.stride"),
+    Fault("_lowerings/implementations/tiled.py", "wide // axis.kernel", "wide // axis.stride"),
     Fault(
-        "_lowerings/parts/offset_tiles.py",
+        "_lowerings/implementations/tiled.py",
         "axis.kernel) * axis.dilation == column",
         "axis.kernel) == column",
     ),
