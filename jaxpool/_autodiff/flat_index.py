@@ -17,7 +17,6 @@ is taken if it can be.
 """
 
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, is_at_most
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
-from .._lowerings.parts.axis_slicing import iota
+from .._lowerings.parts.axis_slicing import each_place, iota
 from .._lowerings.parts.flat_gather import INT32_MAX, array_of, planes_of, take, writer
 from .._xla.any_in_batch import any_in_batch
 from .._xla.by_platform import by_platform
@@ -231,7 +230,7 @@ def _offsets(indices: Array, target: Target, blocks: Geometry) -> Array:
         first = first + coordinate * stride
     ahead, dtype = indices - first, offset_dtype(blocks)
     offsets = jnp.where(indices < 0, sentinel(dtype), np.asarray(_ELSEWHERE, dtype))
-    for number, tap in enumerate(itertools.product(*map(range, blocks.kernel))):
+    for number, tap in enumerate(each_place(blocks)):
         hit = ahead == sum(k * strides[p] for k, p in zip(tap, blocks.positions, strict=True))
         for k, (position, axis) in zip(tap, axes.items(), strict=True):
             if axis.overhang:

@@ -35,6 +35,7 @@ from ..parts.axis_slicing import (
     crop,
     digit_parts,
     iota,
+    is_padded,
     lax_padding,
     levels,
     pad,
@@ -172,8 +173,7 @@ def argreduce(
 def _argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction, may_be_empty: bool
 ) -> ValueOffset:
-    padded = any(any(lax_padding(axis)) for axis in geometry.axes)
-    may_be_empty = may_be_empty and (valid is not None or padded)
+    may_be_empty = may_be_empty and (valid is not None or is_padded(geometry))
     pair, inner = initial_pair(x, valid, offset_dtype(geometry)), 1
     for axis, position in geometry.placed[::-1]:
         pair = _argreduce_along(pair, axis, position, inner, reduction, may_be_empty)

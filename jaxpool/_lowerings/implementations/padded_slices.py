@@ -8,7 +8,6 @@ The transpose of such a sum is one as well, of the cotangent: the windows over w
 :func:`..parts.phases.mirrored` gives.
 """
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ...reductions import Reduction
 from .. import tuning
-from ..parts.axis_slicing import elements_at, pad_all, tree_reduce
+from ..parts.axis_slicing import each_place, elements_at, pad_all, tree_reduce
 from ..parts.phases import mirrored
 from ..request import Request
 
@@ -53,8 +52,8 @@ def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
 def window_sum(x: Array, geometry: Geometry) -> Array:
     """Return the sum of every window."""
     (padded,) = materialize(pad_all(x, geometry, np.zeros((), x.dtype)))
-    offsets = itertools.product(*map(range, geometry.kernel))
-    return tree_reduce(lax.add, [elements_at(padded, offset, geometry) for offset in offsets])
+    places = each_place(geometry)
+    return tree_reduce(lax.add, [elements_at(padded, place, geometry) for place in places])
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:

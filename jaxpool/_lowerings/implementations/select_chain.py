@@ -15,7 +15,6 @@ elements may tie with the identity and differ from it takes the mask nevertheles
 """
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +35,7 @@ from ..parts.argreduce import (
     sentinel,
     set_sentinels,
 )
-from ..parts.axis_slicing import elements_at, lax_padding, levels, pad_all, shifted_slices
+from ..parts.axis_slicing import each_place, elements_at, is_padded, levels, pad_all, shifted_slices
 from ..parts.window_counts import first_inside
 from ..request import Request
 
@@ -105,10 +104,9 @@ def _along(
         return functools.reduce(prefers_later(reduction, masked), moved)
 
     if max(group.kernel) <= tuning.LONGEST_CHAINED_ON_GPU:
-        places = itertools.product(*map(range, group.kernel))
         parts = [
             jax.tree.map(lambda a, place=place: elements_at(a, place, group), pair)
-            for place in places
+            for place in each_place(group)
         ]
         return chained(range(group.taps), parts)
     ((axis, position),) = group.placed
@@ -133,7 +131,7 @@ def _or_first(offsets: Array, every: Array, geometry: Geometry) -> Array:
 
     The select comes before the arithmetic, which would otherwise be a table of each axis.
     """
-    if not any(any(lax_padding(axis)) for axis in geometry.axes):
+    if not is_padded(geometry):
         return offsets
     first, empty = jnp.zeros(offsets.shape, jnp.int32), None
     for axis, position in geometry.placed:

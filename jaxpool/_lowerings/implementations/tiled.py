@@ -34,7 +34,7 @@ from ..._xla.materialize import materialize
 from ...reductions import MIN, Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
-from ..parts.axis_slicing import iota, lax_padding, pad
+from ..parts.axis_slicing import iota, is_padded, pad
 from ..parts.float_order import (
     is_float_extreme,
     is_narrow_extreme,
@@ -71,7 +71,7 @@ def argreduce(
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
     elements, axes = _split(x, geometry, identity_array(reduction, x.dtype))
-    if valid is not None or any(any(lax_padding(axis)) for axis in geometry.axes):
+    if valid is not None or is_padded(geometry):
         valid = jnp.ones(x.shape, bool) if valid is None else valid
         valid, _ = _split(valid, geometry, np.zeros((), bool))
     (values,) = materialize(reduce_axes(elements, axes, reduction))

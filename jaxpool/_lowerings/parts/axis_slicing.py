@@ -67,6 +67,13 @@ def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Ar
     return lax.slice(padded, starts, ends, strides)
 
 
+def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[Array]:
+    """Yield the elements at each offset of all windows, row-major; ``padding`` outside."""
+    x = pad_all(x, geometry, padding)
+    for place in each_place(geometry):
+        yield elements_at(x, place, geometry)
+
+
 def concatenate(parts: Sequence[Array], position: int) -> Array:
     """Return the parts as one array along an axis."""
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, position % parts[0].ndim)
@@ -75,6 +82,11 @@ def concatenate(parts: Sequence[Array], position: int) -> Array:
 def lax_padding(axis: Axis) -> tuple[int, int]:
     """Return the elements to add before and after an axis so that every window lies inside."""
     return axis.pad_low, max(0, axis.reach)
+
+
+def is_padded(geometry: Geometry) -> bool:
+    """Whether some window reaches past an end of its axis."""
+    return any(any(lax_padding(axis)) for axis in geometry.axes)
 
 
 def broadcast_along(values: Any, position: int, rank: int) -> np.ndarray:

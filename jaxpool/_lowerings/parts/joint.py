@@ -53,7 +53,7 @@ def over_windows(
 
 
 def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
-    """The element of every window at each offset, row-major, as :func:`.stack.each_offset`."""
+    """The element of every window at each offset, as :func:`.axis_slicing.each_offset`."""
     order, back, major = pooled_first(geometry, x.ndim)
     return [jnp.transpose(a, back) for a in _reads(jnp.transpose(x, order), value, major)]
 

@@ -33,10 +33,9 @@ from ..._xla.materialize import materialize
 from ..._xla.select import select
 from .. import tuning
 from .argreduce import sentinel
-from .axis_slicing import concatenate, iota, slice_axis, tree_reduce
+from .axis_slicing import concatenate, each_offset, iota, slice_axis, tree_reduce
 from .grid import over_steps, step_axes
 from .phases import Phases, crop, interleave, phases_of, runs, surround
-from .stack import each_offset
 
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:

@@ -1,10 +1,7 @@
-"""The elements of every window: one offset after the other, or as an axis.
+"""The elements of every window as an axis.
 
 ``stacked(x)[o, t] = x[o * stride - pad_low + t * dilation]``.
 """
-
-import itertools
-from collections.abc import Iterator
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,14 +10,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis, cdiv
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from .axis_slicing import elements_at, lax_padding, pad, pad_all, slice_axis
-
-
-def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[Array]:
-    """Yield the elements at each offset of all windows, row-major."""
-    x = pad_all(x, geometry, padding)
-    for offsets in itertools.product(*map(range, geometry.kernel)):
-        yield elements_at(x, offsets, geometry)
+from .axis_slicing import each_offset, lax_padding, pad, slice_axis
 
 
 def stacked(x: Array, geometry: Geometry, padding: np.ndarray) -> Array:

@@ -25,9 +25,9 @@ from ..._xla.materialize import materialize
 from ...reductions import MIN, filled, identity_array
 from .. import tuning
 from ..implementations import loop
-from ..parts import joint, stack
+from ..parts import joint
 from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
-from ..parts.axis_slicing import pad_all
+from ..parts.axis_slicing import each_offset, pad_all
 from ..parts.every_tap import Fold, reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
 from ..parts.window_counts import short_dtype
@@ -87,7 +87,7 @@ def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> An
 
     XLA:TPU makes slices in steps a kernel of their own.
     """
-    slices = functools.partial(f, stack.each_offset)
+    slices = functools.partial(f, each_offset)
 
     def shifts(x: Array, *others: Array) -> Any:
         # What is computed of other shifts would be stored in their place.
