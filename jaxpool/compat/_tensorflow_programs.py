@@ -11,8 +11,7 @@ from jax import Array
 from .._numerics import indices
 from .._numerics.divisors import counts
 from ..ops._dispatch import Configuration
-from ..ops._op import Op
-from ..ops._symbolic import over_any_size
+from ..ops._op import Op, over_any_size
 from ..ops.average import sum_pool
 from ..ops.max import max_pool, max_pool_with_argmax
 from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows

@@ -22,8 +22,7 @@ from .._lowerings.remembered import remembered
 from .._numerics.checks import as_array
 from .._xla.sharding_types import with_sharding_types
 from ..reductions import Reduction
-from ._op import Op
-from ._symbolic import over_any_size
+from ._op import Op, over_any_size
 
 
 class WindowArguments(NamedTuple):

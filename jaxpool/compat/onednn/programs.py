@@ -12,8 +12,7 @@ from jax import Array, lax
 from ..._autodiff.gather import gather
 from ..._numerics.divisors import counts, divide, masked
 from ...ops._dispatch import Configuration
-from ...ops._op import Op
-from ...ops._symbolic import over_any_size
+from ...ops._op import Op, over_any_size
 from ...ops.average import avg_pool
 from .._averages import sequential_sum, unknown_zeros
 from .._scans import max_from, max_with_offsets_from, over_windows
