@@ -4,7 +4,7 @@
     parts/              what implementations are made of
     implementations/    one file each
     ranks/, ragged/     ranks, and windows of any start and length: no choice of the plan
-    many_boxes          a function of every box of an image: likewise
+    boxes               sums and maxima of the bins of boxes: likewise
     plan                the choice for each platform
 
 A row is a module that has ``unsupported_reason(request)``, None or the reason, and any of the verbs

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff import boxes as maps
-from .._lowerings.many_boxes import Boxes, Near
+from .._lowerings.boxes import Boxes, Near
 from .._lowerings.parts.axis_slicing import iota
 
 _NEAR = 7

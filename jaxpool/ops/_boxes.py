@@ -1,4 +1,4 @@
-"""What the pools of boxes share: layouts, boxes, and the number of the image of each."""
+"""What the pools of boxes share: layouts, boxes with the image of each, and what bins read."""
 
 import math
 from typing import Any, NamedTuple
@@ -10,6 +10,9 @@ from jax import Array, lax
 from .._errors import message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
+from .._lowerings import tuning
+from .._lowerings.boxes import Boxes, Near
+from .._numerics import regions
 from ..reductions import accumulator
 from ._parameters import check_positive
 
@@ -200,6 +203,61 @@ def _check_numbers(numbers: Array, boxes: Array) -> None:
         )
 
 
-def of_known(weights: Array, known: Array) -> Array:
+# --- bins -----------------------------------------------------------------------------------------
+
+
+def samples(
+    ends: Corners, found: Images, bins: tuple[int, int], ratio: int, half: float, least: int | None
+) -> tuple[Boxes, Near | None]:
+    """The weights of samples, of boxes moved by half an element and ``least`` long.
+
+    Of a few samples in each bin also the elements that they lie between.
+    """
+
+    def along(
+        first: Array, last: Array, bins: int, length: int
+    ) -> tuple[Array, tuple[Array, Array] | None]:
+        first, last = first - half, last - half
+        size = last - first if least is None else jnp.maximum(last - first, least)
+        weights = regions.sample_weights(first, size, bins, length, ratio)
+        is_near = 0 < ratio <= tuning.MOST_SAMPLES_GATHERED
+        return weights, regions.near_samples(first, size, bins, length, ratio) if is_near else None
+
+    height, width = found.array.shape[1:3]
+    rows, near_rows = along(ends.top, ends.bottom, bins[0], height)
+    columns, near_columns = along(ends.left, ends.right, bins[1], width)
+    rows = _of_known(rows, ends.known)
+    if near_rows is None or near_columns is None:
+        return Boxes(ends.image, rows, columns), None
+    number, weight = near_rows
+    near = Near(number, _of_known(weight, ends.known), *near_columns)
+    return Boxes(ends.image, rows, columns), near
+
+
+def whole(ends: Corners, bins: tuple[int, int], lengths: tuple[int, ...], last: int) -> Boxes:
+    """What bins of whole elements read; ``last`` is 1 if the last end belongs to a box."""
+
+    def along(first: Array, end: Array, bins: int, length: int) -> Array:
+        first, end = regions.rounded(first), regions.rounded(end)
+        return regions.whole_bins(first, jnp.maximum(end - first + last, 1), bins, length)
+
+    rows = along(ends.top, ends.bottom, bins[0], lengths[0])
+    columns = along(ends.left, ends.right, bins[1], lengths[1])
+    return Boxes(ends.image, _of_known(rows, ends.known), columns)
+
+
+def all_but_last(read: Array) -> Array:
+    """What bins read, but for the last element."""
+    length = read.shape[-1]
+    return read & (lax.broadcasted_iota(jnp.int32, (1, 1, length), 2) < length - 1)
+
+
+def means(read: Array) -> Array:
+    """Weights of means."""
+    count = read.sum(-1, keepdims=True)
+    return read / jnp.where(count == 0, 1, count)
+
+
+def _of_known(weights: Array, known: Array) -> Array:
     """Return what bins read along an axis: nothing, if there is no such image."""
     return jnp.where(known[:, None, None], weights, jnp.zeros((), weights.dtype))

@@ -10,12 +10,22 @@ from jax.typing import ArrayLike
 from .._autodiff import boxes as maps
 from .._errors import counted, message, public
 from .._geometry.arguments import flag, integer
-from .._lowerings.many_boxes import Boxes, Near
+from .._lowerings.boxes import Boxes, Near
 from .._numerics import regions
 from .._numerics.checks import check_float
 from ..reductions import accumulator
-from ._bins import all_but_last, means, samples, whole
-from ._boxes import Corners, Images, as_asked, canonical_output, corners, images
+from ._boxes import (
+    Corners,
+    Images,
+    all_but_last,
+    as_asked,
+    canonical_output,
+    corners,
+    images,
+    means,
+    samples,
+    whole,
+)
 from ._dispatch import Op, call
 
 _MOST_SAMPLES = 2**10

@@ -35,7 +35,7 @@ INNER: dict[str, tuple[tuple[str, ...], ...]] = {
         ("tuning", "request", "remembered"),
         ("parts",),
         ("implementations",),
-        ("ranks", "ragged", "many_boxes", ""),
+        ("ranks", "ragged", "boxes", ""),
         ("plan",),
     ),
 }

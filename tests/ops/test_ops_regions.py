@@ -14,7 +14,8 @@ from helpers import QUICK, assert_same, check_derivatives, lowered, permutation
 
 import jaxpool
 from jaxpool._autodiff import boxes as maps
-from jaxpool._lowerings import many_boxes, tuning
+from jaxpool._lowerings import boxes as lowered_boxes
+from jaxpool._lowerings import tuning
 from jaxpool._numerics import regions
 
 pytestmark = pytest.mark.grid(8)
@@ -328,20 +329,20 @@ def test_boxes_at_once_are_those_in_turn(images: int, count: int, rng: np.random
     """What GPU and TPU run, in steps that divide the seven boxes or do not."""
     x = jnp.asarray(permutation((images, 4, 5, 2), np.float32, rng))
     arrays = (rng.integers(0, images, 7), rng.random((7, 2, 4)), rng.random((7, 3, 5)))
-    boxes = many_boxes.Boxes(*map(jnp.asarray, arrays))
+    boxes = lowered_boxes.Boxes(*map(jnp.asarray, arrays))
 
-    def one(image: Any, box: many_boxes.Boxes) -> Any:
+    def one(image: Any, box: lowered_boxes.Boxes) -> Any:
         return jnp.einsum("ph,qw,hwc->pqc", box.rows, box.columns, image)
 
-    def back(g: Any, box: many_boxes.Boxes) -> Any:
+    def back(g: Any, box: lowered_boxes.Boxes) -> Any:
         return jnp.einsum("ph,qw,pqc->hwc", box.rows, box.columns, g)
 
-    y = many_boxes._each_at_once(one, x, boxes, count)
-    assert_same(y, many_boxes._each_in_turn(one, x, boxes), count, ulps=8)
+    y = lowered_boxes._each_at_once(one, x, boxes, count)
+    assert_same(y, lowered_boxes._each_in_turn(one, x, boxes), count, ulps=8)
     y = y.at[0].set(np.nan)  # of one image alone
-    g = many_boxes._added_at_once(back, y, boxes, x.shape, count)
+    g = lowered_boxes._added_at_once(back, y, boxes, x.shape, count)
     assert images == 1 or bool(jnp.isfinite(g).any())
-    assert_same(g, many_boxes._added_in_turn(back, y, boxes, x.shape), count, ulps=8)
+    assert_same(g, lowered_boxes._added_in_turn(back, y, boxes, x.shape), count, ulps=8)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -390,9 +391,9 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
     ]
     weights = [regions.sample_weights(*a) for a in of_axis]
     near = [regions.near_samples(*a) for a in of_axis]
-    dense = maps.sums(jnp.asarray(x), many_boxes.Boxes(jnp.asarray(number), *weights))
-    gathered = many_boxes._gathered(
-        jnp.asarray(x), jnp.asarray(number), many_boxes.Near(*near[0], *near[1])
+    dense = maps.sums(jnp.asarray(x), lowered_boxes.Boxes(jnp.asarray(number), *weights))
+    gathered = lowered_boxes._gathered(
+        jnp.asarray(x), jnp.asarray(number), lowered_boxes.Near(*near[0], *near[1])
     )
     np.testing.assert_allclose(gathered, dense, rtol=1e-5, atol=1e-6)
     assert np.any(dense[0]) and not np.any(dense[3])

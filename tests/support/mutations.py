@@ -68,7 +68,7 @@ THEMES = {
         "tests/lowerings/test_lowerings.py",
         "tests/accelerators/test_exports.py",
     ],
-    "_lowerings/many_boxes.py": ["tests/ops/test_ops_regions.py"],
+    "_lowerings/boxes.py": ["tests/ops/test_ops_regions.py"],
     "_lowerings/ragged": ["tests/ops/test_ops_adaptive.py", "tests/ops/test_ops_random.py"],
     "_lowerings/parts/window_": [*COUNTS, "tests/lowerings/test_lowerings.py"],
     "_autodiff/": [

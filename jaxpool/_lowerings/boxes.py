@@ -1,11 +1,25 @@
-"""One function of every box and its image: one box after the other, or many at once.
+"""Functions of every box and its image, and the sums and maxima of the bins of one box.
+
+Each box ``k`` reads one image ``x[n]``. Its bins are the products of rows and of columns, so that
+both sums and maxima go along the columns, then along the rows. With a weight for each bin and row,
+``A``, and for each bin and column, ``B``, the sums are
+
+    y[k, p, q, c] = sum over h, w of A[k, p, h] B[k, q, w] x[n, h, w, c],
+    dx[n, h, w, c] = sum over k of n, p, q of A[k, p, h] B[k, q, w] dy[k, p, q, c].
+
+Position-sensitive sums read another channel for every bin, ``c * P * Q + p * Q + q`` for ``c``.
+
+Maxima. Let ``w[h, q, c]`` be the column of the first maximum of row ``h`` in the columns of ``q``,
+and ``h[p, q, c]`` the first row of ``p`` with the maximum of the bin. That is the first maximum in
+row-major order, and its tangent is a sum of products of comparisons, as is the transpose.
 
 On CPU boxes take turns: the image of one box stays in the cache. GPU and TPU would run every step
 of such a loop for itself, so there a step takes as many boxes as a bound on the memory allows, each
 with a copy of its image. A sum of which boxes read a small part of their images gathers it instead.
 
 Sums over the boxes of an image leave out those of other images by a mask, so that no step has a
-scatter. (A product with a matrix of zeros and ones would carry a NaN from one image to all.)
+scatter. (A product with a matrix of zeros and ones would carry a NaN from one image to all.) No
+array has both boxes and images.
 """
 
 import itertools
@@ -15,12 +29,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
 from .._xla.by_platform import by_platform
+from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_zeros
+from ..reductions import MAX, identity_array
 from . import tuning
+from .parts.argreduce import same
 
 
 class Boxes(NamedTuple):
@@ -185,3 +203,92 @@ def _steps(boxes: Any, count: int) -> Any:
         return jnp.pad(a, padding).reshape(steps, count, *a.shape[1:])
 
     return jax.tree.map(of, boxes)
+
+
+# --- sums of one box ------------------------------------------------------------------------------
+
+
+def sum_of(image: Array, box: Boxes) -> Array:
+    """Return the weighted sum of every bin, ``[bin, bin, channel]``."""
+    return _dot("qw,pwc->pqc", box.columns, _dot("ph,hwc->pwc", box.rows, image))
+
+
+def sum_transpose(g: Array, box: Boxes) -> Array:
+    """Return the transpose of :func:`sum_of`."""
+    return _dot("ph,pwc->hwc", box.rows, _dot("qw,pqc->pwc", box.columns, g))
+
+
+def sum_by_place(image: Array, box: Boxes) -> Array:
+    """As :func:`sum_of`, of a channel of its own for every bin."""
+    bins = box.rows.shape[0], box.columns.shape[0]
+    each = image.reshape(*image.shape[:2], image.shape[2] // (bins[0] * bins[1]), *bins)
+    return _dot("qw,wcpq->pqc", box.columns, _dot("ph,hwcpq->wcpq", box.rows, each))
+
+
+def sum_by_place_transpose(g: Array, box: Boxes) -> Array:
+    """Return the transpose of :func:`sum_by_place`."""
+    spread = _dot("ph,qw,pqc->hwcpq", box.rows, box.columns, g)
+    return spread.reshape(*spread.shape[:2], -1)
+
+
+def _dot(subscripts: str, *arrays: Array) -> Array:
+    return jnp.einsum(subscripts, *arrays, precision=lax.Precision.HIGHEST)
+
+
+# --- maxima of one box ----------------------------------------------------------------------------
+
+
+def maximum_of(image: Array, box: Boxes) -> Array:
+    """Return the maximum of every bin, 0 where it is empty."""
+    _, y = _largest(image, box)
+    there = box.rows.any(1)[:, None, None] & box.columns.any(1)[None, :, None]
+    return jnp.where(there, y, jnp.zeros((), y.dtype))
+
+
+def at_maximum(t: Array, image: Array, box: Boxes) -> Array:
+    """Return ``t`` where the image has the maximum of every bin, 0 where that is empty."""
+    row, column = _places(image, box)
+    at = _is(column, 2, image.shape[1])
+    in_rows = jnp.where(at, t[:, None], jnp.zeros((), t.dtype)).sum(2)
+    return jnp.where(_is(row, 1, image.shape[0]), in_rows, jnp.zeros((), t.dtype)).sum(1)
+
+
+def at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
+    """Return the transpose of :func:`at_maximum`."""
+    row, column = _places(image, box)
+    here = _is(row, 1, image.shape[0])
+    (in_rows,) = materialize(jnp.where(here, g[:, None], jnp.zeros((), g.dtype)).sum(0))
+    at = _is(column, 2, image.shape[1])
+    return jnp.where(at, in_rows[:, :, None], jnp.zeros((), g.dtype)).sum(1)
+
+
+def _largest(image: Array, box: Boxes) -> tuple[Array, Array]:
+    """The largest of each row in the columns of a bin, and the largest of each bin."""
+    lowest = identity_array(MAX, np.dtype(image.dtype))
+    of_rows = jnp.where(box.columns[None, :, :, None], image[:, None], lowest).max(2)
+    (of_rows,) = materialize(of_rows)
+    return of_rows, jnp.where(box.rows[:, :, None, None], of_rows[None], lowest).max(1)
+
+
+def _places(image: Array, box: Boxes) -> tuple[Array, Array]:
+    """The row of the maximum of each bin, and the column of that of each row and bin."""
+    of_rows, y = _largest(image, box)
+    column = _first(image[:, None], of_rows[:, :, None], box.columns[None, :, :, None], 2)
+    row = _first(of_rows[None], y[:, None], box.rows[:, :, None, None], 1)
+    row, column = materialize(row, column)
+    return row, column
+
+
+def _first(x: Array, largest: Array, read: Array, axis: int) -> Array:
+    """The first place along ``axis`` that is read and holds the largest; its length if none is."""
+    found = read & same(x, largest)
+    length = found.shape[axis]
+    places = lax.broadcasted_iota(jnp.int32, found.shape, axis)
+    return jnp.where(found, places, length).min(axis)
+
+
+def _is(places: Array, axis: int, length: int) -> Array:
+    """Whether an entry of a new axis is the place, which is its length for none."""
+    places = jnp.expand_dims(places, axis)
+    shape = tuple(length if a == axis else n for a, n in enumerate(places.shape))
+    return places == lax.broadcasted_iota(jnp.int32, shape, axis)
