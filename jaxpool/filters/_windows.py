@@ -12,7 +12,13 @@ from .._geometry.resolve import Geometry, is_at_least, resolve
 from .._geometry.window import Window
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import pad, tree_reduce
-from .._lowerings.parts.every_tap import Fold, Reads, reduce_taps, sum_of_named
+from .._lowerings.parts.every_tap import (
+    Fold,
+    Reads,
+    padded_windows,
+    reduce_taps,
+    sum_of_named,
+)
 from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
 from ..reductions import Reduction
@@ -125,10 +131,8 @@ class Taps:
           g: what is added there.
           shape: that of the extended array.
         """
-        # An element reads what each tap would give it: several at once, which writes could not be.
         room = [(size - own, size - own, 0) for size, own in zip(shape, self.shape, strict=True)]
-        no_tap, zero = np.asarray(-1, numbers.dtype), np.zeros((), g.dtype)
-        held = lax.pad(g, zero, room), lax.pad(numbers, no_tap, room)
+        held = padded_windows(g, numbers, room)
         first = np.asarray([room[extent.position][0] for extent in self.extents], np.int32)
         back, fold = (
             Taps(self.extents, first - self.offsets, shape, self.numbers),

@@ -21,9 +21,9 @@ from .._autodiff.gather import gather, scatter
 from .._autodiff.linear import linear_map
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
-from .._lowerings.implementations.loop import digits
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.axis_slicing import pad
+from .._lowerings.parts.every_tap import digits
 from .._lowerings.tuning import MOST_SLICED_OFFSETS
 from .._xla.any_in_batch import any_in_batch
 

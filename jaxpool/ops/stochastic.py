@@ -24,8 +24,8 @@ from .._errors import message, public
 from .._geometry.arguments import flag
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
-from .._lowerings.implementations.loop import walk
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
+from .._lowerings.parts.every_tap import walk
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import masked, window_sum
 from .._xla.by_platform import by_platform

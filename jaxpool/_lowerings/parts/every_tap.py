@@ -20,10 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import varying_alike
 from .. import tuning
-from .axis_slicing import slice_axis
+from .argreduce import sentinel
+from .axis_slicing import pad_all, slice_axis
 from .flat_gather import INT32_MAX, array_of, planes_of
 
 State = TypeVar("State")
@@ -84,6 +86,26 @@ class Reads:
         return flat
 
 
+def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
+    """What windows with a result of ``shape`` read of a padded array."""
+
+    def shifts(numbers: Array) -> list[Array]:
+        steps = zip(geometry.axes, digits(numbers, geometry.kernel), strict=True)
+        return [digit * np.asarray(axis.dilation, digit.dtype) for axis, digit in steps]
+
+    strides = tuple(axis.stride for axis in geometry.axes)
+    return Reads(geometry.positions, shape, strides, geometry.taps, shifts)
+
+
+def digits(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
+    """Return the offset along each pooled axis, of row-major offsets."""
+    found = []
+    for count in reversed(kernel):
+        found.append(offsets % np.asarray(count, offsets.dtype))
+        offsets = offsets // np.asarray(count, offsets.dtype)
+    return found[::-1]
+
+
 class Fold(NamedTuple):
     """A reduction over taps.
 
@@ -111,6 +133,18 @@ def sum_of_named(dtype: np.dtype) -> Fold:
     return Fold(value, zero, lax.add)
 
 
+def padded_windows(
+    g: Array, named: Array, room: Sequence[tuple[int, int, int]]
+) -> tuple[Array, Array]:
+    """Return values of windows, and the number that each names, as :func:`sum_of_named` reads them.
+
+    An element reads what each window would give it: several at once, which writes could not be.
+    ``room`` is that of ``lax.pad`` around the windows, in which nothing is given.
+    """
+    padding = np.zeros((), g.dtype), sentinel(named.dtype)
+    return lax.pad(g, padding[0], room), lax.pad(named, padding[1], room)
+
+
 def reduce_taps(
     reads: Reads, fold: Fold, arrays: Sequence[Array], others: Sequence[Array] = ()
 ) -> Any:
@@ -135,10 +169,25 @@ def _in_turn(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[
     def step(number: Array, elements: tuple[Array, ...], state: Any) -> Any:
         return fold.combine(state, fold.value(number, *elements, *others))
 
-    return walk(reads, step, state, arrays)
+    return _walk(reads, step, state, arrays)
 
 
 def walk(
+    x: Array, geometry: Geometry, step: Callable[[Array, Array, State], State], state: State
+) -> State:
+    """Return ``step(offset, elements at that offset, state)`` over all offsets, row-major.
+
+    Elements of padding are 0. The loop is unrolled for small windows.
+    """
+    padded = pad_all(x, geometry, np.zeros((), x.dtype))
+    padded, state = varying_alike((padded, state))
+    one = lambda offset, elements, state: step(offset, elements[0], state)  # noqa: E731
+    unroll = geometry.taps <= tuning.MOST_SLICED_OFFSETS or tuning.OFFSETS_AT_ONCE
+    reads = reads_of(geometry, geometry.full_shape(x.shape))
+    return _walk(reads, one, state, (padded,), unroll)
+
+
+def _walk(
     reads: Reads,
     step: Callable[[Array, tuple[Array, ...], State], State],
     state: State,

@@ -24,11 +24,10 @@ from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
 from ...reductions import MIN, filled, identity_array
 from .. import tuning
-from ..implementations import loop
 from ..parts import joint
 from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
 from ..parts.axis_slicing import each_offset, pad_all
-from ..parts.every_tap import Fold, reduce_taps
+from ..parts.every_tap import Fold, reads_of, reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
 from ..parts.window_counts import short_dtype
 from . import radix_select
@@ -172,7 +171,7 @@ def _selected(
     keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[Any]
 ) -> list[Array]:
     shape, with_nan = geometry.full_shape(keys.shape), jnp.issubdtype(dtype, jnp.floating)
-    reads = loop.reads_of(geometry, shape)
+    reads = reads_of(geometry, shape)
     wanted = [jnp.broadcast_to(place, shape) for place in places]
     return [radix_select.kth(keys, with_nan, reads, place) for place in wanted]
 
@@ -202,7 +201,7 @@ def _first_keys(
     def earlier(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
         return tuple(map(lax.min, a, b))
 
-    reads = loop.reads_of(geometry, found[0].shape)
+    reads = reads_of(geometry, found[0].shape)
     fold = Fold(offsets, (last,) * len(found), earlier)
     firsts = reduce_taps(reads, fold, (keys, there), found)
     return [jnp.where(first == last, sentinel(dtype), first.astype(dtype)) for first in firsts]
