@@ -15,8 +15,9 @@ from jax import Array
 
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
-from ..parts.axis_slicing import lax_padding, pad_all
+from ..parts.axis_slicing import pad_all
 from ..parts.every_tap import Reads, padded_windows, reads_of, reduce_taps, sum_of_named
+from ..parts.phases import room_of_windows
 from ..request import Request
 
 
@@ -36,9 +37,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     shape, room = list(g.shape), [(0, 0, 0)] * g.ndim
     for axis, position in geometry.placed:
-        low, reach = lax_padding(axis)[0], axis.span - 1
-        high = axis.size - 1 + low - (axis.out - 1) * axis.stride
-        shape[position], room[position] = axis.size, (reach - low, high, axis.stride - 1)
+        shape[position], room[position] = axis.size, room_of_windows(axis)
     g, offsets = materialize(g, offsets)  # or XLA:CPU pads g while offsets are still being found
     given = padded_windows(g, offsets, room)
     forward = reads_of(geometry, tuple(shape))

@@ -12,6 +12,7 @@ from ...reductions import Reduction, identity_array, identity_like
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
 from ..parts.float_order import reduce_in_integers_on_cpu
+from ..parts.phases import room_of_windows
 from ..request import Request
 
 _PADDING = np.int32(-1)
@@ -54,18 +55,14 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that hold it.
 
-    Window ``o`` lies at ``o * stride`` of an array with ``stride - 1`` zeros between values. There,
-    the windows of an element are again a window, of stride one and of the same dilation.
+    Where zeros are between the values, the windows of an element are again a window.
     """
-    spacing, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
+    room, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
     for axis, position in geometry.placed:
-        shape[position] = axis.size
-        last = (axis.out - 1) * axis.stride
-        before, behind = axis.span - 1 - axis.pad_low, axis.size - 1 - last + axis.pad_low
-        spacing[position] = (before, behind, axis.stride - 1)
+        shape[position], room[position] = axis.size, room_of_windows(axis)
     if 0 in g.shape:
         return jnp.zeros(shape, g.dtype)
-    spread = lax.pad(g, np.zeros((), g.dtype), spacing)
+    spread = lax.pad(g, np.zeros((), g.dtype), room)
     settings = configuration(geometry, g.ndim) | {
         "window_strides": (1,) * g.ndim,
         "padding": "VALID",

@@ -215,6 +215,16 @@ def stretch(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
     return lax.pad(x, np.asarray(identity, x.dtype), config)
 
 
+def room_of_windows(axis: Axis) -> tuple[int, int, int]:
+    """Return the padding of ``lax.pad`` that makes the windows of an element a window.
+
+    Window ``o`` then lies at ``o * stride``, and the windows of element ``i`` begin at ``i``, of
+    stride one and of the same dilation, the last offset first.
+    """
+    last = (axis.out - 1) * axis.stride
+    return axis.span - 1 - axis.pad_low, axis.size - 1 - last + axis.pad_low, axis.stride - 1
+
+
 def mirrored(axis: Axis) -> Axis:
     """Return the windows over window starts that hold those of the windows of each element."""
     size = (axis.out - 1) * axis.stride + 1
