@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from .._errors import counted, message, shown
 from .._geometry.arguments import entries_of, integer, is_sequence, length_of
@@ -15,6 +17,17 @@ from .._numerics.checks import as_array
 def array(name: str, value: Any) -> Array:
     """Return ``value`` as an array, or raise."""
     return value if isinstance(value, jax.Array) else as_array(f"${name}", value)
+
+
+def as_floats(name: str, value: ArrayLike) -> Array:
+    """Return the argument ``name``, integers and booleans in the dtype of their true division.
+
+    So the JAX libraries return averages of integers.
+    """
+    x = array(name, value)
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return x
+    return x.astype(jax.eval_shape(jnp.true_divide, x, x).dtype)
 
 
 def index_dtype(wide: bool = True) -> np.dtype:

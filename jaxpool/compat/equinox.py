@@ -37,9 +37,8 @@ from ..ops.adaptive import adaptive_max_pool as _whole_max
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
-from ._checks import array
+from ._checks import array, as_floats
 from ._fitting import fitted
-from ._floats import as_floats
 
 __all__ = [
     "AdaptiveAvgPool1d",

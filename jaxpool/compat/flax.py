@@ -36,9 +36,8 @@ from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
 from ..reductions import Reduction, accumulator, identity_array
 from ._cached import cached
-from ._checks import array
+from ._checks import array, as_floats
 from ._fitting import fitted
-from ._floats import as_floats
 
 Strides = Sequence[int] | None
 Pads = str | Sequence[tuple[int, int]]

@@ -24,9 +24,8 @@ from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
-from ._checks import array
+from ._checks import array, as_floats
 from ._fitting import fitted
-from ._floats import as_floats
 
 __all__ = ["avg_pool", "max_pool"]
 

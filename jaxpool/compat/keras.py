@@ -25,8 +25,7 @@ from .._geometry.arguments import is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
 from ..ops.max import max_pool as _max_pool
-from ._checks import array
-from ._floats import as_floats
+from ._checks import array, as_floats
 
 __all__ = [
     "adaptive_average_pool",
