@@ -27,27 +27,27 @@ from ._common import (
     not_installed,
 )
 from ._haiku_bases import Adaptive, Global, Layer, Sliding, Windowed
-from ._haiku_functions import adaptive_avg_pool as adaptive_avg_pool
-from ._haiku_functions import adaptive_max_pool as adaptive_max_pool
-from ._haiku_functions import avg_pool as avg_pool
-from ._haiku_functions import gem_pool as gem_pool
-from ._haiku_functions import global_avg_pool as global_avg_pool
-from ._haiku_functions import global_max_pool as global_max_pool
-from ._haiku_functions import lp_pool as lp_pool
-from ._haiku_functions import max_pool as max_pool
-from ._haiku_functions import max_pool_with_argmax as max_pool_with_argmax
-from ._haiku_functions import max_unpool as max_unpool
-from ._haiku_functions import min_pool as min_pool
-from ._haiku_further import blur_pool as blur_pool
-from ._haiku_further import fractional_max_pool as fractional_max_pool
-from ._haiku_further import logsumexp_pool as logsumexp_pool
-from ._haiku_further import max_blur_pool as max_blur_pool
-from ._haiku_further import median_pool as median_pool
-from ._haiku_further import min_pool_with_argmin as min_pool_with_argmin
-from ._haiku_further import quantile_pool as quantile_pool
-from ._haiku_further import soft_pool as soft_pool
-from ._haiku_further import std_pool as std_pool
-from ._haiku_further import stochastic_pool as stochastic_pool
+from ._haiku_by_output import adaptive_avg_pool as adaptive_avg_pool
+from ._haiku_by_output import adaptive_max_pool as adaptive_max_pool
+from ._haiku_by_output import fractional_max_pool as fractional_max_pool
+from ._haiku_by_output import global_avg_pool as global_avg_pool
+from ._haiku_by_output import global_max_pool as global_max_pool
+from ._haiku_by_output import max_unpool as max_unpool
+from ._haiku_sliding import avg_pool as avg_pool
+from ._haiku_sliding import blur_pool as blur_pool
+from ._haiku_sliding import gem_pool as gem_pool
+from ._haiku_sliding import logsumexp_pool as logsumexp_pool
+from ._haiku_sliding import lp_pool as lp_pool
+from ._haiku_sliding import max_blur_pool as max_blur_pool
+from ._haiku_sliding import max_pool as max_pool
+from ._haiku_sliding import max_pool_with_argmax as max_pool_with_argmax
+from ._haiku_sliding import median_pool as median_pool
+from ._haiku_sliding import min_pool as min_pool
+from ._haiku_sliding import min_pool_with_argmin as min_pool_with_argmin
+from ._haiku_sliding import quantile_pool as quantile_pool
+from ._haiku_sliding import soft_pool as soft_pool
+from ._haiku_sliding import std_pool as std_pool
+from ._haiku_sliding import stochastic_pool as stochastic_pool
 
 try:
     import haiku as hk

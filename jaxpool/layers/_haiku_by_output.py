@@ -1,0 +1,107 @@
+"""Adaptive, fractional and global pools and unpooling, which are told what comes out, for Haiku."""
+
+from collections.abc import Sequence
+
+from jax import Array
+from jax.typing import ArrayLike
+
+import jaxpool
+
+from .._errors import public
+from ._common import Padding, PerAxis, Rounding, fractional
+from ._haiku_axes import call, call_global
+
+
+@public
+def adaptive_avg_pool(
+    value: ArrayLike,
+    output_size: int | Sequence[int | None],
+    channel_axis: int | None = -1,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average over ``output_size`` windows, :func:`jaxpool.adaptive_avg_pool`."""
+    return call(jaxpool.adaptive_avg_pool, **locals())
+
+
+@public
+def adaptive_max_pool(
+    value: ArrayLike,
+    output_size: int | Sequence[int | None],
+    channel_axis: int | None = -1,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over ``output_size`` windows, :func:`jaxpool.adaptive_max_pool`."""
+    return call(jaxpool.adaptive_max_pool, **locals())
+
+
+@public
+def fractional_max_pool(
+    key: ArrayLike | None,
+    value: ArrayLike,
+    window_shape: PerAxis,
+    output_size: PerAxis,
+    channel_axis: int | None = -1,
+    *,
+    samples: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over windows at random places, :func:`jaxpool.fractional_max_pool`.
+
+    Args:
+      key, samples, where: as in :func:`jaxpool.fractional_max_pool`.
+      value, window_shape, channel_axis: as in :func:`max_pool`.
+      output_size: an int, or one for each of the last axes of ``value``, None for an axis that is
+        not pooled.
+    """
+    return call(fractional, **locals())
+
+
+@public
+def global_avg_pool(
+    value: ArrayLike,
+    channel_axis: int | None = -1,
+    *,
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average over all axes but the first and the channels, :func:`jaxpool.global_avg_pool`."""
+    return call_global(jaxpool.global_avg_pool, **locals())
+
+
+@public
+def global_max_pool(
+    value: ArrayLike,
+    channel_axis: int | None = -1,
+    *,
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over all axes but the first and the channels, :func:`jaxpool.global_max_pool`."""
+    return call_global(jaxpool.global_max_pool, **locals())
+
+
+@public
+def max_unpool(
+    value: ArrayLike,
+    indices: ArrayLike,
+    output_shape: PerAxis,
+    channel_axis: int | None = -1,
+    *,
+    index_space: str | int = "spatial",
+    window_shape: PerAxis | None = None,
+    strides: PerAxis | None = None,
+    padding: Padding = "VALID",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+) -> Array:
+    """Maxima back at their indices, :func:`jaxpool.max_unpool`.
+
+    Args:
+      value, indices: of :func:`max_pool_with_argmax`.
+      output_shape: an int, or one for each of the last axes of the value that was pooled.
+      channel_axis: the axis that was not pooled, or None.
+      index_space, window_shape, strides, padding, dilations, rounding: of the pooling.
+    """
+    return call(jaxpool.max_unpool, **locals())

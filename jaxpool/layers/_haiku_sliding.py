@@ -1,0 +1,291 @@
+"""Pools over windows that slide, with the axes of Haiku."""
+
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
+
+import jaxpool
+
+from .._errors import public
+from ._common import Padding, PerAxis, Rounding, stochastic
+from ._haiku_axes import call
+
+
+@public
+def max_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> Array:
+    """Maximum over sliding windows, as ``hk.max_pool`` and :func:`jaxpool.max_pool`.
+
+    Args:
+      value: array to pool.
+      window_shape, strides: an int, or one for each of the last axes of ``value``.
+      padding: "SAME", "VALID" or what :func:`jaxpool.max_pool` takes, an entry for each axis.
+      channel_axis: the axis that is not pooled, or None.
+      dilations, rounding, where, implementation: as in :func:`jaxpool.max_pool`.
+    """
+    return call(jaxpool.max_pool, **locals())
+
+
+@public
+def min_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> Array:
+    """Minimum over sliding windows, :func:`jaxpool.min_pool`; arguments as :func:`max_pool`."""
+    return call(jaxpool.min_pool, **locals())
+
+
+@public
+def max_pool_with_argmax(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+    index_space: str | int = "spatial",
+    index_dtype: DTypeLike | None = None,
+) -> tuple[Array, Array]:
+    """Maximum and its index, :func:`jaxpool.max_pool_with_argmax`; see :func:`max_pool`."""
+    return call(jaxpool.max_pool_with_argmax, **locals())
+
+
+@public
+def min_pool_with_argmin(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    index_space: str | int = "spatial",
+    index_dtype: DTypeLike | None = None,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> tuple[Array, Array]:
+    """Minimum and its index, :func:`jaxpool.min_pool_with_argmin`; see :func:`max_pool`."""
+    return call(jaxpool.min_pool_with_argmin, **locals())
+
+
+@public
+def avg_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+    count_include_pad: bool = False,
+    divisor_override: int | None = None,
+) -> Array:
+    """Average over sliding windows, as ``hk.avg_pool`` and :func:`jaxpool.avg_pool`.
+
+    Args:
+      value, window_shape, strides, padding, channel_axis: as in :func:`max_pool`.
+      count_include_pad: False, as in Haiku: padding does not count.
+      dilations, rounding, where, implementation, divisor_override: as in :func:`jaxpool.avg_pool`.
+    """
+    return call(jaxpool.avg_pool, **locals())
+
+
+@public
+def lp_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+    p: float = 2,
+) -> Array:
+    """Lp norm, :func:`jaxpool.lp_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.lp_pool, **locals())
+
+
+@public
+def gem_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+    p: float | ArrayLike = 3.0,
+    eps: float = 1e-6,
+) -> Array:
+    """Generalised mean, :func:`jaxpool.gem_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.gem_pool, **locals())
+
+
+@public
+def blur_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    mode: str = "reflect",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Binomial blur, :func:`jaxpool.blur_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.blur_pool, **locals())
+
+
+@public
+def max_blur_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    blur_shape: PerAxis = 3,
+    mode: str = "reflect",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum and a binomial blur, :func:`jaxpool.max_blur_pool`; see :func:`max_pool`."""
+    return call(jaxpool.max_blur_pool, **locals())
+
+
+@public
+def std_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    correction: int = 0,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Standard deviation, :func:`jaxpool.std_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.std_pool, **locals())
+
+
+@public
+def quantile_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    q: float,
+    method: str = "linear",
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """A quantile, :func:`jaxpool.quantile_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.quantile_pool, **locals())
+
+
+@public
+def median_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """Median, :func:`jaxpool.median_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.median_pool, **locals())
+
+
+@public
+def logsumexp_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    temperature: float = 1.0,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> Array:
+    """Smooth maximum, :func:`jaxpool.logsumexp_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.logsumexp_pool, **locals())
+
+
+@public
+def soft_pool(
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+    implementation: str = "auto",
+) -> Array:
+    """Softmax-weighted average, :func:`jaxpool.soft_pool`; other arguments as :func:`max_pool`."""
+    return call(jaxpool.soft_pool, **locals())
+
+
+@public
+def stochastic_pool(
+    key: ArrayLike | None,
+    value: ArrayLike,
+    window_shape: PerAxis,
+    strides: PerAxis,
+    padding: Padding = "VALID",
+    channel_axis: int | None = -1,
+    *,
+    deterministic: bool = False,
+    dilations: PerAxis = 1,
+    rounding: Rounding = "floor",
+    where: ArrayLike | None = None,
+) -> Array:
+    """A random element, :func:`jaxpool.stochastic_pool`; other arguments as :func:`max_pool`."""
+    return call(stochastic, **locals())
