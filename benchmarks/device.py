@@ -10,12 +10,14 @@ and waits for the last. Results are compared before anything is timed.
 
 lax is ``lax.reduce_window`` and its gradient. torch runs on a GPU where PyTorch is installed, in
 the layout of the row; its padding is the same at both ends, so where that of JAX differs its
-windows begin an element earlier, and its results are not compared. Figures that are not measured
-again stay in the file. Read the ratios.
+windows begin an element earlier, and its results are not compared. The other ops are timed beside
+PyTorch alone. Figures that are not measured again stay in the file. Read the ratios.
 """
 
 import argparse
 import functools
+import importlib
+import importlib.util
 import itertools
 import json
 import math
@@ -66,32 +68,40 @@ def cases() -> dict[str, Case]:
         "average, 31x31 at stride 1": ((112, 112, 32), (31, 31), 1, 15, False),
     }
     made |= {name: _average(*window) for name, window in windows.items()}
-    return made | _others()
+    return made | _others() if _has_torch() else made
+
+
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def _torch_pool(name: str, *settings: Any, **words: Any) -> Callable[[Any], Any]:
+    """A function of ``torch.nn.functional``, which is imported when it is called."""
+
+    def pool(x: Any) -> Any:
+        return getattr(importlib.import_module("torch.nn.functional"), name)(x, *settings, **words)
+
+    return pool
 
 
 def _maximum(case: accelerators.Case) -> Case:
-    import torch.nn.functional as F
-
     import jaxpool
 
     shape, window, stride, padding = case
     axes = jaxpool.geometry(shape[1:-1], window, stride, padding).axes
     layout = lambda data_format: "NHWC" if data_format == "channels_last" else "NCHW"  # noqa: E731
-    theirs = functools.partial(
-        getattr(F, f"max_pool{len(window)}d"),
-        kernel_size=window,
-        stride=stride,
-        padding=tuple(axis.pad_high for axis in axes),
-    )
+    words: dict[str, Any] = {"kernel_size": window, "stride": stride}
+    words["padding"] = tuple(axis.pad_high for axis in axes)
+    theirs = functools.partial(_torch_pool, f"max_pool{len(window)}d", **words)
     return Case(
         shape[1:],
         accelerators.TASKS,
         lambda x, f: accelerators.pools(case, layout(f))["jaxpool"](x),
         lambda x, f: accelerators.pools(case, layout(f))["lax"](x),
-        theirs,
+        theirs(),
         ("NHWC", "NCHW") if all(axis.pad_low == axis.pad_high for axis in axes) else (),
         lambda x, f: accelerators.argmax(case, layout(f))["jaxpool"](x),
-        functools.partial(theirs, return_indices=True),
+        theirs(return_indices=True),
     )
 
 
@@ -99,7 +109,6 @@ def _average(
     shape: tuple[int, ...], window: tuple[int, int], stride: int, padding: int, include_pad: bool
 ) -> Case:
     import jax.numpy as jnp
-    import torch.nn.functional as F
     from jax import lax
 
     import jaxpool
@@ -123,7 +132,7 @@ def _average(
         ("values", "step"),
         lambda x, f: ours(x, data_format=f),
         plainly,
-        lambda x: F.avg_pool2d(x, window, stride, **words),
+        _torch_pool("avg_pool2d", window, stride, **words),
         ("NCHW",) if padding else ("NHWC", "NCHW"),  # github.com/pytorch/pytorch/issues/188344
     )
 
@@ -170,11 +179,11 @@ class Job(NamedTuple):
 
     def arrays(self, shape: tuple[int, ...], most: int) -> list[Any]:
         """Two arrays of scattered sixteenths, whose sums are exact in every dtype's accumulator."""
-        return [_scattered(shape, self.dtype, most, number) for number in (1, 2)]
+        return [_scattered()(shape, self.dtype, np.uint32(most), np.uint32(n)) for n in (3, 5)]
 
 
 @functools.cache
-def _scatter() -> Callable[..., Any]:
+def _scattered() -> Callable[..., Any]:
     import jax
     import jax.numpy as jnp
 
@@ -185,10 +194,6 @@ def _scatter() -> Callable[..., Any]:
         return ((numbers.astype(jnp.float32) - most) / 16).astype(dtype).reshape(shape)
 
     return scattered
-
-
-def _scattered(shape: tuple[int, ...], dtype: str, most: int, number: int) -> Any:
-    return _scatter()(shape, dtype, np.uint32(most), np.uint32(2 * number + 1))
 
 
 def compiled(job: Job) -> dict[tuple[str, str], Any]:
@@ -235,9 +240,12 @@ def _run(compiled: Callable[..., Any], arguments: list[Any], calls: int) -> Any:
 def torch_programs(job: Job) -> dict[tuple[str, str], Run]:
     """What runs each task by PyTorch on the GPU; nothing where there is none."""
     import jax
+
+    if jax.default_backend() != "gpu" or not _has_torch():
+        return {}
     import torch
 
-    if jax.default_backend() != "gpu" or not torch.cuda.is_available():
+    if not torch.cuda.is_available():
         return {}
     pool = job.case.torch
     xs = [_tensor(job, x) for x in job.arrays(job.shape, 64)]
@@ -245,11 +253,10 @@ def torch_programs(job: Job) -> dict[tuple[str, str], Run]:
 
     def values(calls: int) -> Any:
         with torch.no_grad():
-            found = [None]
             for call in range(calls):
-                found[0] = pool(xs[call % 2])
+                found = pool(xs[call % 2])
         torch.cuda.synchronize()
-        return found[0]
+        return found
 
     def argmax(calls: int) -> Any:
         with torch.no_grad():
@@ -294,7 +301,7 @@ def compare(job: Job, runs: dict[tuple[str, str], Run]) -> None:
             theirs = jax.tree.leaves(runs[task, who](1))
             for a, b in [*zip(ours, theirs, strict=True)][: 1 if task == "argmax" else None]:
                 b = _array(job, b) if who == "torch" else b
-                error = float(_difference(a, b))
+                error = float(_difference()(a, b))
                 # lax adds cotangents of bfloat16 in bfloat16.
                 if not error < (1e-5 if job.dtype == "float32" else 0.1):
                     what = f"{job.name} {job.layout} {job.dtype} {task}"
@@ -302,7 +309,7 @@ def compare(job: Job, runs: dict[tuple[str, str], Run]) -> None:
 
 
 @functools.cache
-def _norms() -> Callable[..., Any]:
+def _difference() -> Callable[..., Any]:
     import jax
     import jax.numpy as jnp
 
@@ -311,10 +318,6 @@ def _norms() -> Callable[..., Any]:
         return jnp.linalg.norm(a - b) / jnp.linalg.norm(b)
 
     return jax.jit(difference)
-
-
-def _difference(a: Any, b: Any) -> Any:
-    return _norms()(a, b)
 
 
 def _array(job: Job, tensor: Any) -> Any:

@@ -12,6 +12,7 @@ import jaxpool
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import device  # noqa: E402
 import models  # noqa: E402
 import models_table  # noqa: E402
 import networks  # noqa: E402
@@ -116,6 +117,28 @@ ROWS: list[dict[str, Any]] = [
     }
     for name, library, gap in (("haiku.nets.ResNet50", "haiku", 2.6e-8), ("U-Net", "flax", 3e-2))
 ]
+
+
+def test_a_pool_is_compared_and_timed_on_the_device_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "BYTES", 2**16)
+    monkeypatch.setattr(device, "TURNS", 3)
+    monkeypatch.setattr(device, "SECONDS_PER_TURN", 1e-4)
+    case = device.cases()["googlenet-branch"]._replace(shape=(9, 8, 5))
+    job = device.Job("googlenet-branch", case, "NCHW", "float32")
+    made = device.compiled(job)
+    rows = list(device.measured(job, made))
+    assert [row["task"] for row in rows] == ["values", "argmax", "gradient", "step"]
+    for row in rows:
+        contestants = {"jaxpool"} if row["task"] == "argmax" else {"jaxpool", "lax"}
+        assert set(row["microseconds"]) >= contestants and min(row["microseconds"].values()) > 0
+    with pytest.raises(AssertionError, match="of the norm from lax"):
+        wrong = {("values", who): made["values", who] for who in ("jaxpool", "lax")}
+        wrong["values", "lax"] = lambda x: 1 + made["values", "jaxpool"](x)
+        device.compare(
+            job._replace(case=case._replace(tasks=("values",))), device.programs(job, wrong)
+        )
 
 
 def test_the_tables_have_every_network_and_figure() -> None:

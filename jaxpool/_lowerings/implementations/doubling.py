@@ -32,7 +32,7 @@ from ..parts.argreduce import (
     set_sentinels,
 )
 from ..parts.axis_slicing import (
-    crop,
+    crop_behind,
     digit_parts,
     iota,
     is_padded,
@@ -105,7 +105,7 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     along = _overlapping if reduction.idempotent else digit_parts
     plainly = _is_differentiated_plainly(x, geometry, reduction)
     if plainly:
-        x = crop(x, geometry, identity_like(reduction, x))
+        x = crop_behind(x, geometry, identity_like(reduction, x))
         for axis, position in geometry.placed:
             x = _hidden(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:

@@ -34,7 +34,7 @@ def pad_all(x: T, geometry: Geometry, values: Any) -> T:
     return _padded(x, {at: lax_padding(axis) for axis, at in geometry.placed}, values)
 
 
-def crop(x: T, geometry: Geometry, values: Any) -> T:
+def crop_behind(x: T, geometry: Geometry, values: Any) -> T:
     """Return ``x`` without what lies behind the last window; ``values`` are of its dtypes."""
     behind = {at: axis.reach - lax_padding(axis)[1] for axis, at in geometry.placed}
     return _padded(x, {at: (0, less) for at, less in behind.items()}, values)
