@@ -8,6 +8,7 @@ stands at the lowest ``T``. That is not below ``L[i]``, so here, too, no power e
 On CPU a window is joined axis by axis, and what several windows read is stored. On GPU and TPU the
 windows of a few elements are joined over all axes at once, from the array that terms are made of:
 terms are then computed anew for each window, and neither they nor sums along an axis are stored.
+TPU stores terms that many windows read: an exponential is dearer there than to read two numbers.
 """
 
 import functools
@@ -86,12 +87,22 @@ def _joined(
     anew = lambda _, arrays: _at_once(make, arrays, padding, geometry)  # noqa: E731
     if not _is_at_once(geometry, implementation):
         return stored(terms, arrays)
-    return by_platform({"cpu": stored, "gpu": anew, "tpu": anew}, terms, arrays)
+    made = lambda terms, _: _at_once_of_stored(terms, geometry)  # noqa: E731
+    on_tpu = made if _is_stored_on_tpu(geometry) else anew
+    return by_platform({"cpu": stored, "gpu": anew, "tpu": on_tpu}, terms, arrays)
 
 
 def _is_at_once(geometry: Geometry, implementation: str) -> bool:
     """Whether GPU and TPU join all axes at once."""
     return implementation == "auto" and geometry.taps <= tuning.MOST_TERMS_AT_ONCE
+
+
+def _is_stored_on_tpu(geometry: Geometry) -> bool:
+    """Whether TPU stores terms before it joins all axes at once.
+
+    Of strided windows it would store their phases as well.
+    """
+    return not geometry.is_strided and geometry.taps >= tuning.LEAST_TERMS_STORED_ON_TPU
 
 
 @_joined.defjvp
@@ -141,6 +152,12 @@ def _at_once(make: Make, arrays: Arrays, padding: Values, geometry: Geometry) ->
 
     values = jax.tree.map(lambda _: 1, arrays) if padding is None else padding
     return joint.over_windows(total, arrays, values, geometry)
+
+
+def _at_once_of_stored(terms: Terms, geometry: Geometry) -> Terms:
+    terms = materialize(*terms)
+    total = lambda elements, _: join(elements)  # noqa: E731
+    return joint.over_windows(total, terms, _identities(terms), geometry)
 
 
 def _scatter_at_once(

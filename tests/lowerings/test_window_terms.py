@@ -1,5 +1,6 @@
 """Sums and moments of windows as GPU and TPU compute them, run on CPU: as the CPU's own program."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,29 @@ def test_every_platform_gives_the_same(name: str, windows: str, masked: bool) ->
     x = numbers(jnp.float32)
     platform = "cuda" if masked else "tpu"
     for a, b in zip(lowered(f, platform, x)(x), f(x), strict=True):
+        size = np.abs(np.nan_to_num(b, posinf=0, neginf=0)).max()
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * size)
+
+
+@pytest.mark.grid(1)
+@pytest.mark.parametrize(
+    ("window", "strides", "once"), [((3, 2), 1, True), ((3, 1), 1, False), ((3, 3), 2, False)]
+)
+def test_a_tpu_makes_terms_once_that_many_windows_read(
+    window: tuple[int, int], strides: int, once: bool
+) -> None:
+    pool = jax.jit(lambda x: jaxpool.soft_pool(x, window, strides))
+    program = pool.trace(numbers(jnp.float32)).lower(lowering_platforms=("tpu",)).as_text()
+    assert (program.count("stablehlo.exponential ") < math.prod(window)) == once
+
+
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("name", ["soft", "log-sum-exp", "generalized mean"])
+def test_masked_terms_that_a_tpu_stores(name: str) -> None:
+    where = np.random.default_rng(5).random((9, 11, 1)) < 0.6
+    f = jax.jit(with_gradient(lambda x: OPS[name](x, where=where, **WINDOWS["stride 1"])))
+    x = numbers(jnp.float32)
+    for a, b in zip(lowered(f, "tpu", x)(x), f(x), strict=True):
         size = np.abs(np.nan_to_num(b, posinf=0, neginf=0)).max()
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * size)
 
