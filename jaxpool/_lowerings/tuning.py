@@ -125,6 +125,10 @@ LONGEST_STACKED = 32
 LONGEST_CONSTANT_RUN = 64
 """Windows with equal counts up to which their counts are a constant of the program."""
 
+MOST_FULL_RUNS = 32
+"""Runs of windows with one first offset up to which each is an array of a number, which XLA folds.
+On jax 0.10 a constant of one platform is a constant of the programs of all."""
+
 MOST_CONSTANT_COUNTS = 4096
 """Windows up to which the counts of all axes together are a constant of the program.
 

@@ -12,7 +12,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from .axis_slicing import broadcast_along, concatenate, iota
+from .axis_slicing import broadcast_along, concatenate
 
 
 def short_dtype(most: Any) -> np.dtype:
@@ -32,11 +32,14 @@ def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Arr
         if short:
             pieces.append(jnp.asarray(_written_out(group, position, rank)))
             continue
-        for windows, value in group:
-            shape = [1] * rank
-            shape[position] = windows
-            pieces.append(jnp.full(shape, value, jnp.int32))
+        pieces += [_full(run, position, rank) for run in group]
     return concatenate(pieces, position)
+
+
+def _full(run: tuple[int, int], position: int, rank: int) -> Array:
+    shape = [1] * rank
+    shape[position] = run[0]
+    return jnp.full(shape, run[1], jnp.int32)
 
 
 def _written_out(runs: Iterable[tuple[int, int]], position: int, rank: int) -> np.ndarray:
@@ -87,12 +90,13 @@ def first_inside(axis: Axis, start: Array) -> Array:
 
 
 def first_offsets(geometry: Geometry, rank: int) -> Array:
-    """Return the first offset of each window that is no padding, row-major, in int32.
-
-    It is any offset where the window is empty.
-    """
+    """Return the first offset of each window that is no padding, row-major, in int32."""
     offsets = jnp.zeros((1,) * rank, jnp.int32)
     for axis, position in geometry.placed:
-        starts = iota(axis.out, position, rank, np.int32) * axis.stride - axis.pad_low
-        offsets = offsets * axis.kernel + first_inside(axis, starts)
+        lows = [(run.last - run.first, run.low) for run in axis.segments()]
+        if len(lows) > tuning.MOST_FULL_RUNS:
+            first = per_window(lows, position, rank)
+        else:
+            first = concatenate([_full(run, position, rank) for run in lows], position)
+        offsets = offsets * axis.kernel + first
     return offsets
