@@ -24,6 +24,7 @@ from .._autodiff import rules
 from .._errors import message, public, shown
 from .._geometry.window import Padding, Rounding
 from .._lowerings import plan as plan_
+from .._lowerings.parts.axis_slicing import is_padded
 from .._lowerings.plan import Plan
 from .._lowerings.remembered import remembered
 from .._lowerings.request import has_rule
@@ -141,7 +142,7 @@ def _combined(
     reduction, there = plan.reduction, valid
     assert reduction is not None, "values are those of a reduction"
     elements = filled(elements, valid, reduction)
-    if there is None and any(a.pad_low or a.pad_high or a.overhang for a in plan.geometry.axes):
+    if there is None and is_padded(plan.geometry):
         there = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
     if there is None or config.implementation != "auto" or not is_nan_of_padding(reduction, wide):
         return plan_.reduce(plan, elements)
@@ -173,10 +174,9 @@ def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Pla
     XLA:GPU ends the process if what combines the elements of a window has a loop, as ``jnp.gcd``
     has, and XLA:TPU refuses it. So windows are handed only the combines that both know.
     """
-    known = has_rule(reduction) or reduction.combine in _KNOWN_TO_XLA
-    plainly = not has_rule(reduction) and _dtypes(elements, jnp.inexact)
-    if config.implementation == "auto" and (plainly or not known):
-        config = replace(config, implementation="doubling")
+    if config.implementation == "auto" and not has_rule(reduction):
+        if _dtypes(elements, jnp.inexact) or reduction.combine not in _KNOWN_TO_XLA:
+            config = replace(config, implementation="doubling")
     first = jax.tree.leaves(elements)[0]
     return config.plan(first.shape, first.dtype, reduction)
 

@@ -22,8 +22,7 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why stacked phases do not compute what is asked, or None."""
-    few = request.geometry.taps <= tuning.MOST_TERMS_ON_GPU
-    return None if few else request.disagreement
+    return None if request.geometry.taps <= tuning.MOST_TERMS_ON_GPU else request.disagreement
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
