@@ -144,7 +144,9 @@ FAULTS = [
         "np.array(each[::-1], np.int32)",
     ),
     Fault(
-        "_lowerings/parts/window_counts.py", "jnp.full(shape, value,", "jnp.full(shape, value + 1,"
+        "_lowerings/parts/window_counts.py",
+        "jnp.full(shape, run[1],",
+        "jnp.full(shape, run[1] + 1,",
     ),
     Fault("_xla/variadic_reduce.py", "unordered or combine", "lambda a, b: b"),
     Fault("_lowerings/parts/axis_slicing.py", "parts[half:])", "parts[: half + 1])"),
