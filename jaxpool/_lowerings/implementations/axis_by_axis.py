@@ -1,10 +1,11 @@
 """The transpose of window sums, one axis after the other.
 
 An element receives the sum of the values of all windows that hold it. The sum separates into sums
-along each axis, and along an axis it is one of three:
+along each axis, and along an axis it is one of four:
 
 * of tiled windows an element has one: values are repeated;
 * of few elements: the slices of :mod:`..parts.phases` are added;
+* of few elements of contiguous rows, at stride 1: :mod:`.reduce_window`;
 * of many: windows of windows, by :mod:`.doubling`.
 
 The contiguous axis goes first, while there is little of it: what follows are whole rows.
@@ -23,7 +24,7 @@ from .. import tuning
 from ..parts.axis_slicing import tree_reduce
 from ..parts.phases import Arrays, crop, holders, mirrored, over_elements, stretch
 from ..request import Request
-from . import doubling
+from . import doubling, reduce_window
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -47,15 +48,18 @@ def sum_transpose(g: Array, geometry: Geometry) -> Array:
     if in_rows:  # each slice would compute anew what makes it
         (g,) = materialize(g)
     for axis, position in sorted(geometry.placed, key=lambda at: at[1] != -1):
-        g = _along(axis, in_rows)(g, axis, position)
+        g = _along(axis, position, in_rows)(g, axis, position)
     return g
 
 
-def _along(axis: Axis, in_rows: bool) -> Callable[[Array, Axis, int], Array]:
+def _along(axis: Axis, position: int, in_rows: bool) -> Callable[[Array, Axis, int], Array]:
     long = axis.kernel > tuning.LONGEST_SCATTERED
     if _holds_each_once(axis) and (long or in_rows):
         return _repeat
-    return _sum_by_doubling if long else _sum_of_slices
+    if long:
+        return _sum_by_doubling
+    in_row = axis.stride == 1 and reduce_window.is_quicker_sum(mirrored(axis), position)
+    return _sum_of_row if in_row else _sum_of_slices
 
 
 def _holds_each_once(axis: Axis) -> bool:
@@ -68,6 +72,10 @@ def _sum_of_slices(g: Array, axis: Axis, position: int) -> Array:
         return (tree_reduce(lax.add, [value for (value,) in given]),)
 
     return over_elements(lambda _: (g,), (0,), axis, position, total)[0]
+
+
+def _sum_of_row(g: Array, axis: Axis, position: int) -> Array:
+    return reduce_window.reduce(g, Geometry((mirrored(axis),), (position,)), SUM)
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:

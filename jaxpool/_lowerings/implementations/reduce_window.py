@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ...reductions import Reduction, identity_array, identity_like
+from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
 from ..parts.float_order import reduce_in_integers_on_cpu
@@ -50,6 +52,16 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     settings = configuration(geometry, jax.tree.leaves(x)[0].ndim)
     return lax.reduce_window(x, identity_like(reduction, x), reduction.combine, **settings)
+
+
+def is_quicker_sum(axis: Axis, position: int) -> bool:
+    """Whether XLA:CPU sums along one axis quicker so than by slices.
+
+    With padding at the contiguous axis each row of slices is a concatenation, which fills no
+    vectors.
+    """
+    at_each = axis.stride == 1 and axis.kernel >= tuning.SHORTEST_PADDED_ROW_SUM
+    return position == -1 and at_each and len(axis.segments()) > 1
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:

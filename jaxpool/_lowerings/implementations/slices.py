@@ -7,8 +7,9 @@ own, and ``concatenate`` makes one array of the segments. So an array is hardly 
 never for an argmax. XLA fuses slices, tree and concatenation into one vectorised loop.
 
 All axes at once read every element of a window. One axis after the other reads fewer, but stores
-what lies between, which pays for larger windows and where the contiguous axis is pooled. Values and
-argmax come from one variadic reduction where there is nothing to concatenate, and in large arrays.
+what lies between, which pays for larger windows and where the contiguous axis is pooled. Sums along
+padded rows are left to :mod:`.reduce_window`. Values and argmax come from one variadic reduction
+where there is nothing to concatenate, and in large arrays.
 """
 
 import functools
@@ -45,7 +46,7 @@ from ..parts.float_order import (
 )
 from ..parts.offset_slices import gather as gather
 from ..parts.offset_slices import scatter as scatter
-from ..request import Request
+from ..request import Request, has_rule
 from . import padded_slices, reduce_window
 
 PlacedAxis = tuple[Axis, int]
@@ -117,13 +118,30 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
         return padded_slices.window_sum(x, geometry)
     if _is_narrow_sum(x, geometry, reduction):
         return reduce_window.reduce(x, geometry, reduction)
-    groups = _groups(geometry)
-    # Those that leave least come first.
-    for axes in sorted(groups, key=lambda axes: -math.prod(axis.stride for axis, _ in axes)):
+    first, *others = sorted(_groups(geometry), key=functools.partial(_order, reduction))
+    x = _reduce_group(x, first, reduction)
+    for axes in others:
+        shared = any(axis.stride < axis.span for axis, _ in axes)
+        if shared and has_rule(reduction):  # a combine of one's own is differentiated as it is
+            (x,) = materialize(x)  # or every window that reads an element would compute it anew
         x = _reduce_group(x, axes, reduction)
-    if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and len(groups) == 1:
+    if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and not others:
         (x,) = materialize(x)  # or a pooling of the result computes it anew for each slice
     return x
+
+
+def _order(reduction: Reduction, axes: list[PlacedAxis]) -> tuple[int, bool]:
+    """A key for sorting groups: what leaves least comes first, the contiguous axis last of equals.
+
+    But sums by ``lax.reduce_window`` come before those that are fused with what reads them.
+    """
+    axis, position = axes[0]
+    last = position == -1 and not _is_padded_row_sum(axis, position, reduction)
+    return -math.prod(axis.stride for axis, _ in axes), last
+
+
+def _is_padded_row_sum(axis: Axis, position: int, reduction: Reduction) -> bool:
+    return reduction.combine is lax.add and reduce_window.is_quicker_sum(axis, position)
 
 
 def _is_narrow_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
@@ -158,6 +176,8 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
 def _reduce_group(x: Any, axes: list[PlacedAxis], reduction: Reduction) -> Any:
     identity = identity_like(reduction, x)
     (axis, position), *others = axes
+    if _is_padded_row_sum(axis, position, reduction):
+        return reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
     if position == -1 and not others and _has_single_slice(axis):
         x, axes = _padded(x, axis, identity)
     leaf = lambda pieces: reduce_slices(reduction, [elements for _, elements in pieces])  # noqa: E731
