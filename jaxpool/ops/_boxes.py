@@ -239,7 +239,8 @@ def whole(ends: Corners, bins: tuple[int, int], lengths: tuple[int, ...], last: 
 
     def along(first: Array, end: Array, bins: int, length: int) -> Array:
         first, end = regions.rounded(first), regions.rounded(end)
-        return regions.whole_bins(first, jnp.maximum(end - first + last, 1), bins, length)
+        size = jnp.where(end == -np.inf, 0, jnp.maximum(end - first + last, 1))
+        return regions.whole_bins(first, size, bins, length)
 
     rows = along(ends.top, ends.bottom, bins[0], lengths[0])
     columns = along(ends.left, ends.right, bins[1], lengths[1])

@@ -1,6 +1,7 @@
 """Pools of boxes against recorded results of torchvision, and against loops over its definition."""
 
 import functools
+import itertools
 import json
 import math
 from pathlib import Path
@@ -199,6 +200,16 @@ def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator)
         check_derivatives(pool, x, rng=rng)
         scanned = lambda x: jax.lax.map(pool, jnp.stack([x, 2 * x]))  # noqa: E731
         check_derivatives(scanned, x, rng=rng)
+
+
+def test_a_box_of_whole_elements_that_never_ends_reads_nothing() -> None:
+    ends = (np.nan, np.inf, -np.inf)
+    boxes = np.tile(np.array([0, 0, 0, 3, 3], np.float32), (13, 1))
+    for number, (end, place) in enumerate(itertools.product(ends, range(1, 5)), 1):
+        boxes[number, place] = end
+    for op in (jaxpool.roi_pool, jaxpool.ps_roi_pool):
+        y = op(np.ones((1, 5, 5, 1), np.float32), boxes, 1)
+        np.testing.assert_array_equal(y.ravel(), [1] + [0] * 12)
 
 
 @pytest.mark.parametrize("op", ["roi_align", "ps_roi_align"])
