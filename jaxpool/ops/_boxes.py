@@ -124,6 +124,14 @@ class Corners(NamedTuple):
     right: Array
 
 
+def numbers(batch_index: Any) -> Any:
+    """Numbers of images; -1 for those of 64 bits that JAX would wrap to the number of another."""
+    if not isinstance(batch_index, np.ndarray) or batch_index.dtype not in ("int64", "uint64"):
+        return batch_index
+    inside = (batch_index >= 0) & (batch_index < 2**30)
+    return np.where(inside, batch_index.astype(np.int64), -1)
+
+
 def corners(boxes: Any, batch_index: Any, found: Images, spatial_scale: float) -> Corners:
     """Return the boxes, checked, in the dtype that they are computed in."""
     dtype = accumulator(np.dtype(found.array.dtype))

@@ -23,6 +23,7 @@ from ._boxes import (
     corners,
     images,
     means,
+    numbers,
     samples,
     whole,
 )
@@ -88,8 +89,9 @@ def roi_align(
       Array([[2.5, 4.5]], dtype=float32)
     """
     return call(
-        _ROI_ALIGN, x, (boxes, batch_index), output_size=output_size, spatial_scale=spatial_scale,
-        sampling_ratio=sampling_ratio, aligned=aligned, data_format=data_format,
+        _ROI_ALIGN, x, (boxes, numbers(batch_index)), output_size=output_size,
+        spatial_scale=spatial_scale, sampling_ratio=sampling_ratio, aligned=aligned,
+        data_format=data_format,
     )  # fmt: skip
 
 
@@ -129,8 +131,8 @@ def roi_pool(
       Array([[5., 7.]], dtype=float32)
     """
     return call(
-        _ROI_POOL, x, (boxes, batch_index), output_size=output_size, spatial_scale=spatial_scale,
-        data_format=data_format,
+        _ROI_POOL, x, (boxes, numbers(batch_index)), output_size=output_size,
+        spatial_scale=spatial_scale, data_format=data_format,
     )  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def ps_roi_align(
       Array([[0., 1.]], dtype=float32)
     """
     return call(
-        _PS_ROI_ALIGN, x, (boxes, batch_index), output_size=output_size,
+        _PS_ROI_ALIGN, x, (boxes, numbers(batch_index)), output_size=output_size,
         spatial_scale=spatial_scale, sampling_ratio=sampling_ratio, data_format=data_format,
     )  # fmt: skip
 
@@ -209,7 +211,7 @@ def ps_roi_pool(
       Array([[0., 1.]], dtype=float32)
     """
     return call(
-        _PS_ROI_POOL, x, (boxes, batch_index), output_size=output_size,
+        _PS_ROI_POOL, x, (boxes, numbers(batch_index)), output_size=output_size,
         spatial_scale=spatial_scale, data_format=data_format,
     )  # fmt: skip
 

@@ -388,6 +388,17 @@ def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
         assert_same(jaxpool.roi_align(images, whole, 1), np.ones((1, 1, 1, 1), np.float32), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_the_number_of_an_image_does_not_wrap(dtype: str) -> None:
+    """One that 32 bits do not hold is of no image."""
+    images, boxes = np.ones((2, 3, 3, 1), np.float32), np.array([[0.0, 0, 2, 2]] * 5, np.float32)
+    other = -(2**32) if dtype == "int64" else 2**64 - 2**32
+    numbers = np.array([1, 2**31, 2**32, 2**32 + 1, other], dtype)
+    for op in (jaxpool.roi_align, jaxpool.roi_pool, jaxpool.ps_roi_align, jaxpool.ps_roi_pool):
+        y = op(images, boxes, 1, batch_index=numbers)
+        np.testing.assert_array_equal(y.ravel(), [1, 0, 0, 0, 0])
+
+
 @pytest.mark.parametrize("ratio", [1, 2, 3])
 def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator) -> None:
     """Two ways to compute the same: over whole images, and of the elements around each sample."""
