@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.typing import ArrayLike
 
 import jaxpool
@@ -68,8 +70,16 @@ def settings(layer: Any, *, besides: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def hashable(value: Any) -> Any:
-    """A setting as static data: tuples in place of lists and arrays."""
-    return tuple(map(hashable, value)) if is_sequence(value) else value
+    """A setting as static data: tuples in place of lists and arrays, Python's numbers of others.
+
+    A number in an array would be traced with the parameters of a layer. That of a float of JAX
+    stays one: it may be learned.
+    """
+    if is_sequence(value):
+        return tuple(map(hashable, value))
+    integral = isinstance(value, Array) and jnp.issubdtype(value.dtype, jnp.integer)
+    is_known = integral and not isinstance(value, Tracer)
+    return value.item() if is_known or isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def exponent(p: float | Sequence[Any] | ArrayLike) -> Array:

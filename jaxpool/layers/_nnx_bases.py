@@ -38,11 +38,18 @@ class Layer(nnx.Module):
     __signature__ = _Signature()
 
     def __post_init__(self) -> None:
-        for name, value in settings(self, besides=("rngs",)).items():
-            setattr(self, name, hashable(value))
+        for name, given in settings(self, besides=("rngs",)).items():
+            value = hashable(given)
+            # NNX goes on to trace an attribute that has held an array, unless it is told.
+            told = value is not given and not any(map(_is_array, jax.tree.leaves(value)))
+            setattr(self, name, nnx.static(value) if told else value)
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
         return self.op(*arrays, **{**settings(self, besides=("rngs",)), **options})
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array)
 
 
 class Pool(Layer):

@@ -556,6 +556,21 @@ def test_nnx_layers_in_a_sequence_that_learns_and_is_saved() -> None:
     assert autoencoder.layers[2].p[...] == 3.5
 
 
+@pytest.mark.parametrize("library", ["nnx", "equinox"])
+def test_numbers_of_arrays_are_settings_and_not_traced(library: str) -> None:
+    made = functools.partial(layers(library).MaxPool, (2, 2))
+    x = X if library == "nnx" else jnp.moveaxis(X[0], -1, 0)
+    run = jax.jit(lambda layer, x: layer(x))
+    plain = made(2)
+    want, tree = plain(x), jax.tree.structure(made((2, 2)))
+    for strides in (np.int64(2), np.array(2), jnp.int32(2)):
+        assert_same(run(made(strides), x), want, (library, type(strides)))
+        assert jax.tree.structure(made(strides)) == jax.tree.structure(plain)
+    for strides in (np.array([2, 2]), jnp.array([2, 2]), (np.int32(2), 2)):
+        assert_same(run(made(strides), x), want, (library, type(strides)))
+        assert jax.tree.structure(made(strides)) == tree
+
+
 # --- Haiku ----------------------------------------------------------------------------------------
 
 # Arguments that Haiku's functions take as well: window, strides, padding, channel axis.
