@@ -194,6 +194,7 @@ def _port_options(parser: argparse.ArgumentParser) -> None:
 
 def _port(options: argparse.Namespace) -> int:
     from ._port.port import port
+    from ._port.text import printable
 
     try:
         return port(options.model, options.check)
@@ -203,7 +204,7 @@ def _port(options: argparse.Namespace) -> int:
         print(_cannot_be_read(options.model, error), file=sys.stderr)
         return 1
     except (ValueError, ModuleNotFoundError) as error:
-        print(error, file=sys.stderr)
+        print(*map(printable, str(error).split("\n")), sep="\n", file=sys.stderr)
         return 1
 
 

@@ -418,6 +418,22 @@ HOSTILE = (
 )
 
 
+def test_an_error_that_quotes_a_file_is_safe_to_print(tmp_path: Path, capsys: Any) -> None:
+    make = onnx.helper
+    for name in HOSTILE[:5]:
+        node = make.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], domain=name)
+        x, y = (make.make_tensor_value_info(n, onnx.TensorProto.FLOAT, "abcd") for n in "xy")
+        graph = make.make_graph([node], "g", [x], [y])
+        onnx.save(make.make_model(graph, ir_version=10), tmp_path / "m.onnx")
+        status, out, error = run(capsys, str(tmp_path / "m.onnx"))
+        assert status == 1 and out == "" and "No opset import for domain" in error
+        assert all(c == "\n" or c.isprintable() for c in error)
+        assert len(error.splitlines()) == 3
+    (tmp_path / "m.xml").write_text("<a\u202eb\u009b/>", "utf-8")
+    status, _, error = run(capsys, str(tmp_path / "m.xml"))
+    assert status == 1 and all(c == "\n" or c.isprintable() for c in error)
+
+
 def test_names_are_safe_to_print_and_to_paste(tmp_path: Path, capsys: Any) -> None:
     for name in HOSTILE:
         nodes = [pool_node(name, y="m"),
