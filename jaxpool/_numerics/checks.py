@@ -84,9 +84,8 @@ def function_of_the_user(what: str) -> Iterator[None]:
 
 def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
     """Raise unless ``x`` holds real numbers or booleans."""
-    if not (jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_) or jnp.issubdtype(
-        x.dtype, jnp.complexfloating
-    ):
+    _check_numbers(x)
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(
             message(
                 f"the array has dtype {x.dtype}.",
@@ -104,8 +103,21 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
         )
 
 
+def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
+    """Raise if ``x`` holds neither numbers nor booleans, but for example keys of `jax.random`."""
+    if not jnp.issubdtype(x.dtype, jnp.number) and x.dtype != jnp.bool_:
+        raise TypeError(
+            message(
+                f"the array has dtype {x.dtype}.",
+                "Pooling is defined for real numbers and booleans.",
+                "Give an array of numbers; a key of jax.random is none.",
+            )
+        )
+
+
 def check_float(x: Array) -> None:
     """Raise unless ``x`` holds floating-point numbers."""
+    _check_numbers(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
             message(

@@ -421,6 +421,13 @@ ARRAY_CASES: dict[str, Case] = {
         "real number",
         "Pool the real and the imaginary part separately|float32",
     ),
+    "keys of random numbers": Case(
+        {"x": jax.random.split(jax.random.key(0), SHAPE)},
+        TypeError,
+        "the array has dtype key<fry>",
+        "real numbers and booleans",
+        "Give an array of numbers; a key of jax.random is none",
+    ),
     "an array of objects": not_an_array("object", x=X.astype(object)),
     "an array of texts": not_an_array("<U|str", x=np.full(SHAPE, "text")),
     "a text as array": not_an_array("text", x="text"),
