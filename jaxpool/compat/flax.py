@@ -188,7 +188,7 @@ def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
 
 
 def _number(init: Any, dtype: Any) -> np.ndarray:
-    """``init`` in the dtype of the array; an infinity becomes the end of a range of integers."""
+    """``init`` in the dtype of the array; the end of its range for an infinity that it lacks."""
     try:
         value = float(init)
     except (TypeError, ValueError):
@@ -202,7 +202,11 @@ def _number(init: Any, dtype: Any) -> np.ndarray:
     if jnp.issubdtype(dtype, jnp.integer) and not np.isfinite(value):
         limits = jnp.iinfo(dtype)
         return np.asarray(limits.max if value > 0 else limits.min, dtype)
-    return np.asarray(init, dtype)
+    start = np.asarray(init, dtype)
+    if start != start and value == value:  # as in most floats of eight bits
+        limits = jnp.finfo(dtype)
+        return np.asarray(limits.max if value > 0 else limits.min, dtype)
+    return start
 
 
 # --- Flax's windows -------------------------------------------------------------------------------

@@ -188,6 +188,17 @@ def test_dtypes_of_other_reductions() -> None:
         assert_same(mine, flaxs, combine)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e5m2"])
+def test_an_infinity_starts_windows_of_floats_that_have_none(dtype: str) -> None:
+    x = jnp.array([[-1, 3, 2, -4], [0, 1, 5, 6]]).astype(dtype)[..., None]
+    window = (2,), (2,), ((1, 1),)
+    for start, both in ((-np.inf, (lax.max, jnp.maximum)), (np.inf, (lax.min, jnp.minimum))):
+        want = theirs.pool(x, start, both[0], *window)
+        assert np.isfinite(want.astype(np.float32)).all()
+        for reduce_fn in both:  # Flax takes the first of them alone
+            assert_same(ours.pool(x, start, reduce_fn, *window), want, (dtype, reduce_fn))
+
+
 def test_a_gradient_that_flax_does_not_have() -> None:
     x = jnp.array([2.0, 3.0, 5.0])[:, None]
     product = lambda m, x: m.pool(x, 1.0, lax.mul, (2,), (1,), "VALID").sum()  # noqa: E731
