@@ -237,6 +237,34 @@ def test_the_program_of_a_cpu_has_no_reduce_window_and_that_of_a_gpu_has(
         assert len(re.findall(r'"stablehlo\.reduce_window"\(%\w+, %\w+\) <', text)) == count
 
 
+@pytest.mark.parametrize(
+    ("op", "layout", "padding", "values", "gradient"),
+    [
+        ("avg_pool", "channels_first", 1, 1, 2),
+        ("avg_pool", "channels_first", "VALID", 0, 1),
+        ("avg_pool", "channels_last", 1, 0, 0),
+        ("max_pool", "channels_first", 1, 0, 0),
+    ],
+)
+def test_on_a_cpu_sums_along_padded_rows_are_left_to_reduce_window(
+    op: str, layout: str, padding: int | str, values: int, gradient: int
+) -> None:
+    """Windows along the contiguous axis alone; a gradient has the values beside the transpose."""
+
+    def pooled(x: jax.Array) -> jax.Array:
+        x = x.reshape(2, 1, 24, 30) if layout == "channels_first" else x
+        return OPS[op](x, (3, 3), 1, padding, data_format=layout)
+
+    def with_gradient(x: jax.Array) -> Any:
+        y, back = jax.vjp(pooled, x)
+        return y, back(y)
+
+    for function, count in ((pooled, values), (with_gradient, gradient)):
+        text = lowered(function, "cpu")
+        found = re.findall(r"window_dimensions = array<i64: ([\d, ]+)>", text)
+        assert found == ["1, 1, 1, 3"] * count
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_one_program_serves_all_platforms(op: str) -> None:
     text = lowered(functools.partial(OPS[op], **WINDOWS["3x3, padded"]), "cpu", "cuda", "tpu")
