@@ -64,6 +64,11 @@ def average(window: tuple[int, ...], stride: Any, *, first: bool = False, **word
     return _pooled("avg_pool", window, stride, first, words)
 
 
+def padded_maximum(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
+    """Values of a maximum with as many outputs as elements."""
+    return max_pool(window, stride, first=first, padding="SAME")
+
+
 def padded_average(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
     """Averages with as many outputs as elements."""
     return average(window, stride, first=first, padding="SAME")
@@ -194,10 +199,10 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [average((k,), s, shape=(4, 8192, row))
          for k, s in ((3, 2), (5, 3), (9, 6)) for row in (5, 8, 15, 16, 32)],
     ),
-    "SHORTEST_PADDED_ROW_SUM": (
+    "SHORTEST_PADDED_ROW": (
         (2, 3, 4, 5, 6, 8),
         [make((k, k), 1, first=True) for k in (2, 3, 4, 5, 6)
-         for make in (padded_average, average_gradient)],
+         for make in (padded_maximum, padded_average, average_gradient)],
     ),
     "MOST_COPIED": (
         (0, 2**24),

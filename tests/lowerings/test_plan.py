@@ -243,13 +243,14 @@ def test_the_program_of_a_cpu_has_no_reduce_window_and_that_of_a_gpu_has(
         ("avg_pool", "channels_first", 1, 1, 2),
         ("avg_pool", "channels_first", "VALID", 0, 1),
         ("avg_pool", "channels_last", 1, 0, 0),
-        ("max_pool", "channels_first", 1, 0, 0),
+        ("max_pool", "channels_first", 1, 1, 0),
+        ("max_pool", "channels_first", "VALID", 0, 0),
     ],
 )
-def test_on_a_cpu_sums_along_padded_rows_are_left_to_reduce_window(
+def test_on_a_cpu_padded_rows_are_left_to_reduce_window(
     op: str, layout: str, padding: int | str, values: int, gradient: int
 ) -> None:
-    """Windows along the contiguous axis alone; a gradient has the values beside the transpose."""
+    """Windows along the contiguous axis alone; a gradient of sums has both directions."""
 
     def pooled(x: jax.Array) -> jax.Array:
         x = x.reshape(2, 1, 24, 30) if layout == "channels_first" else x

@@ -58,7 +58,7 @@ def _along(axis: Axis, position: int, in_rows: bool) -> Callable[[Array, Axis, i
         return _repeat
     if long:
         return _sum_by_doubling
-    in_row = axis.stride == 1 and reduce_window.is_quicker_sum(mirrored(axis), position)
+    in_row = axis.stride == 1 and reduce_window.is_quicker(mirrored(axis), position)
     return _sum_of_row if in_row else _sum_of_slices
 
 

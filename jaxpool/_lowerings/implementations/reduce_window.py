@@ -1,5 +1,7 @@
 """The reference: ``lax.reduce_window`` with computed padding. It computes every window."""
 
+import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -9,11 +11,16 @@ from jax import Array, lax
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
+from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
-from ..parts.float_order import reduce_in_integers_on_cpu
+from ..parts.float_order import (
+    is_float_extreme,
+    is_narrow_extreme,
+    reduce_in_integers_on_cpu,
+)
 from ..parts.phases import room_of_windows
 from ..request import Request
 
@@ -43,10 +50,22 @@ def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window.
 
-    On CPU a float extreme runs in integers: XLA:CPU hands some of these reductions to a library
-    that drops NaN (jaxlib 0.10.2 and 0.12).
+    XLA:CPU hands some reductions by ``maximum`` to a library that drops NaN (jaxlib 0.10.2 and
+    0.12). So there a maximum is the minimum of negatives, negated; and one of 16-bit floats, which
+    XLA would widen at every step, runs in integers.
     """
-    return reduce_in_integers_on_cpu(lambda x, order: _reduce(x, geometry, order), x, reduction)
+    if not is_float_extreme(reduction, x):
+        return _reduce(x, geometry, reduction)
+    if is_narrow_extreme(reduction, x):
+        return reduce_in_integers_on_cpu(lambda x, r: _reduce(x, geometry, r), x, reduction)
+    plain = functools.partial(_reduce, geometry=geometry, reduction=reduction)
+    negated = functools.partial(_reduce, geometry=geometry, reduction=_negated(reduction))
+    return by_platform({"cpu": negated, "gpu": plain, "tpu": plain}, x)
+
+
+def _negated(reduction: Reduction) -> Reduction:
+    opposite = lax.min if reduction.extremum == "max" else lax.max
+    return dataclasses.replace(reduction, combine=lambda a, b: -opposite(-a, -b))
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
@@ -54,13 +73,13 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     return lax.reduce_window(x, identity_like(reduction, x), reduction.combine, **settings)
 
 
-def is_quicker_sum(axis: Axis, position: int) -> bool:
-    """Whether XLA:CPU sums along one axis quicker so than by slices.
+def is_quicker(axis: Axis, position: int) -> bool:
+    """Whether XLA:CPU reduces along one axis quicker so than by slices.
 
     With padding at the contiguous axis each row of slices is a concatenation, which fills no
     vectors.
     """
-    at_each = axis.stride == 1 and axis.kernel >= tuning.SHORTEST_PADDED_ROW_SUM
+    at_each = axis.stride == 1 and axis.kernel >= tuning.SHORTEST_PADDED_ROW
     return position == -1 and at_each and len(axis.segments()) > 1
 
 

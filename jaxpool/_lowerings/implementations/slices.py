@@ -7,9 +7,9 @@ own, and ``concatenate`` makes one array of the segments. So an array is hardly 
 never for an argmax. XLA fuses slices, tree and concatenation into one vectorised loop.
 
 All axes at once read every element of a window. One axis after the other reads fewer, but stores
-what lies between, which pays for larger windows and where the contiguous axis is pooled. Sums along
-padded rows are left to :mod:`.reduce_window`. Values and argmax come from one variadic reduction
-where there is nothing to concatenate, and in large arrays.
+what lies between, which pays for larger windows and where the contiguous axis is pooled. Padded
+rows are left to :mod:`.reduce_window`: sums, and extremes of what is stored anyway. Values and
+argmax come from one variadic reduction where there is nothing to concatenate, and in large arrays.
 """
 
 import functools
@@ -124,7 +124,7 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
         shared = any(axis.stride < axis.span for axis, _ in axes)
         if shared and has_rule(reduction):  # a combine of one's own is differentiated as it is
             (x,) = materialize(x)  # or every window that reads an element would compute it anew
-        x = _reduce_group(x, axes, reduction)
+        x = _reduce_group(x, axes, reduction, is_stored=shared)
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and not others:
         (x,) = materialize(x)  # or a pooling of the result computes it anew for each slice
     return x
@@ -135,13 +135,9 @@ def _order(reduction: Reduction, axes: list[PlacedAxis]) -> tuple[int, bool]:
 
     But sums by ``lax.reduce_window`` come before those that are fused with what reads them.
     """
-    axis, position = axes[0]
-    last = position == -1 and not _is_padded_row_sum(axis, position, reduction)
+    in_rows = reduction.combine is lax.add and reduce_window.is_quicker(*axes[0])
+    last = axes[0][1] == -1 and not in_rows
     return -math.prod(axis.stride for axis, _ in axes), last
-
-
-def _is_padded_row_sum(axis: Axis, position: int, reduction: Reduction) -> bool:
-    return reduction.combine is lax.add and reduce_window.is_quicker_sum(axis, position)
 
 
 def _is_narrow_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
@@ -173,10 +169,14 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     return groups
 
 
-def _reduce_group(x: Any, axes: list[PlacedAxis], reduction: Reduction) -> Any:
+def _reduce_group(
+    x: Any, axes: list[PlacedAxis], reduction: Reduction, is_stored: bool = False
+) -> Any:
+    """The reduction of windows along some axes; ``is_stored``: whether ``x`` is, or made by it."""
     identity = identity_like(reduction, x)
     (axis, position), *others = axes
-    if _is_padded_row_sum(axis, position, reduction):
+    in_rows = reduction.combine is lax.add or (is_stored and reduction.extremum is not None)
+    if in_rows and reduce_window.is_quicker(axis, position):
         return reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
     if position == -1 and not others and _has_single_slice(axis):
         x, axes = _padded(x, axis, identity)
