@@ -286,6 +286,7 @@ def _scatter_joined(
     valid: Array | None,
 ) -> Array:
     """Of windows of up to ``longest`` elements along an axis, all parts are joined at once."""
+    (g,) = materialize(g)  # or every element would compute anew what makes it, such as a root
     g = g + nan_unless_finite(near)
     near, x = finite(near), finite(x)
     parts, elements = (near, g, g * rest), [_backfilled(x, valid, geometry)]
