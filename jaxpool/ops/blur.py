@@ -21,6 +21,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
+from .._autodiff.linear import linear_map
 from .._errors import message, public, shown
 from .._geometry.arguments import is_sequence, length_of, per_axis
 from .._geometry.axis import Axis
@@ -31,6 +32,7 @@ from .._lowerings.parts.borders import extended
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import divide, masked, ones
 from .._numerics.weighted_windows import weighted_sum, weights_of
+from .._xla.materialize import materialize
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -217,7 +219,11 @@ def _bordered(x: Array, axis: Axis, position: int, mode: str, padding: int) -> A
     low, high = axis.pad_low, axis.pad_high
     if mode == "constant":
         return pad(x, position, low, high, np.asarray(padding, x.dtype))
-    return extended(x, position, low, high, _BORDERS[mode]) if low or high else x
+    if not (low or high):
+        return x
+    x = extended(x, position, low, high, _BORDERS[mode])
+    # Every element would compute anew the cotangents of what repeats it.
+    return linear_map(lambda x: x, lambda g: materialize(g)[0], x, x.shape)
 
 
 def _binomial(taps: int, dtype: np.dtype) -> np.ndarray:
