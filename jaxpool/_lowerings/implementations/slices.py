@@ -172,7 +172,7 @@ def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
 def _reduce_group(
     x: Any, axes: list[PlacedAxis], reduction: Reduction, is_stored: bool = False
 ) -> Any:
-    """The reduction of windows along some axes; ``is_stored``: whether ``x`` is, or made by it."""
+    """The reduction of windows along some axes; ``is_stored``: whether ``x`` is stored anyway."""
     identity = identity_like(reduction, x)
     (axis, position), *others = axes
     in_rows = reduction.combine is lax.add or (is_stored and reduction.extremum is not None)
