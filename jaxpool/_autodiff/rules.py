@@ -68,10 +68,9 @@ def selection(
 
     @jax.custom_jvp
     def values(x: Any, *arrays: Any) -> Array:
-        y = batch_axis_first(reduce(x, *arrays))
-        if not rule_may_be_lost:
-            return y
-        return gather(x, argreduce(lax.stop_gradient(x), *arrays)[1], y)
+        known = lax.stop_gradient(x)  # not all that reduces has a derivative
+        y = batch_axis_first(reduce(known, *arrays))
+        return gather(x, argreduce(known, *arrays)[1], y) if rule_may_be_lost else y
 
     @values.defjvp
     def _(primals: Any, tangents: Any) -> Any:
