@@ -266,6 +266,20 @@ def test_on_a_cpu_padded_rows_are_left_to_reduce_window(
         assert found == ["1, 1, 1, 3"] * count
 
 
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("padding", [(1, 3), (3, 1), (0, 3), (3, 3)])
+def test_windows_in_the_padding_of_a_row_give_its_elements_nothing(
+    padding: tuple[int, int], size: int
+) -> None:
+    x = jnp.zeros((2, 1, size), jnp.float32)
+    y, back = jax.vjp(lambda x: jaxpool.sum_pool(x, (3,), 1, [padding], data_format="NCW"), x)
+    cotangent = np.random.default_rng(size).permutation(y.size).reshape(y.shape).astype(np.float32)
+    want = np.zeros((2, 1, sum(padding) + size))
+    for window in range(y.shape[-1]):
+        want[..., window : window + 3] += cotangent[..., window : window + 1]
+    np.testing.assert_array_equal(back(cotangent)[0], want[..., padding[0] :][..., :size])
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_one_program_serves_all_platforms(op: str) -> None:
     text = lowered(functools.partial(OPS[op], **WINDOWS["3x3, padded"]), "cpu", "cuda", "tpu")

@@ -21,7 +21,7 @@ from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ...reductions import SUM
 from .. import tuning
-from ..parts.axis_slicing import tree_reduce
+from ..parts.axis_slicing import slice_axis, tree_reduce
 from ..parts.phases import Arrays, crop, holders, mirrored, over_elements, stretch
 from ..request import Request
 from . import doubling, reduce_window
@@ -75,7 +75,8 @@ def _sum_of_slices(g: Array, axis: Axis, position: int) -> Array:
 
 
 def _sum_of_row(g: Array, axis: Axis, position: int) -> Array:
-    return reduce_window.reduce(g, Geometry((mirrored(axis),), (position,)), SUM)
+    sums = reduce_window.reduce(g, Geometry((mirrored(axis),), (position,)), SUM)
+    return slice_axis(sums, position, 0, axis.size, 1)  # windows in padding alone come after
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
