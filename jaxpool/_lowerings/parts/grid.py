@@ -1,26 +1,33 @@
-"""Pooled axes split into groups of ``stride`` elements and the steps of a group.
+"""Pooled axes split into groups and phases, with a phase axis after each pooled axis.
 
-Element ``q * stride + r`` lies at step ``r`` of group ``q``; the steps that an offset reads are the
-phases of :mod:`.phases`. An axis of steps lies behind each pooled one, which keeps the groups.
+A pooled axis of stride ``S`` is reshaped from ``n * S`` elements to ``[n, S]``: element
+``q * S + r`` becomes phase ``r`` of group ``q``. The pooled axis then counts groups, and the new
+phase axis (a *step axis* in names) has length ``S``. For ``S = 2``,
 
-Of windows that do not overlap no one but ``q`` can hold the elements of group ``q`` of the padded
-axis, at offset ``r / dilation`` if that is an integer below the window's length. So values of
-windows become elements by a broadcast over the steps of every axis,
+    a b c d e f    has the groups  [a b] [c d] [e f];    phase 0 is  a c e,    phase 1 is  b d f.
 
-    elements[q * stride + r] = where(step of offsets[q] == r, g[q], 0),
+Non-overlapping windows. Split the padded axis. Window ``q`` begins with group ``q`` and is no
+longer than the group, so only window ``q`` can contain the elements of group ``q``. It reads phase
+``r`` at offset ``r / dilation``, if that is an integer below the kernel. A scatter is therefore a
+broadcast of the windows over the phases and a comparison,
 
-which needs no sums and does not grow with the window.
+    elements[q, r] = where(phase of offsets[q] == r, g[q], 0),
 
-Of any windows the elements at one offset of each are one step, shifted, of axes without their
-padding: XLA:TPU and XLA:GPU read and write them in place. The pooled axes are made major, as
-XLA:TPU keeps them in a network. A shift is a padding, negative where it cuts, and XLA:TPU makes it
-part of the kernel that reads the array, as it does with no slice in steps. It does so where the
-padding reads an operand of the kernel: what is computed of elements is computed of each slice, and
-never sliced itself. An axis that is no whole number of groups is padded to one, which stores the
-array once more.
+which needs no sums, and whose cost does not grow with the window.
 
-The transpose puts windows where their elements are: a padding by the shift along the groups, and
-one to ``stride`` entries along the steps.
+Any windows. Split the axis without its padding. Offset ``t`` of window ``o`` reads element
+``o * S + t * dilation - pad_low``. With ``t * dilation - pad_low = shift * S + r``, that is phase
+``r`` of group ``o + shift``. Neither ``shift`` nor ``r`` depends on ``o``: the elements that all
+windows read at offset ``t`` are one phase of the grid, shifted by ``shift`` groups. Transposed,
+the windows are shifted along the groups and put into phase ``r`` of ``S``.
+
+Every shift, and every choice of a phase, is one ``lax.pad`` whose negative entries crop. XLA:TPU
+fuses a pad into the kernel that reads the array, which it does not do with a strided slice. It
+does so only if the pad reads an operand of the kernel. A function of the elements is therefore
+computed from every shifted slice again, and its result is never sliced. XLA:TPU and XLA:GPU then
+read and write the elements in place. The pooled axes are made major, as in the layout that XLA:TPU
+chooses for a network. An axis that is not a whole number of groups is padded to one, which stores
+the array once more.
 """
 
 import math
@@ -35,124 +42,137 @@ from .axis_slicing import each_place
 
 
 def step_axes(positions: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Where axes of steps lie, one behind each axis at ascending ``positions``, all negative.
+    """Return the indices of the phase axes, one after each pooled axis.
 
-    ``rank`` is that of an array without them.
+    ``positions`` are ascending and negative; ``rank`` is that of the array without phase axes.
     """
     return tuple(rank + position + n + 1 for n, position in enumerate(positions))
 
 
 def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> Array:
-    """The elements: steps merged with their pooled axes, and what is no element cut off.
+    """Merge each phase axis into its pooled axis, and crop or zero-pad the axis to its elements.
 
     Args:
-      grid: an array with an axis of steps behind each pooled one.
+      grid: an array with a phase axis after each pooled axis.
       geometry: the windows.
-      rank: axes of the result.
-      padded: whether groups begin at the padding, not at the first element.
+      rank: the rank of the result.
+      padded: whether the groups begin at the low padding rather than at the first element.
     """
     shape, config = list(grid.shape), [(0, 0, 0)] * rank
-    for at in reversed(step_axes(geometry.positions, rank)):
-        shape[at - 1 : at + 1] = [shape[at - 1] * shape[at]]
+    for phase_axis in reversed(step_axes(geometry.positions, rank)):
+        shape[phase_axis - 1 : phase_axis + 1] = [shape[phase_axis - 1] * shape[phase_axis]]
     for axis, position in geometry.placed:
         low = axis.pad_low if padded else 0
         config[position] = (-low, low + axis.size - shape[position], 0)
     return lax.pad(grid.reshape(shape), np.zeros((), grid.dtype), config)
 
 
-# --- windows that do not overlap ------------------------------------------------------------------
+# --- non-overlapping windows -----------------------------------------------------------------------
 
 
 def over_steps(windows: Array, geometry: Geometry) -> Array:
-    """Return what windows have at every step, on an axis of steps behind each pooled one."""
+    """Broadcast an array of windows over a new phase axis after each pooled axis."""
     axes = step_axes(geometry.positions, windows.ndim)
     shape = list(windows.shape)
-    for at, axis in zip(axes, geometry.axes, strict=True):
-        shape.insert(at, axis.stride)
+    for phase_axis, axis in zip(axes, geometry.axes, strict=True):
+        shape.insert(phase_axis, axis.stride)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     return lax.broadcast_in_dim(windows, shape, kept)
 
 
 def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
-    """Return values of windows at the step that their offset names, 0 at the others."""
-    named, given = over_steps(offsets.astype(jnp.int32), geometry), over_steps(g, geometry)
-    here = _places(named, geometry) == _steps(given.shape, step_axes(geometry.positions, g.ndim))
-    return jnp.where(here, given, jnp.zeros((), g.dtype))
+    """Place the value of each window at the phase that its offset names, 0 at other phases."""
+    offset_grid, g_grid = over_steps(offsets.astype(jnp.int32), geometry), over_steps(g, geometry)
+    is_named = _phases_read(offset_grid, geometry) == _phase_iota(
+        g_grid.shape, step_axes(geometry.positions, g.ndim)
+    )
+    return jnp.where(is_named, g_grid, jnp.zeros((), g.dtype))
 
 
-def _steps(shape: Sequence[int], axes: Sequence[int]) -> Array:
-    """The steps of a group, numbered row-major.
+def _phase_iota(shape: Sequence[int], axes: Sequence[int]) -> Array:
+    """Return the row-major number of each phase of a group, in int32.
 
-    Made in the shape of the array: XLA:GPU would store a smaller one as a table, by a kernel.
+    The result has the full shape: XLA:GPU would materialize a smaller array by a separate kernel.
     """
     number = jnp.zeros(shape, jnp.int32)
-    for at in axes:
-        number = number * shape[at] + lax.broadcasted_iota(jnp.int32, shape, at)
+    for axis in axes:
+        number = number * shape[axis] + lax.broadcasted_iota(jnp.int32, shape, axis)
     return number
 
 
-def _places(offsets: Array, geometry: Geometry) -> Array:
-    """The numbers of the steps at which offsets read, of no step for no offset of a window."""
+def _phases_read(offsets: Array, geometry: Geometry) -> Array:
+    """Return the number of the phase that each offset reads; no phase's number for a sentinel."""
     if all(axis.stride == axis.kernel for axis in geometry.axes):
         return offsets
-    place, rest, weight = jnp.zeros_like(offsets), offsets, 1
+    phase, remainder, weight = jnp.zeros_like(offsets), offsets, 1
     for axis in geometry.axes[::-1]:
-        place = place + lax.rem(rest, np.int32(axis.kernel)) * (axis.dilation * weight)
-        rest, weight = lax.div(rest, np.int32(axis.kernel)), weight * axis.stride
-    return jnp.where((offsets >= 0) & (offsets < geometry.taps), place, -1)
+        phase = phase + lax.rem(remainder, np.int32(axis.kernel)) * (axis.dilation * weight)
+        remainder, weight = lax.div(remainder, np.int32(axis.kernel)), weight * axis.stride
+    return jnp.where((offsets >= 0) & (offsets < geometry.taps), phase, -1)
 
 
 # --- any windows ----------------------------------------------------------------------------------
 
 
 Read = Callable[[Array, np.ndarray], Array]
-"""Shifts an array of windows to the elements that they give to, ``value`` where there is none."""
+"""``read(x, value)`` shifts an array of windows to the elements of a term, see :func:`put`.
+An element that no window is shifted to has ``value``."""
 
 
 def split(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
-    """Return ``x`` split; behind the last element, the last group has ``value``."""
-    steps, config = step_axes(geometry.positions, x.ndim), [(0, 0, 0)] * x.ndim
+    """Split each pooled axis into groups and phases; ``value`` fills up the last group."""
+    phase_axes, config = step_axes(geometry.positions, x.ndim), [(0, 0, 0)] * x.ndim
     shape = list(x.shape)
-    for at, (axis, position) in zip(steps, geometry.placed, strict=True):
-        shape[at - 1 : at] = axis.groups, axis.stride
+    for phase_axis, (axis, position) in zip(phase_axes, geometry.placed, strict=True):
+        shape[phase_axis - 1 : phase_axis] = axis.groups, axis.stride
         config[position] = (0, axis.groups * axis.stride - axis.size, 0)
     return lax.pad(x, value, config).reshape(shape)
 
 
 def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
-    """Return the element of every window at each offset, row-major; ``value`` in padding."""
+    """Return an array of the elements of all windows for each offset; ``value`` in padding.
+
+    The offsets are in row-major order.
+    """
     grid = split(x, geometry, value)
-    return [_at(grid, place, geometry, value) for place in each_place(geometry)]
+    return [_elements_at(grid, tap, geometry, value) for tap in each_place(geometry)]
 
 
-def _at(grid: Array, place: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
-    steps = step_axes(geometry.positions, grid.ndim - len(geometry.axes))
+def _elements_at(grid: Array, tap: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
+    """Return the element of every window at one offset per pooled axis."""
+    phase_axes = step_axes(geometry.positions, grid.ndim - len(geometry.axes))
     config = [(0, 0, 0)] * grid.ndim
-    for step, axis, t in zip(steps, geometry.axes, place, strict=True):
+    for phase_axis, axis, t in zip(phase_axes, geometry.axes, tap, strict=True):
         group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
-        config[step - 1] = (-group, axis.out + group - axis.groups, 0)
-        config[step] = (-phase, phase + 1 - axis.stride, 0)
-    return jnp.squeeze(lax.pad(grid, value, config), steps)
+        config[phase_axis - 1] = (-group, axis.out + group - axis.groups, 0)
+        config[phase_axis] = (-phase, phase + 1 - axis.stride, 0)
+    return jnp.squeeze(lax.pad(grid, value, config), phase_axes)
 
 
 def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
-    """Return the function that puts the window ``shift`` further into one phase of each group."""
+    """Return a function that puts window ``q + shift`` into one phase of group ``q``.
+
+    ``phase`` and ``shift`` have an entry for each pooled axis. The other phases get ``value``.
+    """
 
     def shifted(x: Array, value: np.ndarray) -> Array:
-        steps = step_axes(geometry.positions, x.ndim)
-        config = [(0, 0, 0)] * (x.ndim + len(steps))
-        for at, axis, r, distance in zip(steps, geometry.axes, phase, shift, strict=True):
-            config[at - 1] = (-distance, axis.groups + distance - axis.out, 0)
-            config[at] = (r, axis.stride - 1 - r, 0)
-        return lax.pad(jnp.expand_dims(x, steps), value, config)
+        phase_axes = step_axes(geometry.positions, x.ndim)
+        config = [(0, 0, 0)] * (x.ndim + len(phase_axes))
+        for phase_axis, axis, r, distance in zip(
+            phase_axes, geometry.axes, phase, shift, strict=True
+        ):
+            config[phase_axis - 1] = (-distance, axis.groups + distance - axis.out, 0)
+            config[phase_axis] = (r, axis.stride - 1 - r, 0)
+        return lax.pad(jnp.expand_dims(x, phase_axes), value, config)
 
     return shifted
 
 
 def stored(x: Array, pooled: int) -> Array:
-    """``x``, in memory in the order of its axes, but where an export leaves their lengths open.
+    """Materialize ``x``, stored in the order of its axes; the first ``pooled`` ones are major.
 
-    JAX (0.10.2) then asks for the sign of their product, which may not be known.
+    An export with symbolic lengths leaves the layout to XLA: JAX (0.10.2) would ask for the sign
+    of the product of the lengths, which may not be known.
     """
     if not all(isinstance(length, int) for length in x.shape[:pooled]):
         return lax.optimization_barrier(x)
@@ -161,20 +181,20 @@ def stored(x: Array, pooled: int) -> Array:
 
 
 def inside(place: Sequence[int], geometry: Geometry, shape: Sequence[int]) -> Array | None:
-    """Whether the offset is an element of every window, or None if it always is.
+    """Return a mask of the windows that read an element at an offset, or None if all do.
 
     Args:
-      place: the offset along each axis.
+      place: the offset along each pooled axis.
       geometry: the windows.
-      shape: of the arrays of windows.
+      shape: the shape of an array of windows.
     """
-    found = None
+    mask = None
     for (axis, position), t in zip(geometry.placed, place, strict=True):
         start = t * axis.dilation - axis.pad_low
         if start >= 0 and start + (axis.out - 1) * axis.stride < axis.size:
             continue
         window = lax.broadcasted_iota(jnp.int32, shape, len(shape) + position)
         element = window * axis.stride + start
-        here = (element >= 0) & (element < axis.size)
-        found = here if found is None else found & here
-    return found
+        is_inside = (element >= 0) & (element < axis.size)
+        mask = is_inside if mask is None else mask & is_inside
+    return mask
