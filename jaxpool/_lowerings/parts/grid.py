@@ -67,7 +67,7 @@ def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> A
     return lax.pad(grid.reshape(shape), np.zeros((), grid.dtype), config)
 
 
-# --- non-overlapping windows -----------------------------------------------------------------------
+# --- non-overlapping windows ----------------------------------------------------------------------
 
 
 def over_steps(windows: Array, geometry: Geometry) -> Array:

@@ -1,14 +1,21 @@
-"""Which windows hold an element of one axis: the index arithmetic of every transpose.
+"""Which windows contain an element of one axis: the index arithmetic of every transpose.
 
-Offset ``t`` of window ``o`` reads element ``o * stride + t * dilation`` of the padded axis. Let
-that be ``q * stride + phase``. Then the phase is ``t * dilation mod stride``, the same for all
-windows, and ``q = o + shift`` with ``shift = t * dilation // stride``. So the elements of one phase
-are held by the windows ``q - shift``, one for each offset of that phase:
+Offset ``t`` of window ``o`` reads element ``o * stride + t * dilation`` of the padded axis. Write
+that element as ``q * stride + phase``, with ``0 <= phase < stride``. Then
 
-    elements[q, phase] = combine over shift of windows[q - shift]
+    phase = t * dilation mod stride,    q = o + shift    with    shift = t * dilation // stride.
 
-which for each shift is a slice of the windows. An array of ``(q, phase)`` lies in memory as the
-padded axis does.
+Neither ``phase`` nor ``shift`` depends on the window. Every offset therefore belongs to one phase,
+and the windows that contain the elements of a phase are ``q - shift``, one for each offset of it:
+
+    elements[q, phase] = combine over shift of windows[q - shift].
+
+For each shift, that is a slice of the windows. For example, with kernel 3, stride 2, dilation 1:
+
+    phase 0: offset 0 has shift 0, offset 2 has shift 1    elements[q, 0] from windows q and q - 1
+    phase 1: offset 1 has shift 0                          elements[q, 1] from window q
+
+A row-major array ``[q, phase]`` has the same memory layout as the padded axis.
 """
 
 import itertools
@@ -27,15 +34,15 @@ from .axis_slicing import concatenate, pad, slice_axis
 from .borders import nearest
 
 Arrays = tuple[Array, ...]
-"""Arrays that belong together, of shapes that broadcast to one another."""
+"""Arrays that are processed together, such as values and offsets; their shapes broadcast."""
 
 
 class Phases(NamedTuple):
-    """How the elements of a padded axis fall into phases.
+    """The phases of a padded axis.
 
     Attributes:
-      first, last: the range of ``q`` that covers the elements of the axis.
-      offsets: for each phase that an offset falls into, the offset of each shift.
+      first, last: the range ``first <= q < last`` that covers the elements that windows read.
+      offsets: from a phase that an offset belongs to, to a dict from each shift to its offset.
     """
 
     first: int
@@ -44,25 +51,26 @@ class Phases(NamedTuple):
 
     @property
     def shifts(self) -> list[int]:
-        """Every shift of some phase."""
+        """The shifts of all phases, ascending."""
         return sorted({shift for offsets in self.offsets.values() for shift in offsets})
 
 
 def offsets_by_phase(axis: Axis, offsets: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
-    """For each phase of an axis without its padding, the offsets that read it and their shifts.
+    """Return, for each phase of the unpadded axis, its offsets and their shifts.
 
-    Offset ``t`` of window ``q + shift`` reads element ``q * stride + phase``.
+    Offset ``t`` of window ``q + shift`` reads element ``q * stride + phase``. So the sign of these
+    shifts is the opposite of that in :class:`Phases`.
     """
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_phase: dict[int, list[tuple[int, int]]] = {}
     for offset in offsets:
         start = offset * axis.dilation - axis.pad_low
         phase = start % axis.stride
-        found.setdefault(phase, []).append((offset, (phase - start) // axis.stride))
-    return found
+        by_phase.setdefault(phase, []).append((offset, (phase - start) // axis.stride))
+    return by_phase
 
 
 def phases_of(axis: Axis) -> Phases:
-    """Return the phases of an axis."""
+    """Return the phases of the padded axis."""
     in_padded = offsets_by_phase(replace(axis, pad_low=0), range(axis.kernel))
     offsets = {phase: {-shift: t for t, shift in row} for phase, row in in_padded.items()}
     last = cdiv(axis.pad_low + _read_length(axis), axis.stride)
@@ -70,7 +78,11 @@ def phases_of(axis: Axis) -> Phases:
 
 
 def runs(axis: Axis, phases: Phases, shifts: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield ranges ``first <= q < last`` and the shifts at which a window holds their elements."""
+    """Yield ranges ``first <= q < last``, each with those ``shifts`` for which it has windows.
+
+    Window ``q - shift`` exists for every ``q`` of the range or for none. Groups near an end of the
+    axis have fewer windows than those in the middle.
+    """
     ends = {phases.first, phases.last}
     for q in itertools.chain(shifts, (shift + axis.out for shift in shifts)):
         if phases.first < q < phases.last:
@@ -80,19 +92,22 @@ def runs(axis: Axis, phases: Phases, shifts: Sequence[int]) -> Iterator[tuple[in
 
 
 def _read_length(axis: Axis) -> int:
-    """Elements up to the last one that a window reads, and at least one."""
+    """Return the number of elements up to the last one that a window reads, at least 1."""
     return max(1, min((axis.out - 1) * axis.stride + axis.span - axis.pad_low, axis.size))
 
 
 def crop(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
-    """Return the elements of an axis, out of whole groups of phases."""
+    """Crop an axis of full groups to its elements; those past the last window are ``identity``."""
     length = _read_length(axis)
     x = slice_axis(x, position, axis.pad_low % axis.stride, length, 1)
     return pad(x, position, 0, axis.size - length, np.asarray(identity, x.dtype))
 
 
 def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) -> Array:
-    """Return the non-overlapping window of each group of phases, ``value`` without one."""
+    """Return, for each group, the only window that can contain its elements, or ``value``.
+
+    The windows do not overlap.
+    """
     phases = phases_of(axis)
     high = phases.last - axis.out
     return pad(x, position, -phases.first, high, np.asarray(value, x.dtype))
@@ -101,10 +116,16 @@ def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) 
 def surround(
     arrays: Arrays, values: Sequence[float | np.ndarray], geometry: Geometry
 ) -> tuple[Geometry, Arrays]:
-    """Return windows past both ends of each axis, so that every shift of each element has one.
+    """Add windows at both ends of each axis, so that every shift of every element has a window.
 
-    Also the arrays of windows, with a value of each in those that are added. A transpose then is
-    one loop, with no other for the elements at an end.
+    A transpose is then one loop, without separate loops for the elements near the ends.
+
+    Args:
+      arrays: arrays of windows.
+      values: for each array, its value in the added windows.
+      geometry: the windows.
+    Returns:
+      The geometry with the added windows, and the padded arrays.
     """
     axes = []
     for axis, position in geometry.placed:
@@ -127,51 +148,54 @@ def over_elements(
     position: int,
     combine: Callable[[list[Arrays]], Arrays],
 ) -> Arrays:
-    """Return for each element of an axis what the windows that hold it give, combined.
+    """Combine, for each element of an axis, the contributions of the windows that contain it.
 
     Args:
-      windows: for an offset, what each window gives to its element there, in arrays of one entry
-        for each window.
-      identities: of ``combine``, one number for each array: also the result for an element that no
-        window holds. None where ``combine`` is to have the number of the nearest window, and such
-        an element any.
+      windows: returns, for an offset, the contribution of each window to the element that it reads
+        there, as arrays with one entry for each window.
+      identities: the identity of ``combine`` for each array, which is also the result for an
+        element in no window. None if ``combine`` can accept the contribution of the nearest window
+        instead; the result for an element in no window is then arbitrary.
       axis, position: the axis.
-      combine: from what the windows give to some elements, the last window first, to the result.
+      combine: maps a list of contributions to the same elements, last window first, to the result.
     """
     constants = tuple(0 if identity is None else identity for identity in identities)
     phases = phases_of(axis)
-    strided_rows = position == -1 and axis.stride > 1
-    padded = strided_rows and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
+    is_strided_row = position == -1 and axis.stride > 1
+    is_padded = is_strided_row and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
     groups: dict[int, list[Array]] = {}
     for phase, offsets in phases.offsets.items():
-        at = {shift: windows(offset) for shift, offset in offsets.items()}
-        every = phases.first, phases.last, list(at)
+        by_shift = {shift: windows(offset) for shift, offset in offsets.items()}
+        full = phases.first, phases.last, list(by_shift)
         parts = []
-        for first, last, shifts in [every] if padded else runs(axis, phases, list(at)):
-            given = [
+        for first, last, shifts in [full] if is_padded else runs(axis, phases, list(by_shift)):
+            terms = [
                 tuple(
-                    _between(a, position, first - s, last - s, axis.out, identity)
-                    for a, identity in zip(at[s], identities, strict=True)
+                    _slice_or_pad(a, position, first - s, last - s, axis.out, identity)
+                    for a, identity in zip(by_shift[s], identities, strict=True)
                 )
                 for s in shifts
             ]
-            like = next(iter(at.values()))
+            like = next(iter(by_shift.values()))
             parts.append(
-                combine(given) if given else _constant(like, constants, position, last - first)
+                combine(terms) if terms else _full_like(like, constants, position, last - first)
             )
         groups[phase] = [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
-    received = []
+    results = []
     for n, identity in enumerate(constants):
         arrays = {phase: group[n] for phase, group in groups.items()}
-        whole = interleave(arrays, axis.stride, position, identity)
-        received.append(crop(whole, axis, position, identity))
-    return tuple(received)
+        interleaved = interleave(arrays, axis.stride, position, identity)
+        results.append(crop(interleaved, axis, position, identity))
+    return tuple(results)
 
 
-def _between(
+def _slice_or_pad(
     x: Array, position: int, start: int, stop: int, count: int, identity: float | None
 ) -> Array:
-    """Entries ``start`` to ``stop`` of an axis of ``count``, ``identity`` beyond its ends."""
+    """Return ``x[start:stop]`` of an axis of length ``count``, padded where that exceeds it.
+
+    The padding is ``identity``, or if that is None, the first or last entry.
+    """
     if 0 <= start and stop <= count:
         return slice_axis(x, position, start, stop - start, 1)
     if identity is None:
@@ -179,54 +203,59 @@ def _between(
     return pad(x, position, -start, stop - count, np.asarray(identity, x.dtype))
 
 
-def _constant(like: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
+def _full_like(arrays: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
     def full(a: Array, value: float) -> Array:
         shape = list(a.shape)
         shape[position] = length
         return jnp.full(shape, value, a.dtype)
 
-    return tuple(map(full, like, values))
+    return tuple(map(full, arrays, values))
 
 
 def interleave(
     phases: Mapping[int, Array], stride: int, position: int, identity: float | np.ndarray = 0
 ) -> Array:
-    """Return arrays of one phase each as one array, with ``identity`` in the other phases."""
+    """Interleave arrays of one phase each along an axis; missing phases are ``identity``."""
     like = next(iter(phases.values()))
     if stride == 1:
         return like
-    along, pieces, following = like.ndim + position + 1, [], 0
+    phase_axis, pieces, next_phase = like.ndim + position + 1, [], 0
     for phase in (*sorted(phases), stride):
-        if phase > following:
-            missing = (*like.shape[:along], phase - following, *like.shape[along:])
+        if phase > next_phase:
+            missing = (*like.shape[:phase_axis], phase - next_phase, *like.shape[phase_axis:])
             pieces.append(jnp.full(missing, identity, like.dtype))
         if phase < stride:
-            pieces.append(jnp.expand_dims(phases[phase], along))
-        following = phase + 1
+            pieces.append(jnp.expand_dims(phases[phase], phase_axis))
+        next_phase = phase + 1
     shape = list(like.shape)
     shape[position] *= stride
-    return lax.concatenate(pieces, along).reshape(shape)
+    return lax.concatenate(pieces, phase_axis).reshape(shape)
 
 
 def stretch(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
-    """Return ``x`` on the grid of all window starts, ``identity`` where no window starts."""
+    """Move window ``o`` of an axis to index ``o * stride``, with ``identity`` in between."""
     config = [(0, 0, 0)] * x.ndim
     config[position] = (0, 0, axis.stride - 1)
     return lax.pad(x, np.asarray(identity, x.dtype), config)
 
 
 def room_of_windows(axis: Axis) -> tuple[int, int, int]:
-    """Return the padding of ``lax.pad`` that makes the windows of an element a window.
+    """Return a ``lax.pad`` configuration after which the transpose slides over the windows.
 
-    Window ``o`` then lies at ``o * stride``, and the windows of element ``i`` begin at ``i``, of
-    stride one and of the same dilation, the last offset first.
+    The interior padding puts window ``o`` at ``o * stride``, after the low padding. The windows
+    that contain element ``i`` are then a window that begins at ``i``, with stride 1, the kernel and
+    dilation of ``axis``, and its taps in reverse order: the first tap is the last offset.
     """
     last = (axis.out - 1) * axis.stride
     return axis.span - 1 - axis.pad_low, axis.size - 1 - last + axis.pad_low, axis.stride - 1
 
 
 def mirrored(axis: Axis) -> Axis:
-    """Return the windows over window starts that hold those of the windows of each element."""
+    """Return the axis of the transpose: one window for each element, over the stretched windows.
+
+    Window ``i`` reads, of the array that :func:`stretch` returns, the windows that contain element
+    ``i``. Its last tap is their offset 0.
+    """
     size = (axis.out - 1) * axis.stride + 1
     low = axis.span - 1 - axis.pad_low
     return Axis(size, axis.kernel, 1, axis.dilation, low, 0, 0, axis.size)
