@@ -1,27 +1,34 @@
 """The transpose of reading windows at their offsets, as sums of shifted arrays.
 
-The value ``g[o]`` of window ``o`` goes to the element that the window's offset names:
+The cotangent ``g[o]`` of window ``o`` is added to the element that the window's offset names:
 
     dx[i] = sum over windows o and offsets t with o * stride - pad_low + t * dilation == i
             of where(offsets[o] == t, g[o], 0)
 
-Let ``i = q * stride + phase``. For a phase and an offset there is at most one window, equally far
-from every ``q``, so each phase of ``dx`` is a sum of shifted arrays:
+Let ``i = q * stride + phase``. For one phase and one offset, at most one window satisfies the
+condition, and its distance from ``q`` does not depend on ``q``. So each phase of ``dx`` is a sum of
+shifted arrays, with one *term* for each offset ``t`` whose shift is an integer:
 
     dx[q * stride + phase] = sum over (t, shift) of where(offsets[q + shift] == t, g[q + shift], 0)
-    shift = (phase + pad_low - t * dilation) / stride, where that is an integer
+    shift = (phase + pad_low - t * dilation) / stride
 
-A shift is a ``lax.pad`` of ``g`` and of ``offsets`` themselves and not of what is computed from
-them, since XLA:TPU fuses a pad only where it reads an operand of the fusion. The terms are added
-one after the other: XLA:GPU makes one kernel of a chain and several of a tree.
+For example, with kernel 3, stride 2 and no padding,
 
-A fusion holds a limited number of terms. Larger windows take several steps, of some axes each: the
-values that reach an element of the first axes come from windows with the same argmax along the
-others, so they may be added there and share what is left of their offset. An axis that is longer
-than a step takes windows of smaller windows for the same reason. So offsets must then be those of
-an argmax; those of a single step may be any.
+    dx[2 * q]     = where(offsets[q] == 0, g[q], 0) + where(offsets[q - 1] == 2, g[q - 1], 0),
+    dx[2 * q + 1] = where(offsets[q] == 1, g[q], 0).
 
-How phases become one array differs by platform: see ``phase_stack`` and ``phase_pads`` of
+Shifts. A shift is a ``lax.pad`` of ``g`` and of ``offsets``, not of a value computed from them,
+since XLA:TPU fuses a pad only where it reads an operand of the fusion. The terms are added
+sequentially: XLA:GPU makes one kernel of a chain of additions and several of a tree.
+
+Steps. A fusion can contain a limited number of terms, so larger windows take several steps. Each
+step sums over some axes, the first axes first. Take rows, then columns: windows over the same
+columns whose argmax lies in the same row have the same argmax, the first maximum of that row. Their
+values may be added before the columns are considered, and they have the same remaining offset.
+An axis with more offsets than a step can have terms is split into levels of smaller windows, by the
+same argument. Several steps therefore need the offsets of an argmax; a single step accepts any.
+
+The way that phases become one array differs by platform: see ``phase_stack`` and ``phase_pads`` of
 :mod:`..implementations`.
 """
 
@@ -46,14 +53,14 @@ Phase = tuple[int, ...]
 """The phase of an element along every axis of a step."""
 
 Sums = Callable[[Array, Array, "Step", np.dtype, np.dtype], ValueOffset]
-"""``sums(g, offsets, step, wide, rounded)``: what a step adds up, and what is left of the offsets.
-Sums run in ``wide``."""
+"""``sums(g, offsets, step, accum_dtype, result_dtype)`` returns the sums of a step and what remains
+of the offsets. It adds in ``accum_dtype`` and rounds to ``result_dtype``."""
 
 
 class Term(NamedTuple):
-    """What the windows ``shift`` further along each axis give: those of ``low <= offset < high``.
+    """A term of the sum for group ``q``: window ``q + shift``, if ``low <= offset < high``.
 
-    What is left of their offset is ``passed`` less.
+    What remains of the offset is ``offset - passed``.
     """
 
     shift: tuple[int, ...]
@@ -63,12 +70,12 @@ class Term(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Sums over some axes: from their windows to elements, or to smaller windows.
+    """Sums over some axes, from windows along them to elements or to smaller windows.
 
     Attributes:
       geometry: the axes.
-      terms: those of each phase that some window reads.
-      last: whether nothing is left of the offsets.
+      terms: the terms of each phase that some window reads.
+      last: whether this is the last step, after which no offset remains.
     """
 
     geometry: Geometry
@@ -80,70 +87,75 @@ class Step(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def steps_of(geometry: Geometry, most: int) -> tuple[Step, ...]:
-    """Steps of at most ``most`` terms, first axes first."""
-    found, unit, waiting = [], geometry.taps, list(geometry.placed)
-    while waiting:
-        count = _axes_at_once([axis.kernel for axis, _ in waiting], most)
-        taken, waiting = waiting[: max(count, 1)], waiting[max(count, 1) :]
-        axes, positions = zip(*taken, strict=True)
-        several = Geometry(axes, positions)
-        unit //= several.taps
-        found += [_step(several, unit)] if count else _level_steps(axes[0], positions[0], unit)
-    return tuple(found)
+def steps_of(geometry: Geometry, max_terms: int) -> tuple[Step, ...]:
+    """Return the steps of a scatter, each of at most ``max_terms`` terms, first axes first."""
+    steps, unit, remaining = [], geometry.taps, list(geometry.placed)
+    while remaining:
+        count = _axes_of_step([axis.kernel for axis, _ in remaining], max_terms)
+        current, remaining = remaining[: max(count, 1)], remaining[max(count, 1) :]
+        axes, positions = zip(*current, strict=True)
+        joint = Geometry(axes, positions)
+        unit //= joint.taps
+        steps += [_single_step(joint, unit)] if count else _level_steps(axes[0], positions[0], unit)
+    return tuple(steps)
 
 
-def _axes_at_once(kernel: Sequence[int], most: int) -> int:
+def _axes_of_step(kernel: Sequence[int], max_terms: int) -> int:
+    """Return how many leading axes have at most ``max_terms`` offsets together."""
     products = itertools.accumulate(kernel, lambda a, b: a * b)
-    return sum(1 for product in products if product <= most)
+    return sum(1 for product in products if product <= max_terms)
 
 
-def _step(geometry: Geometry, unit: int) -> Step:
-    """All offsets of some axes, each for itself."""
-    lines = [_by_phase(axis, range(axis.kernel)) for axis in geometry.axes]
+def _single_step(geometry: Geometry, unit: int) -> Step:
+    """Return the step over some axes that has a term for each of their offsets."""
+    by_axis = [_by_phase(axis, range(axis.kernel)) for axis in geometry.axes]
     terms: dict[Phase, list[Term]] = {}
-    for phase in itertools.product(*lines):
-        choices = itertools.product(*(line[r] for line, r in zip(lines, phase, strict=True)))
-        terms[phase] = [_joint(choice, geometry.kernel, unit) for choice in choices]
+    for phase in itertools.product(*by_axis):
+        choices = itertools.product(*(row[r] for row, r in zip(by_axis, phase, strict=True)))
+        terms[phase] = [_term(choice, geometry.kernel, unit) for choice in choices]
     return Step(geometry, terms, unit == 1)
 
 
 def _by_phase(axis: Axis, offsets: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
-    """For each phase that a window reads, the offsets it reads it at and their shifts."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    """Return, for each phase that some window reads, the offsets that read it and their shifts."""
+    by_phase: dict[int, list[tuple[int, int]]] = {}
     for phase, row in offsets_by_phase(axis, offsets).items():
         read = [(offset, shift) for offset, shift in row if -axis.groups < shift < axis.out]
         if read and phase < axis.size:
-            found[phase] = read
-    return found or {0: [(0, axis.out)]}  # past the last window: zeros
+            by_phase[phase] = read
+    return by_phase or {0: [(0, axis.out)]}  # a shift past the last window: the result is zeros
 
 
-def _joint(choice: Sequence[tuple[int, int]], kernel: Sequence[int], unit: int) -> Term:
-    joint = 0
+def _term(choice: Sequence[tuple[int, int]], kernel: Sequence[int], unit: int) -> Term:
+    """Return the term of one offset and shift per axis; later steps have ``unit`` offsets."""
+    number = 0
     for (offset, _), length in zip(choice, kernel, strict=True):
-        joint = joint * length + offset
+        number = number * length + offset
     shift = tuple(shift for _, shift in choice)
-    return Term(shift, joint * unit, (joint + 1) * unit, joint * unit)
+    return Term(shift, number * unit, (number + 1) * unit, number * unit)
 
 
 def _level_steps(axis: Axis, position: int, unit: int) -> Iterator[Step]:
-    """From windows to the smaller windows they are made of, on the grid of all their starts."""
+    """Yield the steps along a long axis, from each level of windows to the next smaller windows.
+
+    A smaller window may begin at any element, so those of each level have stride 1.
+    """
     out, stride = axis.out, axis.stride
     for window, shifts in levels(axis.kernel, tuning.TERMS_RADIX):
         inner = window - shifts[-1]
         size, low = (out - 1) * stride + 1 + shifts[-1] * axis.dilation, 0
         if inner == 1:
             size, low = axis.size, axis.pad_low
-        line = Axis(size, window, stride, axis.dilation, low, 0, 0, out)
+        level_axis = Axis(size, window, stride, axis.dilation, low, 0, 0, out)
         firsts = dict(zip(shifts, [0, *(shift + inner for shift in shifts)], strict=False))
         terms = {
             (phase,): [
-                Term((step,), firsts[shift] * unit, (shift + inner) * unit, shift * unit)
-                for shift, step in found
+                Term((distance,), firsts[shift] * unit, (shift + inner) * unit, shift * unit)
+                for shift, distance in pairs
             ]
-            for phase, found in _by_phase(line, shifts).items()
+            for phase, pairs in _by_phase(level_axis, shifts).items()
         }
-        yield Step(Geometry((line,), (position,)), terms, unit == 1 and inner == 1)
+        yield Step(Geometry((level_axis,), (position,)), terms, unit == 1 and inner == 1)
         out, stride = size, 1
 
 
@@ -151,43 +163,48 @@ def _level_steps(axis: Axis, position: int, unit: int) -> Iterator[Step]:
 
 
 def scatter(
-    g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype, sums: Sums, most: int
+    g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype, sums: Sums, max_terms: int
 ) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it.
 
     Args:
-      g: values of the windows, numbers of ``dtype`` in the dtype that sums of it run in.
-      offsets: of the windows, row-major.
+      g: values of the windows, representable in ``dtype``, stored in the accumulator dtype.
+      offsets: row-major offset of each window.
       geometry: the windows.
-      dtype: what the result is rounded to, once.
-      sums: adds up the terms of a step.
-      most: terms that a step may have.
+      dtype: the dtype to which the result is rounded, once; it is returned in that of ``g``.
+      sums: adds the terms of a step.
+      max_terms: the number of terms that a step may have.
     """
-    wide, g = g.dtype, g.astype(dtype)
-    for step in steps_of(geometry, most):
-        g, offsets = sums(g, offsets, step, wide, dtype if step.last else wide)
-    return g.astype(wide)
+    accum_dtype, g = g.dtype, g.astype(dtype)
+    for step in steps_of(geometry, max_terms):
+        g, offsets = sums(g, offsets, step, accum_dtype, dtype if step.last else accum_dtype)
+    return g.astype(accum_dtype)
 
 
-def combined(given: Sequence[ValueOffset], wide: np.dtype, rounded: np.dtype) -> ValueOffset:
-    """The sum of what terms give, and what is left of the offset that one of them took."""
-    total = functools.reduce(lax.add, (value.astype(wide) for value, _ in given))
-    return total.astype(rounded), functools.reduce(lax.min, (rest for _, rest in given))
+def combined(
+    terms: Sequence[ValueOffset], accum_dtype: np.dtype, result_dtype: np.dtype
+) -> ValueOffset:
+    """Return the sum of the values of several terms, and the smallest of the remaining offsets.
+
+    Terms that select a window of one group agree on the remaining offset; see :func:`not_taken`.
+    """
+    total = functools.reduce(lax.add, (value.astype(accum_dtype) for value, _ in terms))
+    return total.astype(result_dtype), functools.reduce(lax.min, (offset for _, offset in terms))
 
 
 def given(g: Array, offsets: Array, term: Term, read: Read) -> ValueOffset:
-    """The values that a term gives, and what is left of the offsets it takes."""
+    """Return the values that a term selects, 0 elsewhere, and what remains of their offsets."""
     number = lambda value: np.asarray(value, offsets.dtype)  # noqa: E731
     zero = np.zeros((), g.dtype)
-    there = read(offsets, sentinel(offsets.dtype))
-    taken = lax.eq(there, number(term.low))
+    shifted = read(offsets, sentinel(offsets.dtype))
+    hit = lax.eq(shifted, number(term.low))
     if term.high > term.low + 1:
-        below = lax.lt(there, number(term.high))
-        taken = lax.bitwise_and(lax.ge(there, number(term.low)), below)
-    value = select(taken, read(g, zero), zero)
-    return value, select(taken, lax.sub(there, number(term.passed)), not_taken(offsets.dtype))
+        below = lax.lt(shifted, number(term.high))
+        hit = lax.bitwise_and(lax.ge(shifted, number(term.low)), below)
+    value = select(hit, read(g, zero), zero)
+    return value, select(hit, lax.sub(shifted, number(term.passed)), not_taken(offsets.dtype))
 
 
 def not_taken(dtype: np.dtype) -> np.ndarray:
-    """What is left of an offset that is not taken: more than any offset."""
+    """Return the remaining offset where a term selects no window: more than any offset."""
     return np.asarray(np.iinfo(dtype).max, dtype)
