@@ -1,20 +1,25 @@
-"""Reading and writing windows at the offsets of an argmax, long windows level by level.
+"""Gather and scatter at the argmax of long windows, through levels of smaller windows.
 
-The argmax of a window is the argmax of each smaller window that holds it. So a read is a chain of
-binary moves, the halvings of window doubling run backwards.
+The argmax of a window is also the argmax of every smaller window that contains it. A gather is
+therefore a chain of binary moves, the steps of window doubling in reverse.
 
-Along an axis let ``2^j < K <= 2^(j+1)``. The window at ``p`` is covered by the windows of ``2^j``
-elements at ``p`` and at ``p + (K - 2^j)``; an offset ``r >= 2^j`` lies in the second, another one
-in the first. The read moves from ``p`` to ``p + (K - 2^j)`` if ``r >= 2^j``, and what is left of
-``r`` is the argmax of the window of ``2^j`` elements that is reached; then come the halvings
-``2^(j-1)`` to 1. Two windows that reach the same one have the same argmax from there on, so one
-mask moves both. Cost and program grow with the logarithm of the window.
+Gather. Along an axis with kernel ``K``, let ``2^j < K <= 2^(j+1)``. The window at ``p`` is covered
+by two windows of ``2^j`` elements, at ``p`` and at ``p + (K - 2^j)``. An offset ``r >= 2^j`` lies
+in the second one: the read moves from ``p`` to ``p + (K - 2^j)``, and ``r`` becomes
+``r - (K - 2^j)``. A smaller offset lies in the first one, and nothing changes. Either way ``r`` is
+now the argmax of a window of ``2^j`` elements. The halvings ``2^(j-1), ..., 2, 1`` follow in the
+same way, until ``r`` is 0. For example, with ``K = 5``,
 
-The transpose takes one axis after the other. The values that reach an element of the first axis
-come from windows with the same argmax, so they may be added there and share the rest of their
-offset. A long axis is taken in levels for the same reason.
+    r = 4    moves by 1 to r = 3,    by 2 to r = 1,    by 1 to r = 0.
 
-Codes are offsets plus one; 0, also the sentinel plus one, is no offset.
+Windows that reach the same smaller window agree on its argmax. So a move needs one mask over
+positions for all windows. Cost and program size grow with ``log K``.
+
+Scatter. The axes are processed sequentially. Values that reach the same element of the first axis
+come from windows with the same argmax, so they are added there and have the same remaining offset.
+A long axis is processed in levels of smaller windows for the same reason.
+
+A *code* is an offset plus one. Code 0 means no offset; the sentinel plus one is also 0.
 """
 
 from collections.abc import Iterator
@@ -34,6 +39,7 @@ from .phases import Arrays, over_elements, stretch
 
 
 def _codes(offsets: Array) -> Array:
+    """Return offsets plus one, in their dtype, in which the sentinel wraps to 0."""
     return offsets + np.asarray(1, offsets.dtype)
 
 
@@ -41,7 +47,7 @@ def _codes(offsets: Array) -> Array:
 
 
 class Move(NamedTuple):
-    """One binary move: codes above ``limit`` go on by ``elements`` and lose ``passed``."""
+    """A binary move: a code above ``limit`` moves by ``elements`` and decreases by ``passed``."""
 
     position: int
     elements: int
@@ -50,19 +56,24 @@ class Move(NamedTuple):
 
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
-    """Return the element of ``x`` at the argmax of every window."""
+    """Return the element of ``x`` at the argmax of every window, 0 for the sentinel.
+
+    The masks are computed from the first move to the last. The reads are done in reverse: after
+    move ``n``, counted from the last, ``x[p]`` is the element that the last ``n`` moves reach from
+    ``p``.
+    """
     moves = list(_moves(geometry))
     masks = _masks(offsets, geometry, moves)
     for axis, position in geometry.placed:
         x = pad(x, position, axis.pad_low, axis.reach, np.zeros((), x.dtype))
     for move, moved in zip(moves[::-1], masks[::-1], strict=True):
-        x = jnp.where(moved, _ahead(x, move), x)
+        x = jnp.where(moved, _shift_left(x, move), x)
     x = elements_at(x, (0,) * len(geometry.axes), geometry)
     return jnp.where(offsets == sentinel(offsets.dtype), jnp.zeros((), x.dtype), x)
 
 
 def _moves(geometry: Geometry) -> Iterator[Move]:
-    """The moves that take an offset, row-major, to zero: first axis first, largest first."""
+    """Yield the moves that take a row-major offset to 0: first axis first, largest window first."""
     inner = geometry.taps
     for axis, position in geometry.placed:
         inner //= axis.kernel
@@ -75,33 +86,37 @@ def _moves(geometry: Geometry) -> Iterator[Move]:
 
 
 def _masks(offsets: Array, geometry: Geometry, moves: list[Move]) -> list[Array]:
-    """For each move, where on the grid of all window starts a code takes it."""
-    code = _on_grid(_codes(offsets), geometry)
+    """Return, for each move, the mask of the positions whose code moves.
+
+    Positions are those of the padded axes. Every window's code is at its start at first.
+    """
+    code = _codes_at_starts(_codes(offsets), geometry)
     masks = []
     for move in moves:
         moved = code > np.asarray(move.limit, code.dtype)
         zero = np.zeros((), code.dtype)
         stays = jnp.where(moved, zero, code)
-        left = jnp.where(moved, code - np.asarray(move.passed, code.dtype), zero)
-        code = jnp.maximum(stays, _behind(left, move))
+        remaining = jnp.where(moved, code - np.asarray(move.passed, code.dtype), zero)
+        code = jnp.maximum(stays, _shift_right(remaining, move))
         masks.append(moved)
     return masks
 
 
-def _on_grid(code: Array, geometry: Geometry) -> Array:
+def _codes_at_starts(code: Array, geometry: Geometry) -> Array:
+    """Return the codes at the starts of their windows on the padded axes, 0 elsewhere."""
     config = [(0, 0, 0)] * code.ndim
     for axis, position in geometry.placed:
         config[position] = (0, axis.span - 1, axis.stride - 1)
     return lax.pad(code, np.zeros((), code.dtype), config)
 
 
-def _ahead(x: Array, move: Move) -> Array:
-    """``x`` at ``p + elements``, 0 past the end."""
+def _shift_left(x: Array, move: Move) -> Array:
+    """Return ``x[p + elements]`` at every position ``p``, 0 past the end."""
     return pad(x, move.position, -move.elements, move.elements, np.zeros((), x.dtype))
 
 
-def _behind(x: Array, move: Move) -> Array:
-    """``x`` at ``p - elements``, 0 before the start."""
+def _shift_right(x: Array, move: Move) -> Array:
+    """Return ``x[p - elements]`` at every position ``p``, 0 before the start."""
     return pad(x, move.position, move.elements, -move.elements, np.zeros((), x.dtype))
 
 
@@ -113,81 +128,95 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     Args:
       g: values of the windows.
-      offsets: their argmax, row-major.
+      offsets: row-major offset of the argmax of each window.
       geometry: the windows.
-      dtype: the dtype that the caller rounds the result to.
+      dtype: the dtype to which the caller rounds the result.
     """
     (offsets,) = materialize(offsets)
-    sums, unit, narrow = (g, _codes(offsets)), geometry.taps, g.dtype != dtype
+    sums, unit, is_low_precision = (g, _codes(offsets)), geometry.taps, g.dtype != dtype
     for axis, position in geometry.placed:
         unit //= axis.kernel
-        along = _along_axis if axis.kernel <= tuning.LONGEST_SCATTERED else _by_levels
-        sums = along(sums, axis, position, unit, position == geometry.positions[-1])
-    # or XLA:CPU would round one number after the other where parts are concatenated
-    return materialize(sums[0])[0] if narrow else sums[0]
+        scatter_axis = _scatter_short if axis.kernel <= tuning.LONGEST_SCATTERED else _scatter_long
+        sums = scatter_axis(sums, axis, position, unit, position == geometry.positions[-1])
+    # Otherwise XLA:CPU would round without vectorization where parts are concatenated.
+    return materialize(sums[0])[0] if is_low_precision else sums[0]
 
 
-def _take(
+def _select_range(
     windows: Arrays, zeros: Arrays, low: int, high: int | None, passed: int, last: bool
 ) -> Arrays:
-    """The values whose offset is in ``low <= offset < high``, and what is left of their codes.
+    """Return the values whose offset is in ``low <= offset < high``, and their remaining codes.
+
+    Both are 0 elsewhere.
 
     Args:
       windows: values and codes.
-      zeros: zeros like both.
-      low, high: bounds of the offsets; without ``high`` all from ``low`` on.
-      passed: what the codes lose.
-      last: whether ``low`` is the one offset that is asked for, of which no code is left.
+      zeros: zeros like ``windows``.
+      low, high: the bounds; ``high`` of None means no upper bound.
+      passed: the number that is subtracted from the codes.
+      last: whether to select offset ``low`` only and to return no codes.
     """
     g, codes = windows
     number = lambda value: np.asarray(value, codes.dtype)  # noqa: E731
     if last:
         return (lax.select(codes == number(low + 1), g, zeros[0]),)
-    taken = codes > number(low)
+    selected = codes > number(low)
     if high is not None:
-        taken = taken & (codes <= number(high))
-    left = codes - number(passed) if passed else codes
-    return lax.select(taken, g, zeros[0]), lax.select(taken, left, zeros[1])
+        selected = selected & (codes <= number(high))
+    remaining = codes - number(passed) if passed else codes
+    return lax.select(selected, g, zeros[0]), lax.select(selected, remaining, zeros[1])
 
 
-def _total(given: list[Arrays]) -> Arrays:
-    g, *codes = zip(*given, strict=True)
-    return tree_reduce(lax.add, g), *(tree_reduce(lax.max, left) for left in codes)
+def _add_terms(terms: list[Arrays]) -> Arrays:
+    """Return the sum of the values and the maximum of the codes: selected codes are equal."""
+    g, *codes = zip(*terms, strict=True)
+    return tree_reduce(lax.add, g), *(tree_reduce(lax.max, remaining) for remaining in codes)
 
 
-def _along_axis(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
-    """Along an axis of few elements."""
+def _scatter_short(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
+    """Scatter along an axis with a short kernel, with a slice for every offset.
+
+    Args:
+      windows: values and codes.
+      axis, position: the axis.
+      unit: the number of row-major offsets for one offset along this axis.
+      last: whether this is the last axis, after which no code remains.
+    """
     zeros = tuple(map(jnp.zeros_like, windows))
 
-    def at(offset: int) -> Arrays:
+    def contributions(offset: int) -> Arrays:
         low = offset * unit
         high = low + unit if offset < axis.kernel - 1 else None
-        return _take(windows, zeros, low, high, low, last)
+        return _select_range(windows, zeros, low, high, low, last)
 
-    return over_elements(at, (0,) if last else (0, 0), axis, position, _total)
+    return over_elements(contributions, (0,) if last else (0, 0), axis, position, _add_terms)
 
 
-def _by_levels(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
-    """Along a long axis, on the grid of all window starts, through ever smaller windows."""
+def _scatter_long(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
+    """Scatter along an axis with a long kernel, through levels of ever smaller windows.
+
+    Windows of every level may begin at any element of the padded axis. Args as for
+    :func:`_scatter_short`.
+    """
     windows = tuple(stretch(array, axis, position) for array in windows)
     for window, shifts in levels(axis.kernel, tuning.SCATTER_RADIX):
         inner = window - shifts[-1]
-        room = shifts[-1] * axis.dilation
-        length = windows[0].shape[position] + room
-        windows = tuple(_padded(array, position, room, room) for array in windows)
+        margin = shifts[-1] * axis.dilation
+        length = windows[0].shape[position] + margin
+        windows = tuple(_pad_with_zeros(array, position, margin, margin) for array in windows)
         terms, low, zeros = [], 0, ()
         for shift in shifts:
-            start = room - shift * axis.dilation
-            given = tuple(slice_axis(array, position, start, length, 1) for array in windows)
-            zeros = zeros or tuple(map(jnp.zeros_like, given))
+            start = margin - shift * axis.dilation
+            shifted = tuple(slice_axis(array, position, start, length, 1) for array in windows)
+            zeros = zeros or tuple(map(jnp.zeros_like, shifted))
             high = shift + inner if shift != shifts[-1] else None
             bounds = low * unit, high and high * unit, shift * unit
-            terms.append(_take(given, zeros, *bounds, last and inner == 1))
+            terms.append(_select_range(shifted, zeros, *bounds, last and inner == 1))
             low = shift + inner
-        windows = _total(terms)
+        windows = _add_terms(terms)
     high = axis.pad_low + axis.size - windows[0].shape[position]
-    return tuple(_padded(array, position, -axis.pad_low, high) for array in windows)
+    return tuple(_pad_with_zeros(array, position, -axis.pad_low, high) for array in windows)
 
 
-def _padded(x: Array, position: int, low: int, high: int) -> Array:
+def _pad_with_zeros(x: Array, position: int, low: int, high: int) -> Array:
     return pad(x, position, low, high, np.zeros((), x.dtype))
