@@ -1,4 +1,4 @@
-"""Slices of an array along one axis at a time, and trees that combine them."""
+"""Slices and pads along pooled axes, decompositions of long windows, and tree reductions."""
 
 import functools
 import itertools
@@ -17,31 +17,31 @@ T = TypeVar("T")
 
 
 def slice_axis(x: Array, position: int, start: int, count: int, stride: int) -> Array:
-    """Return ``count`` entries of an axis from ``start`` on, every ``stride``-th."""
+    """Return ``count`` entries of an axis: every ``stride``-th one, beginning at ``start``."""
     return lax.slice_in_dim(x, start, start + (count - 1) * stride + 1, stride, position)
 
 
 def pad(x: T, position: int, low: int, high: int, values: Any) -> T:
-    """Return ``x`` with ``low`` and ``high`` entries of ``values`` added to an axis.
+    """Pad an axis with ``low`` entries before and ``high`` after; negative numbers crop.
 
-    An array and a scalar, or a pytree of arrays and one of scalars.
+    ``x`` and ``values`` are an array and a scalar, or a pytree of arrays and one of scalars.
     """
-    return _padded(x, {position: (low, high)}, values)
+    return _pad_axes(x, {position: (low, high)}, values)
 
 
 def pad_all(x: T, geometry: Geometry, values: Any) -> T:
-    """Return ``x`` with entries of ``values`` added so that every window lies inside."""
-    return _padded(x, {at: lax_padding(axis) for axis, at in geometry.placed}, values)
+    """Pad the pooled axes with ``values`` so that every window lies inside the array."""
+    return _pad_axes(x, {position: lax_padding(axis) for axis, position in geometry.placed}, values)
 
 
 def crop_behind(x: T, geometry: Geometry, values: Any) -> T:
-    """Return ``x`` without what lies behind the last window; ``values`` are of its dtypes."""
-    behind = {at: axis.reach - lax_padding(axis)[1] for axis, at in geometry.placed}
-    return _padded(x, {at: (0, less) for at, less in behind.items()}, values)
+    """Crop the entries after the last window; ``values`` is a scalar of each dtype of ``x``."""
+    excess = {position: axis.reach - lax_padding(axis)[1] for axis, position in geometry.placed}
+    return _pad_axes(x, {position: (0, high) for position, high in excess.items()}, values)
 
 
-def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
-    """Return ``x`` padded along some axes in one step: XLA:CPU makes a loop of each pad."""
+def _pad_axes(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
+    """Pad several axes by a single ``lax.pad``: XLA:CPU makes a separate loop of each pad."""
 
     def padded(a: Array, value: np.ndarray) -> Array:
         config = [(0, 0, 0)] * a.ndim
@@ -53,12 +53,12 @@ def _padded(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
 
 
 def each_place(geometry: Geometry) -> Iterator[tuple[int, ...]]:
-    """Every offset of a window, row-major, as offsets along the pooled axes."""
+    """Iterate over the taps of a window in row-major order, as one offset per pooled axis."""
     return itertools.product(*map(range, geometry.kernel))
 
 
 def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Array:
-    """Return the element of every window at one offset per pooled axis, of a padded array."""
+    """Return the element of every window at one offset per pooled axis; ``padded`` has padding."""
     starts, ends, strides = [0] * padded.ndim, list(padded.shape), [1] * padded.ndim
     for (axis, position), offset in zip(geometry.placed, offsets, strict=True):
         starts[position] = offset * axis.dilation
@@ -68,14 +68,17 @@ def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Ar
 
 
 def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[Array]:
-    """Yield the elements at each offset of all windows, row-major; ``padding`` outside."""
+    """Yield, for each offset in row-major order, the elements of all windows at that offset.
+
+    Positions outside the array have the value ``padding``.
+    """
     x = pad_all(x, geometry, padding)
-    for place in each_place(geometry):
-        yield elements_at(x, place, geometry)
+    for tap in each_place(geometry):
+        yield elements_at(x, tap, geometry)
 
 
 def concatenate(parts: Sequence[Array], position: int) -> Array:
-    """Return the parts as one array along an axis."""
+    """Concatenate arrays along an axis; a single array is returned as it is."""
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, position % parts[0].ndim)
 
 
@@ -85,21 +88,21 @@ def lax_padding(axis: Axis) -> tuple[int, int]:
 
 
 def is_padded(geometry: Geometry) -> bool:
-    """Whether some window reaches past an end of its axis."""
+    """Return whether some window extends past an end of its axis."""
     return any(any(lax_padding(axis)) for axis in geometry.axes)
 
 
 def broadcast_along(values: Any, position: int, rank: int) -> np.ndarray:
-    """Return one value per entry of an axis, to broadcast to ``rank`` axes."""
+    """Reshape one value per entry of an axis so that it broadcasts to ``rank`` axes."""
     shape = [1] * rank
     shape[position] = -1
     return np.reshape(values, shape)
 
 
 def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
-    """Return the index of each entry of an axis, to broadcast to ``rank`` axes.
+    """Return the index of each entry of an axis, shaped to broadcast to ``rank`` axes.
 
-    Made where it is used: a constant of the program would be kept as a residual of its derivative.
+    This is an operation, not a constant: JAX would keep a constant as a residual of the derivative.
     """
     shape = [1] * rank
     shape[position] = length
@@ -109,7 +112,7 @@ def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
 def pooled_first(
     geometry: Geometry, rank: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], Geometry]:
-    """The permutation of axes that puts the pooled ones first, its inverse, and the geometry."""
+    """Return the permutation that moves pooled axes first, its inverse, and the moved geometry."""
     pooled = tuple(rank + position for position in geometry.positions)
     order = (*pooled, *(axis for axis in range(rank) if axis not in pooled))
     major = Geometry(geometry.axes, tuple(range(-rank, len(pooled) - rank)))
@@ -117,7 +120,7 @@ def pooled_first(
 
 
 def tree_reduce(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
-    """Combine neighbours in a balanced tree, in order: a short dependency chain."""
+    """Combine the parts in order, in a balanced tree, which has a short dependency chain."""
     while len(parts) > 1:
         pairs = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + list(parts[len(pairs) * 2 :])
@@ -130,7 +133,7 @@ def variadic_tree_reduce(
     identity: tuple[Any, ...],
     unordered: Callable[[Any, Any], Any] | None = None,
 ) -> Any:
-    """:func:`tree_reduce` of tuples of arrays, whose last step is one loop on CPU."""
+    """Reduce tuples of arrays as :func:`tree_reduce` does; on CPU, the last step is one loop."""
     half = len(parts) // 2
     if not half:
         return parts[0]
@@ -139,14 +142,19 @@ def variadic_tree_reduce(
 
 
 def shifted_slices(x: T, axis: Axis, position: int, shifts: Sequence[int], last: bool) -> list[T]:
-    """Return ``x`` from some offsets on: at every element, or at last where windows start.
+    """Return one slice of ``x`` for each offset in ``shifts``.
 
-    An array, or a pytree of arrays that are sliced alike.
+    Args:
+      x: an array, or a pytree of arrays that are sliced alike.
+      axis, position: the axis, whose entries are elements or windows of stride 1.
+      shifts: ascending offsets, in taps.
+      last: whether to keep only the starts of the windows of ``axis``, rather than every entry at
+        which all slices are defined.
     """
 
     def sliced(a: Array, shift: int) -> Array:
-        rest = a.shape[position] - shifts[-1] * axis.dilation
-        count, stride = (axis.out, axis.stride) if last else (rest, 1)
+        remaining = a.shape[position] - shifts[-1] * axis.dilation
+        count, stride = (axis.out, axis.stride) if last else (remaining, 1)
         return slice_axis(a, position, shift * axis.dilation, count, stride)
 
     return [jax.tree.map(functools.partial(sliced, shift=shift), x) for shift in shifts]
@@ -155,15 +163,24 @@ def shifted_slices(x: T, axis: Axis, position: int, shifts: Sequence[int], last:
 def digit_parts(
     x: T, axis: Axis, position: int, joined: Callable[[list[T]], T], radix: int
 ) -> list[T]:
-    """Return windows of powers of ``radix`` that make up those of an axis; no element is in two.
+    """Split the windows of an axis into disjoint parts whose lengths are powers of ``radix``.
 
-    Their number is the sum of the digits of the window's length.
+    The number of parts is the sum of the digits of the kernel in base ``radix``. For example, with
+    radix 2, a kernel of 5 has the parts ``1 + 4``.
+
+    Args:
+      x: an array, or a pytree of arrays, that contains every window of ``axis``.
+      axis, position: the axis.
+      joined: combines ``radix`` neighbouring parts of one length to one of ``radix`` times that.
+      radix: the base.
+    Returns:
+      The reduction of each part, shortest first, for all windows.
     """
-    parts, length, done = [], 1, 0
+    parts, length, covered = [], 1, 0
     while True:
         for _ in range(axis.kernel // length % radix):
-            parts += shifted_slices(x, axis, position, [done], last=True)
-            done += length
+            parts += shifted_slices(x, axis, position, [covered], last=True)
+            covered += length
         if radix * length > axis.kernel:
             return parts
         shifts = range(0, radix * length, length)
@@ -172,19 +189,20 @@ def digit_parts(
 
 
 def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
-    """How to build a window from overlapping smaller ones, largest first.
+    """Return how to build a window from overlapping smaller windows, largest window first.
 
     Returns:
-      (window, shifts) of each level: copies of the next smaller window at these offsets cover the
-      window, and the last may overlap its neighbour; the smallest window is one element, which has
-      one level if it is the whole. An offset belongs to the first copy that holds it.
+      A list of levels ``(window, shifts)``. Copies of the next smaller window at the offsets
+      ``shifts`` cover the window; the last copy may overlap the one before. An offset belongs to
+      the first copy that contains it. The smallest window is one element. ``levels(5, 2)`` is
+      ``[(5, [0, 1]), (4, [0, 2]), (2, [0, 1])]``; a kernel of 1 has the level ``(1, [0])``.
     """
-    found = []
+    result = []
     while kernel > 1:
         inner = 1
         while inner * radix < kernel:
             inner *= radix
         inner = min(inner, cdiv(kernel, radix)) if radix > 2 else inner
-        found.append((kernel, [*range(0, kernel - inner, inner), kernel - inner]))
+        result.append((kernel, [*range(0, kernel - inner, inner), kernel - inner]))
         kernel = inner
-    return found or [(1, [0])]
+    return result or [(1, [0])]

@@ -1,4 +1,4 @@
-"""What stands past the ends of an axis that goes on.
+"""Extend an axis past its ends by a border rule.
 
     border      before       the axis    after
     reflect     d c b a  |   a b c d  |  d c b a
@@ -6,8 +6,8 @@
     nearest     a a a a  |   a b c d  |  d d d d
     wrap        a b c d  |   a b c d  |  a b c d
 
-Under reflect, mirror and wrap the axis is one period of a sequence without end. Every border is
-made of slices, so that its transpose has no scatter.
+Under reflect, mirror and wrap, the extended axis is part of an infinite periodic sequence. Every
+border is built from slices, so that its transpose has no scatter.
 
 Source: the manual of scipy.ndimage, "Filter functions".
 """
@@ -23,36 +23,36 @@ from .axis_slicing import concatenate, pad
 
 
 def extended(x: Array, position: int, low: int, high: int, border: str) -> Array:
-    """Return ``x`` with ``low`` entries before and ``high`` after those of an axis."""
+    """Extend an axis of ``x`` by ``low`` entries before and ``high`` after it."""
     length = x.shape[position]
     if not isinstance(length, int) and border != "nearest":
         _check_symbolic(length, position % x.ndim, max(low, high), border)
     if border == "nearest" or length == 1:
-        first, last = _part(x, position, 0, 1), _part(x, position, length - 1, length)
-        ends = _repeated(first, position, low), _repeated(last, position, high)
+        first, last = _slice(x, position, 0, 1), _slice(x, position, length - 1, length)
+        ends = _broadcast_entry(first, position, low), _broadcast_entry(last, position, high)
         return concatenate([ends[0], x, ends[1]], position)
-    before, after, period = _beyond(x, border, position)
+    before, after, period = _border_parts(x, border, position)
     size = before.shape[position]
     if max(low, high) > size:
-        return _unrolled(period, position, low, low + length + high)
-    parts = _part(before, position, size - low, size), x, _part(after, position, 0, high)
+        return _unroll_period(period, position, low, low + length + high)
+    parts = _slice(before, position, size - low, size), x, _slice(after, position, 0, high)
     return concatenate(parts, position)
 
 
-def _check_symbolic(length: Any, axis: int, most: int, border: str) -> None:
-    """Raise unless a border is known to be no longer than what an axis has to give."""
-    least = most + (border == "mirror")
+def _check_symbolic(length: Any, axis: int, size: int, border: str) -> None:
+    """Raise unless a symbolic length is known to supply a border of ``size`` entries."""
+    min_length = size + (border == "mirror")
     check_at_least(
-        f"axis {axis}", length, least,
-        f"By {border!r} up to {most} elements past an end come from the axis itself: it must hold "
-        f"at least {least}.",
+        f"axis {axis}", length, min_length,
+        f"By {border!r} up to {size} elements past an end come from the axis itself: it must hold "
+        f"at least {min_length}.",
     )  # fmt: skip
 
 
 def nearest(x: Array, position: int, low: int, high: int) -> Array:
-    """Return ``x`` with its first and last entry repeated, or cut where a number is negative.
+    """Extend an axis by repeating its first and last entry; negative numbers crop.
 
-    An axis without entries gets zeros.
+    An axis without entries is extended with zeros.
     """
     zero = np.zeros((), x.dtype)
     x = pad(x, position, min(low, 0), min(high, 0), zero)
@@ -62,40 +62,40 @@ def nearest(x: Array, position: int, low: int, high: int) -> Array:
     return extended(x, position, low, high, "nearest")
 
 
-def _beyond(x: Array, border: str, position: int) -> tuple[Array, Array, Array]:
-    """What stands before the axis, what after it, and the period that begins with it."""
+def _border_parts(x: Array, border: str, position: int) -> tuple[Array, Array, Array]:
+    """Return the entries before the axis, those after it, and the period that begins with it."""
     if border == "wrap":
         return x, x, x
-    length, back = x.shape[position], lax.rev(x, (position % x.ndim,))
+    length, flipped = x.shape[position], lax.rev(x, (position % x.ndim,))
     if border == "reflect":
-        return back, back, concatenate([x, back], position)
-    inner = _part(back, position, 1, length - 1)
-    before, after = _part(back, position, 0, length - 1), _part(back, position, 1, length)
+        return flipped, flipped, concatenate([x, flipped], position)
+    inner = _slice(flipped, position, 1, length - 1)
+    before, after = _slice(flipped, position, 0, length - 1), _slice(flipped, position, 1, length)
     return before, after, concatenate([x, inner], position)
 
 
-def _unrolled(period: Array, position: int, low: int, count: int) -> Array:
-    """``count`` entries of a repeated period; the one after ``low`` of them begins a period."""
+def _unroll_period(period: Array, position: int, low: int, count: int) -> Array:
+    """Return ``count`` entries of a repeated period, with a period beginning at entry ``low``."""
     size = period.shape[position]
     first = -low % size
     copies = -(-(first + count) // size)
-    return _part(repeated(period, position, copies), position, first, first + count)
+    return _slice(repeated(period, position, copies), position, first, first + count)
 
 
 def repeated(x: Array, position: int, copies: int) -> Array:
-    """Return ``x`` so many times, one after the other."""
-    at, shape = position % x.ndim, list(x.shape)
-    kept = [axis if axis < at else axis + 1 for axis in range(x.ndim)]
-    every = lax.broadcast_in_dim(x, (*shape[:at], copies, *shape[at:]), kept)
-    shape[at] *= copies
-    return every.reshape(shape)
+    """Concatenate ``copies`` copies of ``x`` along an axis."""
+    dimension, shape = position % x.ndim, list(x.shape)
+    kept = [axis if axis < dimension else axis + 1 for axis in range(x.ndim)]
+    copied = lax.broadcast_in_dim(x, (*shape[:dimension], copies, *shape[dimension:]), kept)
+    shape[dimension] *= copies
+    return copied.reshape(shape)
 
 
-def _part(x: Array, position: int, start: int, end: int) -> Array:
+def _slice(x: Array, position: int, start: int, end: int) -> Array:
     return lax.slice_in_dim(x, start, end, axis=position)
 
 
-def _repeated(x: Array, position: int, count: int) -> Array:
+def _broadcast_entry(x: Array, position: int, count: int) -> Array:
     shape = list(x.shape)
     shape[position] = count
     return jnp.broadcast_to(x, shape)

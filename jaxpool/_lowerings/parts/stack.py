@@ -1,6 +1,7 @@
-"""The elements of every window as an axis.
+"""The elements of every window as a new last axis.
 
-``stacked(x)[o, t] = x[o * stride - pad_low + t * dilation]``.
+``stacked(x)[o, t] = x[o * stride - pad_low + t * dilation]`` for window ``o`` and tap ``t``, with
+the taps of several axes in row-major order.
 """
 
 import jax.numpy as jnp
@@ -14,17 +15,21 @@ from .axis_slicing import each_offset, lax_padding, pad, slice_axis
 
 
 def stacked(x: Array, geometry: Geometry, padding: np.ndarray) -> Array:
-    """Return the elements of every window as a last axis."""
+    """Return the elements of every window as a new last axis, ``padding`` outside the array."""
     if geometry.taps <= tuning.MOST_STACKED:
         return jnp.stack(list(each_offset(x, geometry, padding)), -1)
     first = x.ndim
     for axis, position in geometry.placed[::-1]:
-        x = _stacked_axis(x, axis, position + first, first, padding)
+        x = _stack_axis(x, axis, position + first, first, padding)
     return x.reshape(*x.shape[:first], geometry.taps)
 
 
-def _stacked_axis(x: Array, axis: Axis, dimension: int, at: int, padding: np.ndarray) -> Array:
-    """The elements along one axis as a new axis ``at``; in two steps where they are many."""
+def _stack_axis(x: Array, axis: Axis, dimension: int, at: int, padding: np.ndarray) -> Array:
+    """Return the elements along one axis as a new axis ``at``; for a long kernel in two steps.
+
+    Let ``t = i * inner + j``. The first step stacks the taps ``j`` at every element, the second one
+    stacks these stacks at the taps ``i * inner``.
+    """
     position = dimension - x.ndim
     inner = 1
     if axis.kernel > tuning.LONGEST_STACKED:
@@ -33,16 +38,17 @@ def _stacked_axis(x: Array, axis: Axis, dimension: int, at: int, padding: np.nda
     low, high = lax_padding(axis)
     x = pad(x, position, low, high + (inner * outer - axis.kernel) * axis.dilation, padding)
     if inner == 1:
-        return _shifted(x, dimension, at, axis.kernel, axis.dilation, axis.out, axis.stride)
-    rest = x.shape[dimension] - (inner - 1) * axis.dilation
-    x = _shifted(x, dimension, at, inner, axis.dilation, rest, 1)
-    x = _shifted(x, dimension, at, outer, inner * axis.dilation, axis.out, axis.stride)
+        return _stack_slices(x, dimension, at, axis.kernel, axis.dilation, axis.out, axis.stride)
+    starts = x.shape[dimension] - (inner - 1) * axis.dilation
+    x = _stack_slices(x, dimension, at, inner, axis.dilation, starts, 1)
+    x = _stack_slices(x, dimension, at, outer, inner * axis.dilation, axis.out, axis.stride)
     x = x.reshape(*x.shape[:at], outer * inner, *x.shape[at + 2 :])
     return lax.slice_in_dim(x, 0, axis.kernel, 1, at)
 
 
-def _shifted(
+def _stack_slices(
     x: Array, dimension: int, at: int, steps: int, step: int, count: int, stride: int
 ) -> Array:
+    """Stack ``steps`` slices of an axis, each ``step`` further on, as a new axis ``at``."""
     parts = [slice_axis(x, dimension - x.ndim, n * step, count, stride) for n in range(steps)]
     return jnp.stack(parts, at)
