@@ -1,12 +1,14 @@
-"""Reductions over all elements of windows whose offsets are too many for a program of slices.
+"""Reductions over all taps of windows that have too many taps for one slice each.
 
-Let window ``i`` begin at ``start(i)``, and tap ``t`` lie ``shift(t)`` further on. Then
+Let window ``i`` begin at ``start(i)``, and let tap ``t`` read the element ``shift(t)`` after that.
+A *fold* gives the value of each tap and the function that combines them:
 
     reduce_taps(x)[i] = combine over t of value(t, x[start(i) + shift(t)]).
 
-On CPU and TPU a loop takes one tap after the other, of all windows at once. On GPU, where each step
-would be a kernel or more, the elements are a gather ``[.., i, t, ..]`` that is not stored: XLA:GPU
-makes it part of the reduction over ``t``, one kernel for any number of taps.
+On CPU and TPU, a loop visits the taps sequentially; each iteration reads one tap of all windows. On
+GPU, each iteration would be a kernel or more. There the elements are a gather ``[.., i, t, ..]``,
+which XLA:GPU fuses into the reduction over ``t``: one kernel for any number of taps, and the
+gathered array is not materialized.
 """
 
 import functools
@@ -33,15 +35,15 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Reads:
-    """Which elements of an array windows read.
+    """The elements of an array that windows read.
 
     Attributes:
-      axes: along which windows have taps, ascending negative positions.
-      shape: of the result: all axes, the windows along ``axes``.
-      strides: from window to window, along each of ``axes``.
-      taps: how many.
-      shifts: of tap numbers, one or an array of them, how far each tap lies from the first element
-        of its window, along each of ``axes``.
+      axes: the axes along which windows have taps, as ascending negative positions.
+      shape: the shape of the result, with the number of windows along ``axes``.
+      strides: the distance between neighbouring windows along each of ``axes``.
+      taps: the number of taps of a window.
+      shifts: maps a tap number, or an array of them, to the distance of the tap from the first
+        element of its window along each of ``axes``.
     """
 
     axes: tuple[int, ...]
@@ -51,23 +53,23 @@ class Reads:
     shifts: Callable[[Array], Sequence[Array]]
 
     def elements(self, x: Array, number: Array) -> Array:
-        """Return the element of every window at one tap."""
+        """Return the element of every window at tap ``number``."""
         starts, sizes = [jnp.zeros((), np.int32)] * x.ndim, list(self.shape)
         for axis, stride, shift in zip(self.axes, self.strides, self.shifts(number), strict=True):
             starts[axis] = shift.astype(np.int32)
             sizes[axis] = (self.shape[axis] - 1) * stride + 1
-        found = lax.dynamic_slice(x, starts, sizes)
+        result = lax.dynamic_slice(x, starts, sizes)
         for axis, stride in zip(self.axes, self.strides, strict=True):
-            found = slice_axis(found, axis, 0, self.shape[axis], stride)
-        return found
+            result = slice_axis(result, axis, 0, self.shape[axis], stride)
+        return result
 
     def has_flat_indices(self, x: Array) -> bool:
-        """Whether an int32 counts the elements of ``x`` along ``axes``."""
+        """Return whether int32 can count the elements of ``x`` along ``axes``."""
         sizes = [x.shape[axis] for axis in self.axes]
         return all(isinstance(size, int) for size in x.shape) and math.prod(sizes) <= INT32_MAX
 
     def first_indices(self, x: Array) -> Array:
-        """Where each window begins, as an index that counts the elements along ``axes``."""
+        """Return the flat index along ``axes`` of the first element of each window."""
         counts = [self.shape[axis] for axis in self.axes]
         steps = [
             lax.broadcasted_iota(np.int32, counts, n) * np.int32(stride)
@@ -76,7 +78,7 @@ class Reads:
         return self._flat(x, steps).reshape(-1)
 
     def flat_shifts(self, x: Array, numbers: Array) -> Array:
-        """How far taps lie from the first element of their window, in elements along ``axes``."""
+        """Return the distance of taps from the first element of their window, in flat indices."""
         return self._flat(x, self.shifts(numbers))
 
     def _flat(self, x: Array, positions: Sequence[Array]) -> Array:
@@ -87,7 +89,7 @@ class Reads:
 
 
 def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
-    """What windows with a result of ``shape`` read of a padded array."""
+    """Return the reads of a padded array by windows whose result has this shape."""
 
     def shifts(numbers: Array) -> list[Array]:
         steps = zip(geometry.axes, digits(numbers, geometry.kernel), strict=True)
@@ -98,23 +100,24 @@ def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
 
 
 def digits(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
-    """Return the offset along each pooled axis, of row-major offsets."""
-    found = []
+    """Split row-major offsets into the offset along each pooled axis."""
+    result = []
     for count in reversed(kernel):
-        found.append(offsets % np.asarray(count, offsets.dtype))
+        result.append(offsets % np.asarray(count, offsets.dtype))
         offsets = offsets // np.asarray(count, offsets.dtype)
-    return found[::-1]
+    return result[::-1]
 
 
 class Fold(NamedTuple):
     """A reduction over taps.
 
     Attributes:
-      value: of the number of a tap, the element of each array there, and an entry of the window of
-        each other array; it broadcasts. Its result is an array or a pytree of them.
+      value: ``value(number, *elements, *others)`` returns the value of tap ``number``, an array or
+        a pytree of arrays. ``elements`` has the element of each array at the tap, ``others`` the
+        window's entry of each other array. ``value`` must broadcast.
       start: the identity of ``combine``, a NumPy scalar or a pytree of them.
-      combine: associative; of an earlier and a later value.
-      unordered: ``combine`` of values in any order, if it is another function.
+      combine: an associative function of an earlier and a later value.
+      unordered: combines values in any order, if ``combine`` does not.
     """
 
     value: Callable[..., Any]
@@ -124,7 +127,11 @@ class Fold(NamedTuple):
 
 
 def sum_of_named(dtype: np.dtype) -> Fold:
-    """The sum of elements, each where the number beside it is that of the tap."""
+    """Return the fold that adds, at each tap, the elements whose ``named`` is the tap's number.
+
+    In a gather, ``named`` has the wanted tap of each window. In a scatter, it is read like the
+    elements: each element names the only tap at which it is to be read.
+    """
     zero = np.zeros((), dtype)
 
     def value(number: Array, element: Array, named: Array) -> Array:
@@ -136,10 +143,12 @@ def sum_of_named(dtype: np.dtype) -> Fold:
 def padded_windows(
     g: Array, named: Array, room: Sequence[tuple[int, int, int]]
 ) -> tuple[Array, Array]:
-    """Return values of windows, and the number that each names, as :func:`sum_of_named` reads them.
+    """Pad values of windows, and the tap number that each names, for :func:`sum_of_named`.
 
-    An element reads what each window would give it: several at once, which writes could not be.
-    ``room`` is that of ``lax.pad`` around the windows, in which nothing is given.
+    This is a scatter written as a gather: every element reads all windows that contain it, and adds
+    the values of those that name it. All elements can be read in parallel; writes, which may collide,
+    could not. ``room`` is the ``lax.pad`` configuration of the axes. The padding has value
+    0 and names no tap.
     """
     padding = np.zeros((), g.dtype), sentinel(named.dtype)
     return lax.pad(g, padding[0], room), lax.pad(named, padding[1], room)
@@ -151,50 +160,52 @@ def reduce_taps(
     """Return the reduction over all taps of every window.
 
     Args:
-      reads: what windows read of each of ``arrays``.
+      reads: the elements of each of ``arrays`` that the windows read.
       fold: the reduction.
-      arrays: of one shape.
-      others: an entry for each window.
+      arrays: arrays of one shape.
+      others: arrays with an entry for each window.
     """
-    in_turn, at_once = (functools.partial(f, reads, fold) for f in (_in_turn, _at_once))
-    on_gpu = at_once if reads.has_flat_indices(arrays[0]) else in_turn
-    functions = {"cpu": in_turn, "gpu": on_gpu, "tpu": in_turn}
+    by_loop, by_gather = (functools.partial(f, reads, fold) for f in (_by_loop, _by_gather))
+    on_gpu = by_gather if reads.has_flat_indices(arrays[0]) else by_loop
+    functions = {"cpu": by_loop, "gpu": on_gpu, "tpu": by_loop}
     return by_platform(functions, tuple(arrays), tuple(others))
 
 
-def _in_turn(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
+def _by_loop(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
+    """Reduce by a loop over the taps."""
     state = jax.tree.map(functools.partial(jnp.full, reads.shape), fold.start)
     arrays, others, state = varying_alike((arrays, others, state))
 
     def step(number: Array, elements: tuple[Array, ...], state: Any) -> Any:
         return fold.combine(state, fold.value(number, *elements, *others))
 
-    return _walk(reads, step, state, arrays)
+    return _loop_over_taps(reads, step, state, arrays)
 
 
 def walk(
     x: Array, geometry: Geometry, step: Callable[[Array, Array, State], State], state: State
 ) -> State:
-    """Return ``step(offset, elements at that offset, state)`` over all offsets, row-major.
+    """Return the final state after ``state = step(offset, elements, state)`` at every offset.
 
-    Elements of padding are 0. The loop is unrolled for small windows.
+    The offsets are visited in row-major order; ``elements`` are those of all windows, 0 in padding.
+    The loop is unrolled for small windows.
     """
     padded = pad_all(x, geometry, np.zeros((), x.dtype))
     padded, state = varying_alike((padded, state))
-    one = lambda offset, elements, state: step(offset, elements[0], state)  # noqa: E731
+    step_of_array = lambda offset, elements, state: step(offset, elements[0], state)  # noqa: E731
     unroll = geometry.taps <= tuning.MOST_SLICED_OFFSETS or tuning.OFFSETS_AT_ONCE
     reads = reads_of(geometry, geometry.full_shape(x.shape))
-    return _walk(reads, one, state, (padded,), unroll)
+    return _loop_over_taps(reads, step_of_array, state, (padded,), unroll)
 
 
-def _walk(
+def _loop_over_taps(
     reads: Reads,
     step: Callable[[Array, tuple[Array, ...], State], State],
     state: State,
     arrays: tuple[Array, ...],
     unroll: bool | int = tuning.OFFSETS_AT_ONCE,
 ) -> State:
-    """Return ``step(number of a tap, elements of arrays there, state)`` over all taps in turn."""
+    """Return the final state after ``state = step(number, elements, state)`` at every tap."""
 
     def body(number: Array, state: State) -> State:
         number = jnp.asarray(number)  # an int under jax.disable_jit
@@ -203,12 +214,15 @@ def _walk(
     return lax.fori_loop(0, reads.taps, body, state, unroll=unroll)
 
 
-def _at_once(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
+def _by_gather(
+    reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]
+) -> Any:
+    """Reduce a gather of all taps."""
     numbers = lax.iota(np.int32, reads.taps)
-    places = reads.first_indices(arrays[0])[:, None] + reads.flat_shifts(arrays[0], numbers)
-    read = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-    elements = [planes_of(a, reads.axes).at[:, places].get(**read) for a in arrays]
-    beside = [planes_of(a, reads.axes)[:, :, None] for a in others]
-    values = fold.value(numbers[:, None], *elements, *beside)
-    found = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
-    return jax.tree.map(lambda a: array_of(a, reads.shape, reads.axes), found)
+    indices = reads.first_indices(arrays[0])[:, None] + reads.flat_shifts(arrays[0], numbers)
+    read_mode = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+    elements = [planes_of(a, reads.axes).at[:, indices].get(**read_mode) for a in arrays]
+    window_entries = [planes_of(a, reads.axes)[:, :, None] for a in others]
+    values = fold.value(numbers[:, None], *elements, *window_entries)
+    reduced = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
+    return jax.tree.map(lambda a: array_of(a, reads.shape, reads.axes), reduced)
