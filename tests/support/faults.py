@@ -199,6 +199,8 @@ FAULTS = [
     Fault("_lowerings/parts/every_tap.py", "flat * np.int32(x.shape[axis])", "flat * np.int32(2)"),
     Fault("_lowerings/implementations/loop.py", "axis.span - 1 for", "axis.span for"),
     Fault(
-        "_lowerings/parts/float_order.py", "_with_one_zero(_ordered(x, MAX))", "_ordered(x, MAX)"
+        "_lowerings/parts/float_order.py",
+        "_with_one_zero(_float_keys(x, MAX))",
+        "_float_keys(x, MAX)",
     ),
 ]

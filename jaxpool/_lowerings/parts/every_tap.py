@@ -82,6 +82,7 @@ class Reads:
         return self._flat(x, self.shifts(numbers))
 
     def _flat(self, x: Array, positions: Sequence[Array]) -> Array:
+        """Combine positions along ``axes`` into flat indices."""
         flat = jnp.zeros((), np.int32)
         for axis, position in zip(self.axes, positions, strict=True):
             flat = flat * np.int32(x.shape[axis]) + position.astype(np.int32)
@@ -141,17 +142,16 @@ def sum_of_named(dtype: np.dtype) -> Fold:
 
 
 def padded_windows(
-    g: Array, named: Array, room: Sequence[tuple[int, int, int]]
+    g: Array, named: Array, pad_config: Sequence[tuple[int, int, int]]
 ) -> tuple[Array, Array]:
     """Pad values of windows, and the tap number that each names, for :func:`sum_of_named`.
 
     This is a scatter written as a gather: every element reads all windows that contain it, and adds
-    the values of those that name it. All elements can be read in parallel; writes, which may collide,
-    could not. ``room`` is the ``lax.pad`` configuration of the axes. The padding has value
-    0 and names no tap.
+    the values of those that name it. All elements can be read in parallel; writes, which may
+    collide, could not. ``pad_config`` is that of ``lax.pad``. Padding has value 0 and names no tap.
     """
     padding = np.zeros((), g.dtype), sentinel(named.dtype)
-    return lax.pad(g, padding[0], room), lax.pad(named, padding[1], room)
+    return lax.pad(g, padding[0], pad_config), lax.pad(named, padding[1], pad_config)
 
 
 def reduce_taps(

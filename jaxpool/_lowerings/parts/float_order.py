@@ -1,11 +1,15 @@
 """Faster maxima and minima of floats on CPU, where the NaN rule of ``lax.max`` costs more than max.
 
-* A tree of bare selects beside a tree that asks whether any element is NaN: the compiler merges the
-  comparisons of two elements with themselves into one.
-* Order-preserving integers: with the lower bits of negative floats flipped, floats compare as
-  integers of their width. Every NaN becomes the extreme integer, whose bits are again a NaN. This
-  also keeps 16-bit floats in 16-bit lanes, where XLA otherwise widens them to 32 bits. And XLA:CPU
-  drops NaN from some library reductions of floats, but not from integers (jaxlib 0.10.2 and 0.12).
+There are two ways to avoid the NaN rule:
+
+* A tree of plain comparisons and selects, which may lose a NaN, and a second tree that computes
+  whether any element is NaN. The compiler merges the tests ``a != a`` and ``b != b`` of two
+  elements into one comparison.
+* Order-preserving integers, the *keys*. If the lower bits of negative floats are flipped, floats
+  compare as the integers of the same width. Every NaN becomes the extreme integer, whose bits are
+  again a NaN. This also keeps 16-bit floats in 16-bit lanes, where XLA otherwise widens them to 32
+  bits. And XLA:CPU drops NaN from some library reductions of floats, but not from integers (jaxlib
+  0.10.2 and 0.12).
 """
 
 import dataclasses
@@ -24,34 +28,37 @@ from .axis_slicing import tree_reduce
 
 
 def is_float_extreme(reduction: Reduction, x: Any) -> bool:
-    """Whether ``reduction`` takes the largest or smallest of floats that have integers as wide."""
+    """Return whether ``reduction`` is a maximum or minimum of floats of 16, 32 or 64 bits."""
     if reduction.extremum is None:
         return False
     return jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize in (2, 4, 8)
 
 
 def is_narrow_extreme(reduction: Reduction, x: Any) -> bool:
-    """:func:`is_float_extreme` of 16-bit floats, which XLA:CPU would widen and round every time."""
+    """Return whether ``reduction`` is a maximum or minimum of 16-bit floats.
+
+    XLA:CPU would widen and round these in every operation.
+    """
     return is_float_extreme(reduction, x) and x.dtype.itemsize == 2
 
 
 def widened(x: Any, reduction: Reduction) -> tuple[Any, Reduction]:
-    """Return both in a dtype that XLA:CPU does not emulate, in which extremes are the same."""
+    """Convert to a wider dtype if XLA:CPU emulates the dtype of ``x``; extremes are the same."""
     if reduction.extremum is None or x.dtype == np.bool_:
         return x, reduction
     floating = jnp.issubdtype(x.dtype, jnp.floating)
     if floating and x.dtype.itemsize == 1:
-        wide = np.dtype(np.float32)
+        native_dtype = np.dtype(np.float32)
     elif not floating and jnp.iinfo(x.dtype).bits < 8:
-        wide = np.dtype(np.int8 if jnp.iinfo(x.dtype).min else np.uint8)
+        native_dtype = np.dtype(np.int8 if jnp.iinfo(x.dtype).min else np.uint8)
     else:
         return x, reduction
-    identity = identity_array(reduction, x.dtype).astype(wide)
-    return x.astype(wide), dataclasses.replace(reduction, identity=lambda dtype: identity)
+    identity = identity_array(reduction, x.dtype).astype(native_dtype)
+    return x.astype(native_dtype), dataclasses.replace(reduction, identity=lambda dtype: identity)
 
 
 def reduce_slices(reduction: Reduction, slices: Sequence[Any]) -> Any:
-    """Return the combination of arrays, or of pytrees, in a balanced tree."""
+    """Combine arrays, or pytrees of arrays, in a balanced tree."""
     if len(slices) == 1 or not is_float_extreme(reduction, slices[0]):
         return tree_reduce(reduction.combine, slices)
     prefers = lax.gt if reduction.extremum == "max" else lax.lt
@@ -63,21 +70,21 @@ def reduce_slices(reduction: Reduction, slices: Sequence[Any]) -> Any:
 def reduce_in_integers(
     reduce: Callable[[Array, Reduction], Array], x: Array, reduction: Reduction
 ) -> Array:
-    """Return ``reduce(x, reduction)`` of a float extreme, in order-preserving integers."""
+    """Return ``reduce(x, reduction)`` of a float maximum or minimum, computed on its keys."""
     identity = _flip(_bits(identity_array(reduction, x.dtype)))
-    order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: identity)
-    return from_sort_keys(reduce(_ordered(x, reduction), order), x.dtype)
+    key_reduction = dataclasses.replace(_key_extreme(reduction), identity=lambda dtype: identity)
+    return from_sort_keys(reduce(_float_keys(x, reduction), key_reduction), x.dtype)
 
 
 def reduce_in_integers_on_cpu(
     reduce: Callable[[Any, Reduction], Any], x: Any, reduction: Reduction
 ) -> Any:
-    """Return ``reduce(x, reduction)``, on CPU in integers where it is a float extreme."""
+    """Return ``reduce(x, reduction)``, computed on keys on CPU if it is a float extreme."""
     if not is_float_extreme(reduction, x):
         return reduce(x, reduction)
-    plain = lambda x: reduce(x, reduction)  # noqa: E731
-    in_integers = lambda x: reduce_in_integers(reduce, x, reduction)  # noqa: E731
-    return by_platform({"cpu": in_integers, "gpu": plain, "tpu": plain}, x)
+    on_floats = lambda x: reduce(x, reduction)  # noqa: E731
+    on_keys = lambda x: reduce_in_integers(reduce, x, reduction)  # noqa: E731
+    return by_platform({"cpu": on_keys, "gpu": on_floats, "tpu": on_floats}, x)
 
 
 def argreduce_in_integers(
@@ -86,78 +93,78 @@ def argreduce_in_integers(
     valid: Array | None,
     reduction: Reduction,
 ) -> ValueOffset:
-    """Return ``argreduce(x, reduction)`` of the elements that are ``valid``, in integers.
+    """Return ``argreduce(x, reduction)`` of the ``valid`` elements, computed on keys.
 
-    The integers are in the order of the values, see :func:`has_sentinel_value`. Elements that are
-    not ``valid`` are an integer below all others, so no mask has to be combined. ``argreduce``
-    itself sets the sentinel of windows that lie on padding alone. A zero has lost its sign: to let
-    -0.0 and 0.0 tie only where they are compared takes up to three times as long.
+    Elements that are not ``valid`` get a key that loses to all others, see
+    :func:`has_sentinel_value`, so no mask has to be combined. ``argreduce`` sets the sentinel of
+    windows that contain only padding. A resulting zero has lost its sign: to make -0.0 and 0.0 tie
+    only where they are compared takes up to three times as long.
     """
-    keys, order, invalid = _to_order(x, reduction)
+    keys, key_reduction, invalid = _keys_of(x, reduction)
     if valid is not None:
         keys = jnp.where(valid, keys, invalid)
-    keys, offsets = argreduce(keys, order)
+    keys, offsets = argreduce(keys, key_reduction)
     empty = keys == invalid
     values = jnp.where(empty, identity_array(reduction, x.dtype), from_sort_keys(keys, x.dtype))
     return values, offsets if valid is None else jnp.where(empty, sentinel(offsets.dtype), offsets)
 
 
 def sort_keys(x: Array) -> Array:
-    """Return integers in the order of ``x``: -0.0 and 0.0 are one, NaN is the greatest."""
+    """Return integers in the order of ``x``, with -0.0 equal to 0.0, and NaN the greatest."""
     if jnp.issubdtype(x.dtype, jnp.floating):
-        return _with_one_zero(_ordered(x, MAX))
+        return _with_one_zero(_float_keys(x, MAX))
     x, _ = widened(x, MAX)
     return x.astype(np.uint8) if x.dtype == np.bool_ else x
 
 
 def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
-    """Whether some integer loses to every value, which :func:`argreduce_in_integers` needs."""
+    """Return whether some key loses to every value, as :func:`argreduce_in_integers` needs."""
     if jnp.issubdtype(x.dtype, jnp.floating):
         return is_float_extreme(reduction, x)
     return reduction.extremum is not None and x.dtype.itemsize < 4
 
 
-def _to_order(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
-    """Return ``x`` as integers in its order, their extreme, and an integer that loses to all.
+def _keys_of(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
+    """Return the keys of ``x``, their maximum or minimum, and a key that loses to all others.
 
-    The integer that loses to all is the identity of the extreme.
+    The key that loses is the identity of the returned reduction.
     """
     if is_float_extreme(reduction, x):
-        keys, last = _ordered(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
+        keys, worst = _float_keys(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
         keys = _with_one_zero(keys)
     else:
-        keys, last = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
+        keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
     step = -1 if reduction.extremum == "max" else 1
-    invalid = np.asarray(last + np.asarray(step, keys.dtype), keys.dtype)
-    order = dataclasses.replace(_integer_extreme(reduction), identity=lambda dtype: invalid)
-    return keys, order, invalid
+    invalid = np.asarray(worst + np.asarray(step, keys.dtype), keys.dtype)
+    key_reduction = dataclasses.replace(_key_extreme(reduction), identity=lambda dtype: invalid)
+    return keys, key_reduction, invalid
 
 
 def _with_one_zero(keys: Array) -> Array:
-    """The integers of floats, with 0.0 in place of -0.0: the two tie."""
+    """Replace the key of -0.0 by that of 0.0, so that the two tie."""
     return jnp.where(keys == -1, np.zeros((), keys.dtype), keys)
 
 
 def from_sort_keys(keys: Array, dtype: np.dtype) -> Array:
-    """Return the values of an array of ``dtype`` that ``keys`` stand for."""
+    """Return the values of ``dtype`` whose keys these are."""
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(_flip(keys), dtype)
     return keys.astype(dtype)
 
 
 def takes_last_nan(reduction: Reduction) -> bool:
-    """Whether of several NaN the argmax is the last."""
+    """Return whether the argmax of several NaN is the last of them."""
     return reduction.comparator is MAX_LAST_NAN.comparator
 
 
-def _integer_extreme(reduction: Reduction) -> Reduction:
+def _key_extreme(reduction: Reduction) -> Reduction:
     if takes_last_nan(reduction):
         return dataclasses.replace(MAX, comparator=_greater_or_largest)
     return MAX if reduction.extremum == "max" else MIN
 
 
 def _greater_or_largest(b: Array, a: Array) -> Array:
-    """``b`` over an earlier ``a``: the largest integer, which stands for NaN, even over itself."""
+    """Return whether ``b`` is preferred to an earlier ``a``; the key of NaN is, even to itself."""
     return (b > a) | (b == np.iinfo(b.dtype).max)
 
 
@@ -165,7 +172,8 @@ def _bits(x: np.ndarray) -> np.ndarray:
     return x.view(f"int{8 * x.dtype.itemsize}")
 
 
-def _ordered(x: Array, reduction: Reduction) -> Array:
+def _float_keys(x: Array, reduction: Reduction) -> Array:
+    """Return the keys of floats, NaN as the integer that ``reduction`` prefers."""
     integers = np.dtype(f"int{8 * x.dtype.itemsize}")
     limits = np.iinfo(integers)
     nan = np.asarray(limits.max if reduction.extremum == "max" else limits.min, integers)
@@ -173,6 +181,6 @@ def _ordered(x: Array, reduction: Reduction) -> Array:
 
 
 def _flip(bits: Any) -> Any:
-    """Flip the lower bits of negatives: floats' bits to order and back."""
+    """Flip the lower bits of negative numbers: maps the bits of floats to keys, and back."""
     limits = np.iinfo(bits.dtype)
     return bits ^ ((bits >> (limits.bits - 1)) & np.asarray(limits.max, bits.dtype))

@@ -1,4 +1,4 @@
-"""Numbers of a geometry as arrays: elements of each window, and the first offset of each."""
+"""The number of elements of each window and the first offset of each window, as arrays."""
 
 import itertools
 import math
@@ -15,34 +15,36 @@ from .. import tuning
 from .axis_slicing import broadcast_along, concatenate
 
 
-def short_dtype(most: Any) -> np.dtype:
-    """Return int16 if it holds ``most``, else int32, as for a symbolic number."""
-    fits = isinstance(most, int) and most <= np.iinfo(np.int16).max
+def short_dtype(maximum: Any) -> np.dtype:
+    """Return int16 if ``maximum`` fits, else int32; int32 also for a symbolic number."""
+    fits = isinstance(maximum, int) and maximum <= np.iinfo(np.int16).max
     return np.dtype(np.int16 if fits else np.int32)
 
 
 def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Array:
-    """Return an int32 for each window of an axis, from runs of (windows, value).
+    """Return an int32 for each window of an axis, from runs of (number of windows, value).
 
-    A long run is made where it is used, not a constant of the program; so is one of symbolic
-    length, which cannot be written out.
+    A short run is a constant of the program. A long run, or one of symbolic length, is broadcast
+    when the program runs.
     """
     pieces: list[Array] = []
     for short, group in itertools.groupby(runs, _is_short):
         if short:
-            pieces.append(jnp.asarray(_written_out(group, position, rank)))
+            pieces.append(jnp.asarray(_constant(group, position, rank)))
             continue
-        pieces += [_full(run, position, rank) for run in group]
+        pieces += [_broadcast(run, position, rank) for run in group]
     return concatenate(pieces, position)
 
 
-def _full(run: tuple[int, int], position: int, rank: int) -> Array:
+def _broadcast(run: tuple[int, int], position: int, rank: int) -> Array:
+    """Return a run of (number of windows, value) as a broadcast value."""
     shape = [1] * rank
     shape[position] = run[0]
     return jnp.full(shape, run[1], jnp.int32)
 
 
-def _written_out(runs: Iterable[tuple[int, int]], position: int, rank: int) -> np.ndarray:
+def _constant(runs: Iterable[tuple[int, int]], position: int, rank: int) -> np.ndarray:
+    """Return runs as a NumPy array, a constant of the program."""
     each = [value for windows, value in runs for _ in range(windows)]
     return broadcast_along(np.array(each, np.int32), position, rank)
 
@@ -54,9 +56,9 @@ def _is_short(run: tuple[int, int]) -> bool:
 def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
     """Return how many elements each window has, with or without padding; an int if all are equal.
 
-    The outer product of one vector of counts per axis, a factor that is constant an int. A small
-    product is a NumPy array, a constant of the program: each loop that divides would compute it
-    anew, and compile the longer.
+    The result is the outer product of one vector of counts per axis; if the counts along an axis
+    are equal, the factor is an int. A small product is a NumPy array, a constant of the program.
+    Otherwise every loop that divides by the counts would recompute them, and compile more slowly.
     """
     product: Any = 1
     rank = -min(geometry.positions)
@@ -68,35 +70,36 @@ def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
         else:
             vectors.append((runs, position))
             lengths.append(axis.out)
-    made = _written_out if _is_small(lengths) else per_window
+    vector_of = _constant if _is_small(lengths) else per_window
     for runs, position in vectors:
-        product = product * made(runs, position, rank)
+        product = product * vector_of(runs, position, rank)
     return product
 
 
 def _is_small(shape: Sequence[Any]) -> bool:
-    known = all(isinstance(length, int) for length in shape)
-    return known and math.prod(shape) <= tuning.MOST_CONSTANT_COUNTS
+    is_static = all(isinstance(length, int) for length in shape)
+    return is_static and math.prod(shape) <= tuning.MOST_CONSTANT_COUNTS
 
 
 def first_inside(axis: Axis, start: Array) -> Array:
-    """Return the first offset that reads no padding, of windows that begin at ``start``.
+    """Return the first offset that does not read low padding, of windows that begin at ``start``.
 
-    It reads past the end of the axis, or is no offset of the window, where the window is empty.
-    ``start`` may be an array in a kernel, in which JAX lowers ``//`` by asking for the device.
+    For an empty window, that offset reads past the end of the axis or exceeds the window. The
+    division is ``lax.div``, since ``start`` may be an array in a kernel, and JAX lowers ``//`` by
+    asking for the device.
     """
-    before = jnp.maximum(axis.dilation - 1 - start, 0)
-    return lax.div(before, np.int32(axis.dilation))
+    numerator = jnp.maximum(axis.dilation - 1 - start, 0)
+    return lax.div(numerator, np.int32(axis.dilation))
 
 
 def first_offsets(geometry: Geometry, rank: int) -> Array:
-    """Return the first offset of each window that is no padding, row-major, in int32."""
+    """Return the row-major offset of the first element of each window, in int32."""
     offsets = jnp.zeros((1,) * rank, jnp.int32)
     for axis, position in geometry.placed:
         lows = [(run.last - run.first, run.low) for run in axis.segments()]
         if len(lows) > tuning.MOST_FULL_RUNS:
             first = per_window(lows, position, rank)
         else:
-            first = concatenate([_full(run, position, rank) for run in lows], position)
+            first = concatenate([_broadcast(run, position, rank) for run in lows], position)
         offsets = offsets * axis.kernel + first
     return offsets
