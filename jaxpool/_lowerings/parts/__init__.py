@@ -1,1 +1,1 @@
-"""What implementations are made of: slices, pairs of values and offsets, index arithmetic."""
+"""Building blocks of the implementations: slices, argmax pairs, and index arithmetic."""

@@ -1,1 +1,1 @@
-"""Elements of given ranks: sorting networks, bits, order statistics of long windows."""
+"""Order statistics of windows: sorting networks, bitwise search, and wavelet matrices."""

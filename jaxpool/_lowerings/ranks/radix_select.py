@@ -1,12 +1,13 @@
-"""The element of a given rank in every window, by its bits from the highest down.
+"""The element at a given index of every sorted window, found bit by bit.
 
-Let ``c(t)`` be how many elements of a window are less than ``t``. The element at place ``k`` of the
-sorted window is the greatest ``t`` with ``c(t) <= k``. Among integers of ``b`` bits, ``b`` counts
-find it: a bit is set if no more than ``k`` elements are less than what the bit would make. Floats
-are integers of the same order (:mod:`..parts.float_order`).
+Let ``c(t)`` be the number of elements of a window that are less than ``t``. The element at index
+``k`` of the sorted window is the greatest ``t`` with ``c(t) <= k``. Since ``c`` is monotonic, this
+``t`` is built from its highest bit down: a bit is set if ``c`` of the integer with that bit is at
+most ``k``. An integer of ``b`` bits takes ``b`` counts. Floats are mapped to integers in the same
+order (:mod:`..parts.float_order`).
 
-Neither the program nor the memory grows with the window: beside the array there are an integer and
-a count for each window. Every element of every window is read ``b`` times.
+Neither the program nor the memory grows with the window: in addition to the array, there are an
+integer and a count for each window. Every element of every window is read ``b`` times.
 """
 
 import jax.numpy as jnp
@@ -19,13 +20,13 @@ from ..parts.window_counts import short_dtype
 
 
 def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
-    """Return the integer at a place of the sorted integers of every window.
+    """Return, for every window, the integer at a given index of its sorted integers.
 
     Args:
-      keys: integers, of floats those of :func:`..parts.float_order.sort_keys`.
-      with_nan: whether the greatest integer stands for NaN, and is the result if a window has it.
+      keys: integers; for floats, those of :func:`..parts.float_order.sort_keys`.
+      with_nan: whether the greatest integer represents NaN, and is the result if a window has it.
       reads: the windows.
-      places: of the wanted elements, from 0, less than the taps; of the shape of the result.
+      places: the indices, from 0 to less than the number of taps, in the shape of the result.
     """
     dtype = short_dtype(reads.taps)
     places = places.astype(dtype)
@@ -39,17 +40,18 @@ def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
         fold = Fold(is_less, np.zeros((), dtype), lax.add)
         return reduce_taps(reads, fold, (keys,), (bounds,))
 
-    def with_bit(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        bit, found = state
-        bounds = found ^ jnp.left_shift(jnp.ones((), keys.dtype), bit.astype(keys.dtype))
-        return bit - 1, jnp.where(count_less(bounds) <= places, bounds, found)
+    def test_bit(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        bit, result = state
+        bounds = result ^ jnp.left_shift(jnp.ones((), keys.dtype), bit.astype(keys.dtype))
+        return bit - 1, jnp.where(count_less(bounds) <= places, bounds, result)
 
-    if with_nan:  # a window that holds one is asked for its last element
+    if with_nan:  # in a window that contains a NaN, the last element is wanted
         has_nan = count_less(jnp.full(places.shape, limits.max, keys.dtype)) < reads.taps
         places = jnp.where(has_nan, np.asarray(reads.taps - 1, dtype), places)
-    # JAX takes a scan, which a fori_loop is, apart while it differentiates, and would store the
-    # elements at every offset, which do not change from bit to bit. A while_loop stays whole.
-    least = jnp.full_like(places, limits.min, keys.dtype)
-    start = jnp.asarray(limits.bits - 1, jnp.int32), least
-    _, found = lax.while_loop(lambda state: state[0] >= 0, with_bit, start)
-    return found
+    # A while_loop, not a fori_loop, which is a scan: JAX splits the body of a scan while it
+    # differentiates, and would store the elements at every offset, which are the same for all bits.
+    # JAX does not split a while_loop.
+    lowest = jnp.full_like(places, limits.min, keys.dtype)
+    start = jnp.asarray(limits.bits - 1, jnp.int32), lowest
+    _, result = lax.while_loop(lambda state: state[0] >= 0, test_bit, start)
+    return result

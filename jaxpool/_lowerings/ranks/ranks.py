@@ -1,13 +1,14 @@
-"""The elements of given ranks in every window, and their offsets.
+"""The elements at given indices of every sorted window, and their offsets.
 
-Three ways, by the windows:
+There are three ways to compute them, chosen by the windows:
 
-* a network of comparators sorts windows of few elements, all windows at once;
-* along one axis without gaps a wavelet matrix finds it, whose cost does not grow with the window
-  (:mod:`.order_statistics`);
-* in other windows of many elements its bits are found one after the other (:mod:`.radix_select`).
+* a sorting network for windows of few elements, which sorts all windows elementwise;
+* a wavelet matrix for long windows along one axis without dilation, whose cost does not grow with
+  the window (:mod:`.order_statistics`);
+* a bitwise search for other windows of many elements (:mod:`.radix_select`).
 
-Windows that share an element need not agree on the one of a rank, so offsets may be any.
+The argmax of a window is the argmax of every smaller window that contains it. Other order
+statistics have no such property, so a gather or scatter must accept their offsets as arbitrary.
 """
 
 import functools
@@ -36,14 +37,17 @@ from .sorting_network import sorted_lanes
 
 
 def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[Array]:
-    """Return the elements at places of the sorted elements of every window; NaN, if there is one.
+    """Return, for each of ``places``, the element there of every sorted window.
+
+    A window that contains a NaN has the result NaN.
 
     Args:
       x: the array.
-      valid: the elements that are there, or None for all.
+      valid: mask of the elements that count, or None for all.
       geometry: the windows.
-      places: of each wanted element, from 0, less than the elements of the window: a NumPy array
-        where they are known, or an array; of the rank of ``x``, and broadcast to the result.
+      places: indices from 0 to less than the number of elements of the window. Each is a NumPy
+        array if it is static, or else an array, with the rank of ``x``; it broadcasts to the
+        result.
     """
     x = filled(x, valid, MIN)
     if geometry.taps <= tuning.MOST_IN_NETWORK:
@@ -52,28 +56,28 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
         return _by_reading(sort, geometry, x)
     single = _single_axis(geometry)
     if single is not None:
-        return [_along(x, None, *single, place)[0] for place in _of_windows(places, geometry)]
+        return [_kth_on_axis(x, None, *single, place)[0] for place in _per_window(places, geometry)]
     keys = _padded_keys(x, None, geometry)
-    return [from_sort_keys(found, x.dtype) for found in _selected(keys, x.dtype, geometry, places)]
+    return [from_sort_keys(key, x.dtype) for key in _kth_keys(keys, x.dtype, geometry, places)]
 
 
 def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
-    """Return :func:`ranked`, each with the offset of the first element that is equal to it."""
+    """Return the values of :func:`ranked`, each with the offset of the first equal element."""
     if geometry.taps <= tuning.MOST_IN_NETWORK:
-        (x,) = materialize(x)  # XLA could compute x twice, and round it twice otherwise
-        found = materialize(*ranked(x, valid, geometry, *places))
-        return [(values, _first_equal(x, valid, values, geometry)) for values in found]
+        (x,) = materialize(x)  # or XLA could compute x twice, with different rounding
+        selected = materialize(*ranked(x, valid, geometry, *places))
+        return [(values, _first_equal(x, valid, values, geometry)) for values in selected]
     single = _single_axis(geometry)
     if single is not None:
-        return [_along(x, valid, *single, place) for place in _of_windows(places, geometry)]
+        return [_kth_on_axis(x, valid, *single, place) for place in _per_window(places, geometry)]
     keys = _padded_keys(x, valid, geometry)
-    found = _selected(keys, x.dtype, geometry, places)
-    offsets = _first_keys(keys, valid, found, x.shape, geometry)
-    return [(from_sort_keys(key, x.dtype), o) for key, o in zip(found, offsets, strict=True)]
+    selected = _kth_keys(keys, x.dtype, geometry, places)
+    offsets = _first_equal_keys(keys, valid, selected, x.shape, geometry)
+    return [(from_sort_keys(key, x.dtype), o) for key, o in zip(selected, offsets, strict=True)]
 
 
-def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
-    """The places with an entry for each window; the other axes stay as they are."""
+def _per_window(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
+    """Broadcast the places to an entry for each window along the pooled axes only."""
     places = tuple(jnp.asarray(place, jnp.int32) for place in places)
     return tuple(jnp.broadcast_to(place, geometry.full_shape(place.shape)) for place in places)
 
@@ -82,28 +86,29 @@ def _of_windows(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
 
 
 def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> Any:
-    """``f`` of the way that a platform reads the elements at each offset, and of arrays.
+    """Return ``f(read, *arrays)``, with the platform's function to read the elements per offset.
 
-    XLA:TPU makes slices in steps a kernel of their own.
+    XLA:TPU would make a separate kernel of every strided slice, so it reads by pads.
     """
     slices = functools.partial(f, each_offset)
 
-    def shifts(x: Array, *others: Array) -> Any:
-        # What is computed of other shifts would be stored in their place.
+    def pads(x: Array, *others: Array) -> Any:
+        # Otherwise XLA would store what is computed from other shifts in place of these arrays.
         return f(joint.each_offset, x, *lax.optimization_barrier(others))
 
-    functions = {"cpu": slices, "gpu": slices, "tpu": shifts if geometry.is_strided else slices}
+    functions = {"cpu": slices, "gpu": slices, "tpu": pads if geometry.is_strided else slices}
     return by_platform(functions, *arrays)
 
 
 def _sorted(elements: Iterable[Array], places: Sequence[Any]) -> list[Array]:
     ordered = sorted_lanes(list(elements))
-    return [_chosen(ordered, place) for place in places]
+    return [_select_places(ordered, place) for place in places]
 
 
-def _chosen(ordered: Sequence[Array], places: Any) -> Array:
-    known = isinstance(places, np.ndarray)
-    choices = [int(n) for n in np.unique(places)] if known else range(len(ordered))
+def _select_places(ordered: Sequence[Array], places: Any) -> Array:
+    """Return the element of ``ordered`` that ``places`` names, elementwise."""
+    is_static = isinstance(places, np.ndarray)
+    choices = [int(n) for n in np.unique(places)] if is_static else range(len(ordered))
     y = ordered[choices[0]]
     for n in choices[1:]:
         y = jnp.where(places == n, ordered[n], y)
@@ -111,47 +116,56 @@ def _chosen(ordered: Sequence[Array], places: Any) -> Array:
 
 
 def _first_equal(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
-    """The offset of the first element of every window that is ``y``, or the sentinel."""
+    """Return the offset of the first element of every window that equals ``y``, or the sentinel."""
     dtype, zero = offset_dtype(geometry), np.zeros((), x.dtype)
-    there = jnp.ones(x.shape, bool) if valid is None else valid
+    mask = jnp.ones(x.shape, bool) if valid is None else valid
 
-    def first(read: Callable[..., Any], x: Array, there: Array, y: Array) -> Array:
+    def first_offset(read: Callable[..., Any], x: Array, mask: Array, y: Array) -> Array:
         offsets = jnp.full(y.shape, sentinel(dtype))
-        slices = zip(read(x, geometry, zero), read(there, geometry, np.asarray(False)), strict=True)
+        slices = zip(read(x, geometry, zero), read(mask, geometry, np.asarray(False)), strict=True)
         for offset, (element, valid) in list(enumerate(slices))[::-1]:
             offsets = jnp.where(valid & same(element, y), np.asarray(offset, dtype), offsets)
         return offsets
 
-    return _by_reading(first, geometry, x, there, y)
+    return _by_reading(first_offset, geometry, x, mask, y)
 
 
 # --- one axis -------------------------------------------------------------------------------------
 
 
 def _single_axis(geometry: Geometry) -> tuple[Axis, int] | None:
-    """The only axis along which windows have several elements, if these lie next to one another."""
+    """Return the only axis along which windows have several taps, and its position, or None.
+
+    None also if that axis is dilated or if the windows along other axes are padded or strided.
+    """
     long = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
     others = [axis for axis in geometry.axes if axis.kernel == 1]
-    plain = all(axis.out == axis.size and not axis.pad_low for axis in others)
-    return long[0] if len(long) == 1 and plain and long[0][0].dilation == 1 else None
+    are_trivial = all(axis.out == axis.size and not axis.pad_low for axis in others)
+    return long[0] if len(long) == 1 and are_trivial and long[0][0].dilation == 1 else None
 
 
-def _along(x: Array, valid: Array | None, axis: Axis, position: int, places: Array) -> ValueOffset:
+def _kth_on_axis(
+    x: Array, valid: Array | None, axis: Axis, position: int, places: Array
+) -> ValueOffset:
+    """Return the values and offsets at ``places`` of the sorted windows along one axis."""
     x, places = (jnp.moveaxis(a, position, -1) for a in (x, places))
     valid = None if valid is None else jnp.moveaxis(valid, position, -1)
     starts, stops = ranges(axis)
-    found = kth_of_axis(x, None if valid is None else ~valid, axis, places)
+    positions = kth_of_axis(x, None if valid is None else ~valid, axis, places)
     if jnp.issubdtype(x.dtype, jnp.floating):
-        found = with_nan(x if valid is None else jnp.where(valid, x, 0), starts, stops, found)
-    values = jnp.take_along_axis(x, found, -1, mode="clip")
-    first = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
+        positions = with_nan(
+            x if valid is None else jnp.where(valid, x, 0), starts, stops, positions
+        )
+    values = jnp.take_along_axis(x, positions, -1, mode="clip")
+    window_starts = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
     dtype = offset_dtype(Geometry((axis,), (position,)))
-    offsets = (found.astype(jnp.int32) - first).astype(dtype)
+    offsets = (positions.astype(jnp.int32) - window_starts).astype(dtype)
     offsets = jnp.where(_is_empty(valid, starts, stops), sentinel(offsets.dtype), offsets)
     return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
 
 
 def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
+    """Return whether each window along the last axis has no valid element."""
     if valid is None:
         return starts >= stops
     before = running_count(valid, jnp.int32)
@@ -162,12 +176,12 @@ def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
 
 
 def _padded_keys(x: Array, valid: Array | None, geometry: Geometry) -> Array:
-    """The elements as integers in their order, those that are not there last."""
+    """Return the padded elements as integers in their order; invalid ones and padding are last."""
     identity = jnp.asarray(identity_array(MIN, np.dtype(x.dtype)))
     return pad_all(sort_keys(filled(x, valid, MIN)), geometry, sort_keys(identity))
 
 
-def _selected(
+def _kth_keys(
     keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[Any]
 ) -> list[Array]:
     shape, with_nan = geometry.full_shape(keys.shape), jnp.issubdtype(dtype, jnp.floating)
@@ -176,32 +190,34 @@ def _selected(
     return [radix_select.kth(keys, with_nan, reads, place) for place in wanted]
 
 
-def _first_keys(
+def _first_equal_keys(
     keys: Array,
     valid: Array | None,
-    found: Sequence[Array],
+    selected: Sequence[Array],
     shape: tuple[int, ...],
     geometry: Geometry,
 ) -> list[Array]:
-    """For each of the integers found: the offset of the first element of every window that is it.
+    """Return, for each array of integers, the offset of the first equal element of every window.
 
-    The sentinel of a window without an element. Stored integers are compared, so that no element is
-    computed twice and rounded another way.
+    It is the sentinel in a window without an element. The integers that are compared are stored, so
+    no element can be computed twice with different rounding.
     """
-    there = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
-    held, dtype = short_dtype(geometry.taps), offset_dtype(geometry)
-    dtype = held if dtype.itemsize > held.itemsize else dtype  # less for a gradient to hold
-    last = np.asarray(np.iinfo(held).max, held)
+    mask = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
+    short, dtype = short_dtype(geometry.taps), offset_dtype(geometry)
+    dtype = short if dtype.itemsize > short.itemsize else dtype  # smaller residuals
+    last = np.asarray(np.iinfo(short).max, short)
 
-    def offsets(number: Array, element: Array, there: Array, *found: Array) -> tuple[Array, ...]:
+    def offset_if_equal(
+        number: Array, element: Array, mask: Array, *selected: Array
+    ) -> tuple[Array, ...]:
         return tuple(
-            jnp.where(there & (element == key), number.astype(held), last) for key in found
+            jnp.where(mask & (element == key), number.astype(short), last) for key in selected
         )
 
-    def earlier(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+    def minima(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
         return tuple(map(lax.min, a, b))
 
-    reads = reads_of(geometry, found[0].shape)
-    fold = Fold(offsets, (last,) * len(found), earlier)
-    firsts = reduce_taps(reads, fold, (keys, there), found)
+    reads = reads_of(geometry, selected[0].shape)
+    fold = Fold(offset_if_equal, (last,) * len(selected), minima)
+    firsts = reduce_taps(reads, fold, (keys, mask), selected)
     return [jnp.where(first == last, sentinel(dtype), first.astype(dtype)) for first in firsts]

@@ -1,4 +1,4 @@
-"""Sorting by comparators, elementwise, for a few arrays of any size.
+"""A sorting network: elementwise comparators that sort a few arrays of any size.
 
 Source: Batcher's merge exchange, in Knuth, The Art of Computer Programming, 5.2.2, algorithm M.
 """
@@ -9,9 +9,9 @@ from jax import Array, lax
 
 
 def sorted_lanes(lanes: list[Array]) -> list[Array]:
-    """Return arrays of which, at every place, the first holds the least element, and so on.
+    """Sort arrays elementwise: the first result has the smallest of the elements at each index.
 
-    Comparators that no one reads are dropped by the compiler. NaN spreads to every array.
+    The compiler removes comparators whose results are unused. NaN propagates to every result.
     """
     lanes = list(lanes)
     for a, b in _comparators(len(lanes)):
@@ -20,6 +20,7 @@ def sorted_lanes(lanes: list[Array]) -> list[Array]:
 
 
 def _comparators(count: int) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of lanes to compare and exchange, in order."""
     first = p = 1 << max((count - 1).bit_length() - 1, 0)
     while p and count > 1:
         q, r, d = first, 0, p
