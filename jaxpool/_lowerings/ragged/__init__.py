@@ -1,1 +1,1 @@
-"""Windows of any start and length: forward, at offsets, and back."""
+"""Windows of arbitrary starts and lengths: reductions, gathers at offsets, and scatters."""

@@ -1,16 +1,18 @@
-"""Reading windows of any start and length at their offsets, and the transpose.
+"""Gather at the offsets of windows of arbitrary starts and lengths, and its transpose.
 
 Along one axis, with ``p[o] = start[o] + offset[o]``,
 
     gather(x)[o] = x[p[o]],    scatter(g)[i] = sum over {o: p[o] = i} of g[o].
 
-The transpose needs no scatter: the windows that hold an element are neighbours, so element ``i``
-adds up ``where(offset[o] == i - start[o], g[o], 0)`` over a window of windows. Along the contiguous
-axis, where gathers are slow, each element asks all windows, if they are few.
+The transpose needs no scatter instruction. The windows that contain element ``i`` are neighbours:
+``first[i] <= o < first[i] + count[i]``. They are the elements of a ragged window of windows, and
+element ``i`` is the sum of ``where(offset[o] == i - start[o], g[o], 0)`` over it. Along the
+contiguous axis, where gathers are slow, each element is compared with all windows if they are few.
 
-Several axes are taken one after the other, the last one first. Windows of the same rows whose
-argmax have one coordinate have one argmax, since each is the first of the largest of these rows. So
-values that meet there may be added, and share what is left of their offsets.
+Several axes are processed sequentially, the last one first. The offsets are those of an argmax.
+Take windows with the same rows, whose argmaxes lie in the same column: each is the first maximum of
+that column in these rows, so all are the same element. The values of these windows are therefore
+added when the columns are processed, and they have the same remaining offset.
 """
 
 from collections.abc import Sequence
@@ -31,19 +33,19 @@ from .ragged_offsets import bits_below, coordinate, coordinates, offset_along, s
 
 def gather(x: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> Array:
     """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
-    on_axis = coordinates(offsets, positions, axes)
+    indices = coordinates(offsets, positions, axes)
     for axis in range(-x.ndim, 0):
-        if axis not in on_axis:
-            on_axis[axis] = iota(x.shape[axis], axis, x.ndim, jnp.int32)
-    index = tuple(jnp.broadcast_to(on_axis[axis], offsets.shape) for axis in range(-x.ndim, 0))
-    found = offsets != sentinel(offsets)
-    return jnp.where(found, x.at[index].get(mode="clip"), np.zeros((), x.dtype))
+        if axis not in indices:
+            indices[axis] = iota(x.shape[axis], axis, x.ndim, jnp.int32)
+    index = tuple(jnp.broadcast_to(indices[axis], offsets.shape) for axis in range(-x.ndim, 0))
+    has_element = offsets != sentinel(offsets)
+    return jnp.where(has_element, x.at[index].get(mode="clip"), np.zeros((), x.dtype))
 
 
 def scatter(g: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
-    along = list(zip(positions, axes, bits_below(axes), strict=True))
-    for position, axis, shift in along[::-1]:
+    placed_axes = list(zip(positions, axes, bits_below(axes), strict=True))
+    for position, axis, shift in placed_axes[::-1]:
         g, offsets = materialize(g, offsets)
         g, offsets = _scatter_axis(g, offsets, position, axis, shift)
     return g
@@ -52,19 +54,20 @@ def scatter(g: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> A
 def _scatter_axis(
     g: Array, offsets: Array, position: int, axis: RaggedAxis, shift: int
 ) -> ValueOffset:
+    """Scatter along one axis: return the sums for its elements, and their remaining offsets."""
     if position == -1 and len(axis.starts) <= min(tuning.MOST_RAGGED_COMPARED, axis.size):
-        return _from_all_windows(g, offsets, axis, shift)
+        return _add_from_all_windows(g, offsets, axis, shift)
     holders = axis.holders()
     elements = np.arange(axis.size)
     if holders.longest <= tuning.LONGEST_RAGGED:
-        return _from_holders(g, offsets, position, axis, holders, elements, shift)
+        return _add_from_holders(g, offsets, position, axis, holders, elements, shift)
     pieces, groups = holders.pieces(length_of_pieces(holders))
     elements = np.repeat(elements, groups.lengths)
-    g, offsets = _from_holders(g, offsets, position, axis, pieces, elements, shift)
+    g, offsets = _add_from_holders(g, offsets, position, axis, pieces, elements, shift)
     return reduce_axis(g, position, groups, SUM), reduce_axis(offsets, position, groups, MIN)
 
 
-def _from_holders(
+def _add_from_holders(
     g: Array,
     offsets: Array,
     position: int,
@@ -73,33 +76,38 @@ def _from_holders(
     elements: np.ndarray,
     shift: int,
 ) -> ValueOffset:
-    """For each row of windows, the values for one element that all of them hold."""
+    """Add, for each entry of ``elements``, the values of its windows whose offset names it.
+
+    ``holders`` has, for each entry, the range of windows that contain it. Returns also the offsets
+    of the windows that name it, or the sentinel.
+    """
     starts = np.array(axis.starts)
     firsts, counts = np.array(holders.starts), np.array(holders.lengths)
     identity, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
     for nth in range(holders.longest):
         own_offset = elements - starts[firsts + np.minimum(nth, counts - 1)]
-        wanted = np.where(nth < counts, own_offset, sentinel(offsets))  # no offset is as large
+        wanted = np.where(nth < counts, own_offset, sentinel(offsets))  # exceeds every offset
         wanted = broadcast_along(wanted.astype(offsets.dtype), position, g.ndim)
         value, offset = (slice_of_windows(a, position, holders, nth) for a in (g, offsets))
         hit = (offset != sentinel(offset)) & (offset_along(offset, axis, shift) == wanted)
-        parts.append(_where(hit, (value, offset), identity))
+        parts.append(_select_pair(hit, (value, offset), identity))
     return _add_in_one_loop(parts, identity)
 
 
-def _from_all_windows(g: Array, offsets: Array, axis: RaggedAxis, shift: int) -> ValueOffset:
-    """For each row of windows, the values for the elements of the last axis."""
+def _add_from_all_windows(g: Array, offsets: Array, axis: RaggedAxis, shift: int) -> ValueOffset:
+    """Add, for each element of the last axis, the values of all windows whose offset names it."""
     named = jnp.where(offsets == sentinel(offsets), -1, coordinate(offsets, -1, axis, shift))
     elements = iota(axis.size, -1, g.ndim, jnp.int32)
     identity, parts = (np.zeros((), g.dtype), sentinel(offsets)), []
     for window in range(len(axis.starts)):
         of_window = (lax.slice_in_dim(a, window, window + 1, axis=-1) for a in (named, g, offsets))
         element, *pair = of_window
-        parts.append(_where(element == elements, pair, identity))
+        parts.append(_select_pair(element == elements, pair, identity))
     return _add_in_one_loop(parts, identity)
 
 
-def _where(hit: Array, pair: Sequence[Array], identity: Sequence[np.ndarray]) -> ValueOffset:
+def _select_pair(hit: Array, pair: Sequence[Array], identity: Sequence[np.ndarray]) -> ValueOffset:
+    """Return the value and offset of ``pair`` where ``hit``, those of ``identity`` elsewhere."""
     value, offset = (jnp.where(hit, a, b) for a, b in zip(pair, identity, strict=True))
     return value, offset
 
@@ -107,7 +115,7 @@ def _where(hit: Array, pair: Sequence[Array], identity: Sequence[np.ndarray]) ->
 def _add_in_one_loop(
     parts: Sequence[ValueOffset], identity: tuple[np.ndarray, np.ndarray]
 ) -> ValueOffset:
-    """Return the sum of the values, and the least of the offsets."""
+    """Return the sum of the values and the minimum of the offsets, as one loop on CPU."""
 
     def add(a: ValueOffset, b: ValueOffset) -> ValueOffset:
         return a[0] + b[0], lax.min(a[1], b[1])

@@ -1,14 +1,15 @@
-"""Offsets in windows of several lengths.
+"""Packed offsets in windows of different lengths.
 
-A row-major offset has no meaning where windows differ in length: its radix would differ from window
-to window. Here the offset along each axis has bits of its own, enough for the longest window, the
-first axis highest:
+A row-major offset would need the lengths of its window to be decoded, which differ from window to
+window. A packed offset gives the offset along each axis a fixed range of bits, enough for the
+longest window, the first axis highest:
 
     offset = offset[0] << shift[0] | offset[1] << shift[1] | ...
 
-Offsets of one window are ordered as row-major ones are, and the offset along an axis is a shift and
-a mask. The sentinel of a window without an element is the largest number, to which no offset adds a
-bit and which loses every minimum.
+Packed offsets of one window have the same order as row-major offsets. The offset along an axis is
+read by a shift and a mask. The sentinel of a window without an element is the largest integer of
+the dtype: the bits of all axes are set already, so that adding an offset does not change it, and it
+loses every minimum.
 """
 
 from collections.abc import Sequence
@@ -24,27 +25,28 @@ from ..parts.axis_slicing import broadcast_along
 
 
 def bits_below(axes: Sequence[RaggedAxis]) -> list[int]:
-    """Return where the bits of each axis begin."""
+    """Return, for each axis, the number of bits below its own: the shift of its offset."""
     bits = [_bits(axis) for axis in axes]
     return [sum(bits[n + 1 :]) for n in range(len(axes))]
 
 
 def _bits(axis: RaggedAxis) -> int:
+    """Return how many bits the offset along an axis needs."""
     return (axis.longest - 1).bit_length()
 
 
 def last_offset(axes: Sequence[RaggedAxis]) -> int:
-    """Return the last offset of the longest windows; see :func:`is_countable`."""
+    """Return the packed offset of the last element of the longest windows."""
     return sum((a.longest - 1) << shift for a, shift in zip(axes, bits_below(axes), strict=True))
 
 
 def is_countable(axes: Sequence[RaggedAxis]) -> bool:
-    """Whether int32 holds every offset and the sentinel."""
+    """Return whether int32 can represent every packed offset and the sentinel."""
     return last_offset(axes) < np.iinfo(np.int32).max
 
 
 def check_countable(axes: Sequence[RaggedAxis]) -> None:
-    """Raise ValueError unless the offsets of these windows can be counted."""
+    """Raise ValueError unless :func:`is_countable`."""
     if not is_countable(axes):
         lengths = " x ".join(str(axis.longest) for axis in axes)
         raise ValueError(
@@ -68,13 +70,13 @@ def sentinel(offsets: Array) -> np.ndarray:
 
 
 def offset_along(offsets: Array, axis: RaggedAxis, shift: int) -> Array:
-    """Return the offsets along one axis."""
+    """Return the offsets along one axis from packed offsets; ``shift`` is that of the axis."""
     mask = np.asarray((1 << _bits(axis)) - 1, offsets.dtype)
     return (offsets >> np.asarray(shift, offsets.dtype)) & mask
 
 
 def coordinate(offsets: Array, position: int, axis: RaggedAxis, shift: int) -> Array:
-    """Return the element of the axis that each offset names."""
+    """Return the index of the element along one axis that each packed offset names."""
     starts = broadcast_along(np.array(axis.starts, np.int32), position, offsets.ndim)
     return offset_along(offsets, axis, shift).astype(jnp.int32) + starts
 
@@ -82,6 +84,6 @@ def coordinate(offsets: Array, position: int, axis: RaggedAxis, shift: int) -> A
 def coordinates(
     offsets: Array, positions: Sequence[int], axes: Sequence[RaggedAxis]
 ) -> dict[int, Array]:
-    """Return, for each of the axes, the element that each offset names."""
-    along = zip(positions, axes, bits_below(axes), strict=True)
-    return {position: coordinate(offsets, position, axis, n) for position, axis, n in along}
+    """Return, by position, the index along each axis of the element that each offset names."""
+    placed_axes = zip(positions, axes, bits_below(axes), strict=True)
+    return {position: coordinate(offsets, position, axis, n) for position, axis, n in placed_axes}
