@@ -348,12 +348,12 @@ def test_boxes_at_once_are_those_in_turn(images: int, count: int, rng: np.random
     def back(g: Any, box: lowered_boxes.Boxes) -> Any:
         return jnp.einsum("ph,qw,pqc->hwc", box.rows, box.columns, g)
 
-    y = lowered_boxes._each_at_once(one, x, boxes, count)
-    assert_same(y, lowered_boxes._each_in_turn(one, x, boxes), count, ulps=8)
+    y = lowered_boxes._each_in_steps(one, x, boxes, count)
+    assert_same(y, lowered_boxes._each_sequentially(one, x, boxes), count, ulps=8)
     y = y.at[0].set(np.nan)  # of one image alone
-    g = lowered_boxes._added_at_once(back, y, boxes, x.shape, count)
+    g = lowered_boxes._add_in_steps(back, y, boxes, x.shape, count)
     assert images == 1 or bool(jnp.isfinite(g).any())
-    assert_same(g, lowered_boxes._added_in_turn(back, y, boxes, x.shape), count, ulps=8)
+    assert_same(g, lowered_boxes._add_sequentially(back, y, boxes, x.shape), count, ulps=8)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -414,7 +414,7 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
     weights = [regions.sample_weights(*a) for a in of_axis]
     near = [regions.near_samples(*a) for a in of_axis]
     dense = maps.sums(jnp.asarray(x), lowered_boxes.Boxes(jnp.asarray(number), *weights))
-    gathered = lowered_boxes._gathered(
+    gathered = lowered_boxes._gather_sums(
         jnp.asarray(x), jnp.asarray(number), lowered_boxes.Near(*near[0], *near[1])
     )
     np.testing.assert_allclose(gathered, dense, rtol=1e-5, atol=1e-6)
