@@ -80,22 +80,22 @@ OfBox = Callable[[Array, Boxes], Array]
 """A function of an array and one box."""
 
 
-def each(one: OfBox, x: Array, boxes: Boxes, near: Near | None = None) -> Array:
-    """Return ``one(image, box)`` for every box and its image in ``x``.
+def each(function: OfBox, x: Array, boxes: Boxes, near: Near | None = None) -> Array:
+    """Return ``function(image, box)`` for every box and its image in ``x``.
 
     Args:
-      one: the function.
+      function: the function of an image and a box.
       x: the images.
       boxes: the boxes.
-      near: if ``one`` is a sum of few elements, these elements.
+      near: if ``function`` is a sum of few elements, these elements.
     """
     count = _boxes_per_step(x, boxes)
 
     def sequential(x: Array, boxes: Boxes, _: Near | None) -> Array:
-        return _each_sequentially(one, x, boxes)
+        return _each_sequentially(function, x, boxes)
 
     def batched(x: Array, boxes: Boxes, _: Near | None) -> Array:
-        return _each_in_steps(one, x, boxes, count)
+        return _each_in_steps(function, x, boxes, count)
 
     def gathered(x: Array, boxes: Boxes, near: Near) -> Array:
         return _gather_sums(x, boxes.image, near)
@@ -107,14 +107,14 @@ def each(one: OfBox, x: Array, boxes: Boxes, near: Near | None = None) -> Array:
     return by_platform({"cpu": sequential, "gpu": gpu, "tpu": tpu}, x, boxes, near)
 
 
-def added(one: OfBox, g: Array, boxes: Boxes, images: Array) -> Array:
-    """Return, for each image, the sum of ``one(g of the box, box)`` over the boxes of the image.
+def added(function: OfBox, g: Array, boxes: Boxes, images: Array) -> Array:
+    """Return, for each image, the sum of ``function(g of the box, box)`` over its boxes.
 
     The result has the shape of ``images``.
     """
     count = _boxes_per_step(images, boxes)
-    sequential = lambda g, boxes: _add_sequentially(one, g, boxes, images.shape)  # noqa: E731
-    batched = lambda g, boxes: _add_in_steps(one, g, boxes, images.shape, count)  # noqa: E731
+    sequential = lambda g, boxes: _add_sequentially(function, g, boxes, images.shape)  # noqa: E731
+    batched = lambda g, boxes: _add_in_steps(function, g, boxes, images.shape, count)  # noqa: E731
     accelerated = batched if count > 1 else sequential
     return by_platform({"cpu": sequential, "gpu": accelerated, "tpu": accelerated}, g, boxes)
 
@@ -144,14 +144,14 @@ def _size_ratio(x: Array, near: Near | None) -> float:
 # --- sequentially ---------------------------------------------------------------------------------
 
 
-def _each_sequentially(one: OfBox, x: Array, boxes: Boxes) -> Array:
-    return lax.map(lambda box: one(image(x, box.image), box), boxes)
+def _each_sequentially(function: OfBox, x: Array, boxes: Boxes) -> Array:
+    return lax.map(lambda box: function(image(x, box.image), box), boxes)
 
 
-def _add_sequentially(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]) -> Array:
-    def step(sums: Array, of_box: tuple[Array, Boxes]) -> tuple[Array, None]:
-        g, box = of_box
-        updated = image(sums, box.image) + one(g, box)
+def _add_sequentially(function: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]) -> Array:
+    def step(sums: Array, operands: tuple[Array, Boxes]) -> tuple[Array, None]:
+        g, box = operands
+        updated = image(sums, box.image) + function(g, box)
         return lax.dynamic_update_index_in_dim(sums, updated, box.image, 0), None
 
     return lax.scan(step, varying_zeros(shape, g.dtype, (g, boxes)), (g, boxes))[0]
@@ -160,11 +160,13 @@ def _add_sequentially(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]
 # --- several boxes in a step ----------------------------------------------------------------------
 
 
-def _each_in_steps(one: OfBox, x: Array, boxes: Boxes, count: int) -> Array:
+def _each_in_steps(function: OfBox, x: Array, boxes: Boxes, count: int) -> Array:
+    """Return :func:`each` in steps of ``count`` boxes."""
+
     def step(boxes: Boxes) -> Array:
         if x.shape[0] == 1:
-            return jax.vmap(lambda box: one(x[0], box))(boxes)
-        return jax.vmap(lambda box: one(image(x, box.image), box))(boxes)
+            return jax.vmap(lambda box: function(x[0], box))(boxes)
+        return jax.vmap(lambda box: function(image(x, box.image), box))(boxes)
 
     number = boxes.image.shape[0]
     if count == number:
@@ -188,12 +190,15 @@ def _gather_sums(x: Array, images: Array, near: Near) -> Array:
     return total
 
 
-def _add_in_steps(one: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], count: int) -> Array:
+def _add_in_steps(
+    function: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], count: int
+) -> Array:
+    """Return :func:`added` in steps of ``count`` boxes."""
     image_indices = lax.iota(jnp.int32, shape[0])
 
-    def step(total: Array, of_boxes: tuple[Array, Boxes]) -> tuple[Array, None]:
-        g, boxes = of_boxes
-        contributions = jax.vmap(one)(g, boxes)
+    def step(total: Array, operands: tuple[Array, Boxes]) -> tuple[Array, None]:
+        g, boxes = operands
+        contributions = jax.vmap(function)(g, boxes)
         of_image = (image_indices[:, None] == boxes.image[None])[..., None, None, None]
         return total + jnp.where(of_image, contributions, jnp.zeros((), g.dtype)).sum(1), None
 
@@ -274,16 +279,18 @@ def at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
 def _maxima(image: Array, box: Boxes) -> tuple[Array, Array]:
     """Return the maximum of each row over the columns of each bin, and that of each bin."""
     lowest = identity_array(MAX, np.dtype(image.dtype))
-    of_rows = jnp.where(box.columns[None, :, :, None], image[:, None], lowest).max(2)
-    (of_rows,) = materialize(of_rows)
-    return of_rows, jnp.where(box.rows[:, :, None, None], of_rows[None], lowest).max(1)
+    row_maxima = jnp.where(box.columns[None, :, :, None], image[:, None], lowest).max(2)
+    (row_maxima,) = materialize(row_maxima)
+    return row_maxima, jnp.where(box.rows[:, :, None, None], row_maxima[None], lowest).max(1)
 
 
 def _argmax(image: Array, box: Boxes) -> tuple[Array, Array]:
     """Return the row of the argmax of each bin, and the column of that of each row and bin."""
-    of_rows, y = _maxima(image, box)
-    column = _first_maximum(image[:, None], of_rows[:, :, None], box.columns[None, :, :, None], 2)
-    row = _first_maximum(of_rows[None], y[:, None], box.rows[:, :, None, None], 1)
+    row_maxima, y = _maxima(image, box)
+    column = _first_maximum(
+        image[:, None], row_maxima[:, :, None], box.columns[None, :, :, None], 2
+    )
+    row = _first_maximum(row_maxima[None], y[:, None], box.rows[:, :, None, None], 1)
     row, column = materialize(row, column)
     return row, column
 

@@ -78,6 +78,7 @@ def reduce_unordered_pairs(pairs: Sequence[ValueOffset], reduction: Reduction) -
 
 
 def _identity_pair(pair: ValueOffset, reduction: Reduction) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pair of an empty window, in the dtypes of ``pair``."""
     values, offsets = pair
     return identity_array(reduction, values.dtype), sentinel(offsets.dtype)
 

@@ -43,13 +43,13 @@ def crop_behind(x: T, geometry: Geometry, values: Any) -> T:
 def _pad_axes(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
     """Pad several axes by a single ``lax.pad``: XLA:CPU makes a separate loop of each pad."""
 
-    def padded(a: Array, value: np.ndarray) -> Array:
+    def pad_array(a: Array, value: np.ndarray) -> Array:
         config = [(0, 0, 0)] * a.ndim
         for position, edge in edges.items():
             config[position] = (*edge, 0)
         return lax.pad(a, value, config)
 
-    return jax.tree.map(padded, x, values)
+    return jax.tree.map(pad_array, x, values)
 
 
 def each_place(geometry: Geometry) -> Iterator[tuple[int, ...]]:
@@ -152,16 +152,16 @@ def shifted_slices(x: T, axis: Axis, position: int, shifts: Sequence[int], last:
         which all slices are defined.
     """
 
-    def sliced(a: Array, shift: int) -> Array:
+    def slice_array(a: Array, shift: int) -> Array:
         remaining = a.shape[position] - shifts[-1] * axis.dilation
         count, stride = (axis.out, axis.stride) if last else (remaining, 1)
         return slice_axis(a, position, shift * axis.dilation, count, stride)
 
-    return [jax.tree.map(functools.partial(sliced, shift=shift), x) for shift in shifts]
+    return [jax.tree.map(functools.partial(slice_array, shift=shift), x) for shift in shifts]
 
 
 def digit_parts(
-    x: T, axis: Axis, position: int, joined: Callable[[list[T]], T], radix: int
+    x: T, axis: Axis, position: int, join: Callable[[list[T]], T], radix: int
 ) -> list[T]:
     """Split the windows of an axis into disjoint parts whose lengths are powers of ``radix``.
 
@@ -171,7 +171,7 @@ def digit_parts(
     Args:
       x: an array, or a pytree of arrays, that contains every window of ``axis``.
       axis, position: the axis.
-      joined: combines ``radix`` neighbouring parts of one length to one of ``radix`` times that.
+      join: combines ``radix`` neighbouring parts of one length to one of ``radix`` times that.
       radix: the base.
     Returns:
       The reduction of each part, shortest first, for all windows.
@@ -184,7 +184,7 @@ def digit_parts(
         if radix * length > axis.kernel:
             return parts
         shifts = range(0, radix * length, length)
-        x = joined(shifted_slices(x, axis, position, shifts, last=False))
+        x = join(shifted_slices(x, axis, position, shifts, last=False))
         length *= radix
 
 

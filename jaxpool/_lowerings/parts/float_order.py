@@ -158,6 +158,7 @@ def takes_last_nan(reduction: Reduction) -> bool:
 
 
 def _key_extreme(reduction: Reduction) -> Reduction:
+    """Return the maximum or minimum of keys that has the same preference as ``reduction``."""
     if takes_last_nan(reduction):
         return dataclasses.replace(MAX, comparator=_greater_or_largest)
     return MAX if reduction.extremum == "max" else MIN

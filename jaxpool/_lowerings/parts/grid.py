@@ -155,7 +155,7 @@ def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
     ``phase`` and ``shift`` have an entry for each pooled axis. The other phases get ``value``.
     """
 
-    def shifted(x: Array, value: np.ndarray) -> Array:
+    def shift_windows(x: Array, value: np.ndarray) -> Array:
         phase_axes = step_axes(geometry.positions, x.ndim)
         config = [(0, 0, 0)] * (x.ndim + len(phase_axes))
         for phase_axis, axis, r, distance in zip(
@@ -165,7 +165,7 @@ def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
             config[phase_axis] = (r, axis.stride - 1 - r, 0)
         return lax.pad(jnp.expand_dims(x, phase_axes), value, config)
 
-    return shifted
+    return shift_windows
 
 
 def stored(x: Array, pooled: int) -> Array:
@@ -180,16 +180,16 @@ def stored(x: Array, pooled: int) -> Array:
     return lax.optimization_barrier(merged_axes).reshape(x.shape)
 
 
-def inside(place: Sequence[int], geometry: Geometry, shape: Sequence[int]) -> Array | None:
+def inside(tap: Sequence[int], geometry: Geometry, shape: Sequence[int]) -> Array | None:
     """Return a mask of the windows that read an element at an offset, or None if all do.
 
     Args:
-      place: the offset along each pooled axis.
+      tap: the offset along each pooled axis.
       geometry: the windows.
       shape: the shape of an array of windows.
     """
     mask = None
-    for (axis, position), t in zip(geometry.placed, place, strict=True):
+    for (axis, position), t in zip(geometry.placed, tap, strict=True):
         start = t * axis.dilation - axis.pad_low
         if start >= 0 and start + (axis.out - 1) * axis.stride < axis.size:
             continue

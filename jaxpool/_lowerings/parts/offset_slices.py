@@ -128,6 +128,7 @@ PhaseOffsets = dict[tuple[int, ...], Array]
 
 
 def _scatter_strided(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    """Scatter with the phases as axes; the pooled axes are not the contiguous one."""
     if _saves_loops(g, geometry):
         padding = 0, sentinel(offsets.dtype)
         geometry, (g, offsets) = surround((g, offsets), padding, geometry)

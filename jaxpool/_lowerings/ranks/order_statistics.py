@@ -200,11 +200,11 @@ def _ranges_of(windows: Array, axis: Axis) -> tuple[Array, Array]:
     return jnp.clip(starts, 0, axis.size), jnp.clip(stops, 0, axis.size)
 
 
-def with_nan(x: Array, starts: Array, stops: Array, found: Array) -> Array:
-    """Replace the positions ``found`` by that of the first NaN, in windows of floats with a NaN."""
+def with_nan(x: Array, starts: Array, stops: Array, positions: Array) -> Array:
+    """Replace positions by that of the first NaN, in windows of floats that contain a NaN."""
     nan = jnp.isnan(x)
-    position = lax.broadcasted_iota(found.dtype, x.shape, x.ndim - 1)
-    end = jnp.asarray(x.shape[-1], found.dtype)
-    following = lax.cummin(jnp.where(nan, position, end), x.ndim - 1, reverse=True)
+    indices = lax.broadcasted_iota(positions.dtype, x.shape, x.ndim - 1)
+    end = jnp.asarray(x.shape[-1], positions.dtype)
+    following = lax.cummin(jnp.where(nan, indices, end), x.ndim - 1, reverse=True)
     first = jnp.take(following, starts, -1, mode="clip")
-    return jnp.where(first < stops.astype(found.dtype), first, found)
+    return jnp.where(first < stops.astype(positions.dtype), first, positions)

@@ -184,6 +184,7 @@ def _padded_keys(x: Array, valid: Array | None, geometry: Geometry) -> Array:
 def _kth_keys(
     keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[Any]
 ) -> list[Array]:
+    """Return, for each of ``places``, the key there of every sorted window."""
     shape, with_nan = geometry.full_shape(keys.shape), jnp.issubdtype(dtype, jnp.floating)
     reads = reads_of(geometry, shape)
     wanted = [jnp.broadcast_to(place, shape) for place in places]
