@@ -24,8 +24,8 @@ the windows are shifted along the groups and put into phase ``r`` of ``S``.
 Every shift, and every choice of a phase, is one ``lax.pad`` whose negative entries crop. XLA:TPU
 fuses a pad into the kernel that reads the array, which it does not do with a strided slice. It
 does so only if the pad reads an operand of the kernel. A function of the elements is therefore
-computed from every shifted slice again, and its result is never sliced. XLA:TPU and XLA:GPU then
-read and write the elements in place. The pooled axes are made major, as in the layout that XLA:TPU
+recomputed from every shifted slice, and its result is never sliced. XLA:TPU and XLA:GPU then read
+and write the elements in place. The pooled axes are made major, as in the layout that XLA:TPU
 chooses for a network. An axis that is not a whole number of groups is padded to one, which stores
 the array once more.
 """

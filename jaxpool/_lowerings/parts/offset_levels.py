@@ -15,9 +15,10 @@ same way, until ``r`` is 0. For example, with ``K = 5``,
 Windows that reach the same smaller window agree on its argmax. So a move needs one mask over
 positions for all windows. Cost and program size grow with ``log K``.
 
-Scatter. The axes are processed sequentially. Values that reach the same element of the first axis
-come from windows with the same argmax, so they are added there and have the same remaining offset.
-A long axis is processed in levels of smaller windows for the same reason.
+Scatter. The axes are processed sequentially, for example rows, then columns. Windows over the same
+columns whose argmax lies in the same row have the same argmax: the first maximum of that row in
+these columns. So their values are added there, and they have the same remaining offset. A long axis
+is processed in levels of smaller windows for the same reason.
 
 A *code* is an offset plus one. Code 0 means no offset; the sentinel plus one is also 0.
 """

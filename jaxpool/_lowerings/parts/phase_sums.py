@@ -23,8 +23,9 @@ sequentially: XLA:GPU makes one kernel of a chain of additions and several of a 
 
 Steps. A fusion can contain a limited number of terms, so larger windows take several steps. Each
 step sums over some axes, the first axes first. Take rows, then columns: windows over the same
-columns whose argmax lies in the same row have the same argmax, the first maximum of that row. Their
-values may be added before the columns are considered, and they have the same remaining offset.
+columns whose argmax lies in the same row have the same argmax: the first maximum of that row in
+these columns. Their values may be added before the columns are considered, and they have the same
+remaining offset.
 An axis with more offsets than a step can have terms is split into levels of smaller windows, by the
 same argument. Several steps therefore need the offsets of an argmax; a single step accepts any.
 
