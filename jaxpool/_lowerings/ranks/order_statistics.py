@@ -28,6 +28,7 @@ Source: Claude, Navarro and Ordonez 2015, "The wavelet matrix", Information Syst
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -136,51 +137,72 @@ def _partition(
     return by_platform(functions, *elements)
 
 
-def kth_of_axis(x: Array, absent: Array | None, axis: Axis, k: Array) -> Array:
-    """Return :func:`kth` of the windows of the last axis, which has no dilation.
+def kth_of_axis(x: Array, absent: Array | None, axis: Axis, *places: Array) -> list[Array]:
+    """Return :func:`kth` for each of the places, of the windows of the last axis without dilation.
+
+    The elements are partitioned once for all places: the windows are repeated for each place.
 
     CPU processes blocks of windows sequentially: the arrays of a block stay in cache, they need
     little memory, and ranks in a block have fewer bits. A block would leave GPU and TPU idle.
     """
     dtype = short_dtype(axis.size)  # many arrays contain positions
 
-    def unblocked(x: Array, absent: Array | None, k: Array, index_dtype: Any = np.int32) -> Array:
-        return kth(x, absent, *ranges(axis), k, index_dtype).astype(dtype)
+    def unblocked(
+        x: Array, absent: Array | None, *places: Array, index_dtype: Any = np.int32
+    ) -> list[Array]:
+        positions = _kth_of_each(x, absent, *ranges(axis), places, index_dtype)
+        return [of_place.astype(dtype) for of_place in positions]
 
     if not isinstance(axis.size, int):
-        return unblocked(x, absent, k)
-    max_windows = max(
-        1, max(tuning.LONGEST_ORDERED, tuning.LEAST_BLOCK_OF_ORDERED * axis.kernel) // axis.stride
-    )
+        return unblocked(x, absent, *places)
+    max_elements = max(tuning.LONGEST_ORDERED, tuning.LEAST_BLOCK_OF_ORDERED * axis.kernel)
+    max_windows = max(1, max_elements // (axis.stride * len(places)))
     count = cdiv(axis.out, cdiv(axis.out, max_windows))
-    in_blocks = lambda x, absent, k: _kth_in_blocks(x, absent, axis, k, count)  # noqa: E731
+    in_blocks = functools.partial(_kth_in_blocks, axis, count)
     is_one_block = count == axis.out or _extent(axis, count) >= axis.size
     on_cpu = functools.partial(unblocked, index_dtype=dtype) if is_one_block else in_blocks
-    return by_platform({"cpu": on_cpu, "gpu": unblocked, "tpu": unblocked}, x, absent, k)
+    return by_platform({"cpu": on_cpu, "gpu": unblocked, "tpu": unblocked}, x, absent, *places)
 
 
-def _kth_in_blocks(x: Array, absent: Array | None, axis: Axis, k: Array, count: int) -> Array:
+def _kth_of_each(
+    x: Array, absent: Array | None, starts: Array, stops: Array, places: Sequence[Array], dtype: Any
+) -> list[Array]:
+    """Return :func:`kth` for each of the places."""
+    n, k = len(places), jnp.concatenate(places, -1)
+    positions = kth(x, absent, jnp.tile(starts, n), jnp.tile(stops, n), k, dtype)
+    return jnp.split(positions, n, -1)
+
+
+def _kth_in_blocks(
+    axis: Axis, count: int, x: Array, absent: Array | None, *places: Array
+) -> list[Array]:
     """Return :func:`kth_of_axis` in blocks of ``count`` windows.
 
     The last window is repeated to fill up the last block.
     """
     blocks, span, dtype = cdiv(axis.out, count), _extent(axis, count), short_dtype(axis.size)
-    fill = blocks * count - axis.out
-    k = jnp.pad(k, [(0, 0)] * (k.ndim - 1) + [(0, fill)], mode="edge")
+    fill = [(0, 0)] * (x.ndim - 1) + [(0, blocks * count - axis.out)]
+    padded = [jnp.pad(k, fill, mode="edge") for k in places]
     slice_last = lambda a, start, size: lax.dynamic_slice_in_dim(a, start, size, -1)  # noqa: E731
 
-    def of_block(block: Array) -> Array:
+    def of_block(block: Array) -> list[Array]:
         first = block * count
         low = jnp.clip(first * axis.stride - axis.pad_low, 0, axis.size - span)
         windows = jnp.minimum(first + lax.iota(jnp.int32, count), axis.out - 1)
         starts, stops = (ends - low for ends in _ranges_of(windows, axis))
         block_absent = None if absent is None else slice_last(absent, low, span)
-        ends, block_k = (starts, stops), slice_last(k, first, count)
-        positions = kth(slice_last(x, low, span), block_absent, *ends, block_k, short_dtype(span))
-        return low.astype(dtype) + positions.astype(dtype)
+        block_places = [slice_last(k, first, count) for k in padded]
+        positions = _kth_of_each(
+            slice_last(x, low, span), block_absent, starts, stops, block_places, short_dtype(span)
+        )
+        return [low.astype(dtype) + of_place.astype(dtype) for of_place in positions]
 
-    positions = jnp.moveaxis(lax.map(of_block, lax.iota(jnp.int32, blocks)), 0, -2)
-    return positions.reshape(*positions.shape[:-2], blocks * count)[..., : axis.out]
+    def concatenated(of_blocks: Array) -> Array:
+        """Concatenate blocks, which are the first axis, along the last axis."""
+        merged = jnp.moveaxis(of_blocks, 0, -2)
+        return merged.reshape(*merged.shape[:-2], blocks * count)[..., : axis.out]
+
+    return [concatenated(positions) for positions in lax.map(of_block, lax.iota(jnp.int32, blocks))]
 
 
 def _extent(axis: Axis, count: int) -> int:

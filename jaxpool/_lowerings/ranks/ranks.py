@@ -56,7 +56,7 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
         return _by_reading(sort, geometry, x)
     single = _single_axis(geometry)
     if single is not None:
-        return [_kth_on_axis(x, None, *single, place)[0] for place in _per_window(places, geometry)]
+        return [y for y, _ in _kth_on_axis(x, None, *single, _per_window(places, geometry))]
     keys = _padded_keys(x, None, geometry)
     return [from_sort_keys(key, x.dtype) for key in _kth_keys(keys, x.dtype, geometry, places)]
 
@@ -69,7 +69,7 @@ def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -
         return [(values, _first_equal(x, valid, values, geometry)) for values in selected]
     single = _single_axis(geometry)
     if single is not None:
-        return [_kth_on_axis(x, valid, *single, place) for place in _per_window(places, geometry)]
+        return _kth_on_axis(x, valid, *single, _per_window(places, geometry))
     keys = _padded_keys(x, valid, geometry)
     selected = _kth_keys(keys, x.dtype, geometry, places)
     offsets = _first_equal_keys(keys, valid, selected, x.shape, geometry)
@@ -145,23 +145,27 @@ def _single_axis(geometry: Geometry) -> tuple[Axis, int] | None:
 
 
 def _kth_on_axis(
-    x: Array, valid: Array | None, axis: Axis, position: int, places: Array
-) -> ValueOffset:
-    """Return the values and offsets at ``places`` of the sorted windows along one axis."""
-    x, places = (jnp.moveaxis(a, position, -1) for a in (x, places))
-    valid = None if valid is None else jnp.moveaxis(valid, position, -1)
+    x: Array, valid: Array | None, axis: Axis, position: int, places: Sequence[Array]
+) -> list[ValueOffset]:
+    """Return the values and offsets at each of ``places`` of the sorted windows along one axis."""
+    to_last = lambda a: jnp.moveaxis(a, position, -1)  # noqa: E731
+    x, valid = to_last(x), None if valid is None else to_last(valid)
     starts, stops = ranges(axis)
-    positions = kth_of_axis(x, None if valid is None else ~valid, axis, places)
-    if jnp.issubdtype(x.dtype, jnp.floating):
-        positions = with_nan(
-            x if valid is None else jnp.where(valid, x, 0), starts, stops, positions
-        )
-    values = jnp.take_along_axis(x, positions, -1, mode="clip")
     window_starts = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
-    dtype = offset_dtype(Geometry((axis,), (position,)))
-    offsets = (positions.astype(jnp.int32) - window_starts).astype(dtype)
-    offsets = jnp.where(_is_empty(valid, starts, stops), sentinel(offsets.dtype), offsets)
-    return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
+    is_empty, dtype = _is_empty(valid, starts, stops), offset_dtype(Geometry((axis,), (position,)))
+
+    def value_and_offset(positions: Array) -> ValueOffset:
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            valid_x = x if valid is None else jnp.where(valid, x, 0)
+            positions = with_nan(valid_x, starts, stops, positions)
+        values = jnp.take_along_axis(x, positions, -1, mode="clip")
+        offsets = (positions.astype(jnp.int32) - window_starts).astype(dtype)
+        offsets = jnp.where(is_empty, sentinel(dtype), offsets)
+        return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
+
+    absent = None if valid is None else ~valid
+    of_places = kth_of_axis(x, absent, axis, *map(to_last, places))
+    return [value_and_offset(positions) for positions in of_places]
 
 
 def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
