@@ -140,3 +140,19 @@ def _sum_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, tangents: An
 
     shape = plan.geometry.full_shape(x.shape)
     return linear_map(reduce, transpose, x, shape), linear_map(reduce, transpose, t, shape)
+
+
+def materialized(y: Array) -> Array:
+    """Return ``y``, stored on CPU before other loops read it, and so is its cotangent."""
+    return _materialized(y) if is_differentiable(y) else materialize(y)[0]
+
+
+@jax.custom_jvp
+def _materialized(y: Array) -> Array:
+    return materialize(y)[0]
+
+
+@_materialized.defjvp
+def _materialized_jvp(primals: Any, tangents: Any) -> Any:
+    (y,), (t,) = primals, tangents
+    return _materialized(y), linear_map(lambda t: t, lambda g: materialize(g)[0], t, t.shape)

@@ -9,9 +9,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from .._autodiff import rules
 from .._errors import message, public
 from .._geometry.arguments import flag, integer
+from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
+from .._lowerings import tuning
 from .._numerics.checks import check_float, check_real, check_where
 from .._numerics.divisors import average, check_averageable, counts, divide, masked, window_sum
 from ..reductions import accumulator, sum_dtype
@@ -130,8 +133,9 @@ def sum_pool(
 def _sum(x: Array, where: Any, *, config: Configuration) -> Array:
     check_real(x)
     valid, result = check_where(where, x.shape), sum_dtype(x.dtype)
-    x = masked(x, valid).astype(accumulator(result))
-    return window_sum(x, config.geometry(x.shape), config.implementation).astype(result)
+    x, geometry = masked(x, valid).astype(accumulator(result)), config.geometry(x.shape)
+    y = window_sum(x, geometry, config.implementation).astype(result)
+    return rules.materialized(y) if _is_materialized(geometry) else y
 
 
 def _average(
@@ -150,7 +154,20 @@ def _average(
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
     largest = max(geometry.taps, abs(divisor_override or 1))
     may_be_empty = valid is not None or geometry.has_empty_window
-    return average(masked(x, valid), total, divisor, largest, may_be_empty=may_be_empty)
+    y = average(masked(x, valid), total, divisor, largest, may_be_empty=may_be_empty)
+    return rules.materialized(y) if _is_materialized(geometry) else y
+
+
+def _is_materialized(geometry: Geometry) -> bool:
+    """Return whether CPU stores the results of these windows before other loops read them.
+
+    XLA:CPU fuses non-overlapping windows into every loop that reads their results. A reduction over
+    the results is then not vectorized, and the transpose recomputes the cotangent of a result for
+    each element of its window. Overlapping windows, and windows over the contiguous axis, gain less
+    from a stored result than an elementwise op after them loses.
+    """
+    is_long = geometry.taps >= tuning.LEAST_STORED_SUMS
+    return is_long and geometry.is_non_overlapping and -1 not in geometry.positions
 
 
 def _weighted(x: Array, where: Any, weights: Any, *, config: Configuration) -> Array:

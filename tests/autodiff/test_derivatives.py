@@ -500,6 +500,24 @@ def test_sums_and_averages_keep_nothing(op: str) -> None:
     assert residuals(lambda x: OPS[op](x, (3, 2), (2, 1), 1), jnp.ones((2, 8, 6, 3))) == []
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("op", LINEAR)
+def test_other_loops_read_materialized_sums_of_windows_that_do_not_overlap(
+    op: str, dtype: str
+) -> None:
+    """XLA:CPU would compute a sum once for every element of its window in a gradient."""
+    x = jnp.ones((2, 8, 12, 16), dtype)
+    pool = lambda x: LINEAR[op](x, (2, 3), (2, 3))  # noqa: E731
+    functions: dict[str, Op] = {" reduce(": lambda x: pool(x).sum()}
+    if dtype == "float32":
+        functions[" exponential("] = jax.grad(lambda x: jnp.exp(pool(x)).sum())
+    for consumer, function in functions.items():
+        text = jax.jit(function).lower(x).compile().as_text() or ""
+        loops = [loop for loop in text.split("\n\n") if consumer in loop and "ENTRY" not in loop]
+        assert loops
+        assert not any("[2,8,12,16]" in loop for loop in loops)
+
+
 def test_the_look_at_residuals_sees_what_reduce_window_keeps() -> None:
     assert ((2, 8, 6, 3), "float32") in residuals(_reduce_window_max, jnp.ones((2, 8, 6, 3)))
 
