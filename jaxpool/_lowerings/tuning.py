@@ -286,7 +286,7 @@ in bfloat16 takes 156 us, and 312 us with one level of 13; along lanes, 2 is a t
 
 MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 16, 16
 """Maximum number of terms that one step of a scatter adds. On an H100, axis by axis takes 0.5 of
-the time for 5x5, 0.24 for 7x7, and 1.2 for 3x3. XLA:TPU fuses 16 terms, and stores 25 one by one."""
+the time for 5x5, 0.24 for 7x7, and 1.2 for 3x3. XLA:TPU fuses 16 terms and stores 25 one by one."""
 
 MOST_TERMS_AT_ANY_OFFSET_ON_GPU = 49
 """As MOST_TERMS_ON_GPU, for offsets that are not an argmax. One step must add all of their terms: a
