@@ -1,13 +1,14 @@
-"""How windows are computed: the table of implementations that the plan chooses from.
+"""The computation of windows: the table of implementations that the plan chooses from.
 
-    tuning, request     tuned constants; what the plan asks of an implementation
-    parts/              what implementations are made of
+    tuning, request     tuned constants; the request that the plan makes to an implementation
+    parts/              building blocks of implementations
     implementations/    one file each
-    ranks/, ragged/     ranks, and windows of any start and length: no choice of the plan
-    boxes               sums and maxima of the bins of boxes: likewise
+    ranks/, ragged/     ranks, and windows of any start and length; the plan does not choose these
+    boxes               sums and maxima of the bins of boxes; the plan does not choose these
     plan                the choice for each platform
 
-A row is a module that has ``unsupported_reason(request)``, None or the reason, and any of the verbs
+A row is a module with ``unsupported_reason(request)``, which returns None or the reason, and with
+any of the verbs
 
     reduce(x, geometry, reduction)                   the reduction of every window, ``x`` a pytree
                                                      of arrays if the reduction combines several
@@ -16,12 +17,12 @@ A row is a module that has ``unsupported_reason(request)``, None or the reason, 
     scatter(g, offsets, geometry, dtype)             its transpose; the caller rounds to ``dtype``
     sum_transpose(g, geometry)                       the transpose of the sum of every window
 
-For a verb and a platform, the plan takes the first row that lists the platform under the verb and
-has no reason against the request; ``slower_reason(request)``, where a module has it, is a reason
-for the plan alone. A name given as ``implementation=`` is taken on every platform.
-A row that lists no platform is taken by its name alone.
-A row may give other reasons on other platforms, so a limit that was measured on one is its own.
-All implementations agree exactly, sums to the rounding of another order.
+For a verb and a platform, the plan chooses the first row that lists the platform under the verb and
+has no reason against the request. A module may also have ``slower_reason(request)``, which only the
+plan regards. The implementation named by ``implementation=`` is used on every platform; a row that
+lists no platform is used only if it is named. The reasons of a row may depend on the platform, so a
+limit that was measured on one platform applies only there.
+All implementations return equal results, except that sums may be rounded in a different order.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which implementation computes what on which platform: decided before tracing, and printable."""
+"""The choice of an implementation for each verb and platform, made before tracing and printable."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.
 
 @dataclass(frozen=True)
 class Choice:
-    """Which implementation computes one verb; called with arrays, it does so.
+    """The implementations chosen for one verb; calling the choice with arrays computes the verb.
 
     Attributes:
-      verb: what is computed.
-      geometry: of these windows.
+      verb: the verb to compute.
+      geometry: the windows.
       cpu, gpu, tpu: name of the implementation on each platform; gpu is cuda and rocm.
-      passed_over: (platform, name, reason) of every implementation that comes before the chosen one
-        and does not compute the verb, or does so more slowly.
+      passed_over: (platform, name, reason) of every implementation that precedes the chosen one and
+        does not compute the verb, or computes it more slowly.
     """
 
     verb: Verb
@@ -41,33 +41,33 @@ class Choice:
     passed_over: tuple[tuple[Platform, str, str], ...] = ()
 
     def __call__(self, *arrays: Any, **settings: Any) -> Any:
-        """Return the verb of ``arrays``, by the implementation of the platform lowered for."""
-        made = {
+        """Return the verb of ``arrays``, computed by the implementation of the target platform."""
+        functions = {
             name: functools.partial(
                 getattr(IMPLEMENTATIONS[name].module, self.verb), geometry=self.geometry, **settings
             )
             for name in (self.cpu, self.gpu, self.tpu)
         }
-        return by_platform({p: made[getattr(self, p)] for p in PLATFORMS}, *arrays)
+        return by_platform({p: functions[getattr(self, p)] for p in PLATFORMS}, *arrays)
 
     @property
     def chosen(self) -> str:
-        """The implementations in a few words."""
+        """The chosen implementations as text, such as ``"tiled on cpu, mosaic on gpu and tpu"``."""
         names = {platform: getattr(self, platform) for platform in PLATFORMS}
         if len(set(names.values())) == 1:
             return self.cpu
-        on = {name: [p for p in PLATFORMS if names[p] == name] for name in names.values()}
-        return ", ".join(f"{name} on {' and '.join(platforms)}" for name, platforms in on.items())
+        uses = {name: [p for p in PLATFORMS if names[p] == name] for name in names.values()}
+        return ", ".join(f"{name} on {' and '.join(platforms)}" for name, platforms in uses.items())
 
     def lines(self) -> Iterator[str]:
-        """The choice in words, and then each reason."""
+        """Yield the choice as text, and then one line for each distinct name and reason."""
         yield self.chosen
-        platforms: dict[tuple[str, str], list[str]] = {}
+        grouped: dict[tuple[str, str], list[str]] = {}
         for platform, name, reason in self.passed_over:
-            platforms.setdefault((name, reason), []).append(platform)
-        for (name, reason), on in platforms.items():
-            there = "" if len(on) == len(PLATFORMS) else f" on {' and '.join(on)}"
-            yield f"not {name}{there}: {reason}"
+            grouped.setdefault((name, reason), []).append(platform)
+        for (name, reason), platforms in grouped.items():
+            suffix = "" if len(platforms) == len(PLATFORMS) else f" on {' and '.join(platforms)}"
+            yield f"not {name}{suffix}: {reason}"
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,14 @@ class Plan:
 
     Attributes:
       geometry: the windows.
-      reduction: what they compute.
-      implementation: the name that was asked for, or "auto".
-      reduce: who computes the values.
-      argreduce: who computes values and offsets of the argmax; None for no maximum or minimum.
-      gather, scatter: who reads elements at the argmax, and the transpose; likewise.
-      sum_transpose: who computes the transpose of a sum; None for another reduction.
+      reduction: the reduction of the windows.
+      implementation: the requested name, or "auto".
+      reduce: the choice for the values.
+      argreduce: the choice for values and offsets of the argmax; None unless the reduction is a
+        selection.
+      gather, scatter: the choices for reading elements at the argmax, and for its transpose; None
+        unless the reduction is a selection.
+      sum_transpose: the choice for the transpose of a sum; None for other reductions.
     """
 
     geometry: Geometry
@@ -95,7 +97,7 @@ class Plan:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The choices of all verbs that the reduction has."""
+        """The choices that are not None."""
         every = (getattr(self, verb) for verb in get_args(Verb))
         return tuple(choice for choice in every if choice is not None)
 
@@ -103,7 +105,7 @@ class Plan:
         return "\n".join([f"{self.reduction.name} over {self.geometry.kernel}", *self.lines()])
 
     def lines(self) -> Iterator[str]:
-        """A line for each verb, and one for each implementation that was passed over."""
+        """Yield one line per verb, and one per implementation that was passed over."""
         for choice in self.choices:
             for n, line in enumerate(choice.lines()):
                 yield f"  {'' if n else choice.verb:14} {line}"
@@ -126,18 +128,18 @@ def check_name(implementation: object) -> str:
 def plan_for(
     geometry: Geometry, reduction: Reduction, dtype: np.dtype, implementation: str = "auto"
 ) -> Plan:
-    """Return the plan.
+    """Return the plan for ``reduction`` over ``geometry`` of an array of ``dtype``.
 
-    A named implementation computes every verb that it supports. It raises NotImplementedError with
-    its reason if it does not compute the values or the argmax.
+    A named implementation computes every verb that it supports. Raise NotImplementedError with its
+    reason if it does not support the values or the argmax.
     """
-    forward = functools.partial(choice_of, reduction=reduction)
-    made: dict[Verb, Callable[..., Choice]] = {"reduce": forward}
+    forward_choice = functools.partial(choice_of, reduction=reduction)
+    makers: dict[Verb, Callable[..., Choice]] = {"reduce": forward_choice}
     if reduction.comparator is not None:
-        made |= {"argreduce": forward, "gather": choice_of, "scatter": choice_of}
+        makers |= {"argreduce": forward_choice, "gather": choice_of, "scatter": choice_of}
     elif reduction.combine is lax.add:
-        made["sum_transpose"] = forward
-    choices = {verb: make(verb, geometry, dtype, implementation) for verb, make in made.items()}
+        makers["sum_transpose"] = forward_choice
+    choices = {verb: make(verb, geometry, dtype, implementation) for verb, make in makers.items()}
     backward = (choices.get(verb) for verb in get_args(Verb)[1:])
     return Plan(geometry, reduction, implementation, choices["reduce"], *backward)
 
@@ -151,30 +153,31 @@ def choice_of(
     any_offset: bool = False,
     reduction: Reduction | None = None,
 ) -> Choice:
-    """Return who computes one verb, see :class:`Request` for the arguments."""
-    chosen: dict[Platform, str] = {}
+    """Return the choice for one verb; see :class:`Request` for the arguments."""
+    names: dict[Platform, str] = {}
     passed_over: list[tuple[Platform, str, str]] = []
     for platform in PLATFORMS:
         request = Request(verb, geometry, reduction, dtype, any_offset, platform)
-        chosen[platform], reasons = _chosen(request, implementation)
-        passed_over.extend((platform, name, why) for name, why in reasons.items())
-    return Choice(verb, geometry, **chosen, passed_over=tuple(passed_over))
+        names[platform], reasons = _choose(request, implementation)
+        passed_over.extend((platform, name, reason) for name, reason in reasons.items())
+    return Choice(verb, geometry, **names, passed_over=tuple(passed_over))
 
 
-def _chosen(request: Request, implementation: str) -> tuple[str, dict[str, str]]:
-    """The implementation that was named, else the first listed one without a reason.
+def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]:
+    """Return the name of the chosen implementation, and the reasons against those before it.
 
-    Also the reasons of those that come before it. A named one that does not compute what the caller
-    sees, values or offsets, is an error.
+    Choose the named implementation if it supports the request, else the first listed one without a
+    reason. Raise NotImplementedError if the named one does not support ``reduce`` or ``argreduce``,
+    whose results the caller sees.
     """
     rows = IMPLEMENTATIONS.values()
     named = [r for r in rows if r.name == implementation and hasattr(r.module, request.verb)]
     reasons = dict[str, str]()
     for row in (*named, *(row for row in rows if row.is_listed(request))):
-        why = row.reason(request, row.name == implementation)
-        if why is None:
+        reason = row.reason(request, row.name == implementation)
+        if reason is None:
             break
-        reasons[row.name] = why
+        reasons[row.name] = reason
     else:
         raise AssertionError(f"no implementation of {request}")
     if implementation in reasons and request.verb in ("reduce", "argreduce"):
@@ -189,21 +192,21 @@ def _chosen(request: Request, implementation: str) -> tuple[str, dict[str, str]]
 
 
 def reduce(plan: Plan, x: Any) -> Any:
-    """Return the reduction of every window."""
-    wide, reduction = widened(x, plan.reduction)
-    y = plan.reduce(wide, reduction=reduction)
-    return y if wide is x else y.astype(x.dtype)
+    """Return the reduction of every window, in the dtype of ``x``."""
+    promoted, reduction = widened(x, plan.reduction)
+    y = plan.reduce(promoted, reduction=reduction)
+    return y if promoted is x else y.astype(x.dtype)
 
 
 def sum_transpose(plan: Plan, g: Array) -> Array:
-    """Return for each element the sum of the values of all windows that hold it."""
+    """Return, for each element, the sum of the values in ``g`` of all windows that contain it."""
     assert plan.sum_transpose is not None
     return plan.sum_transpose(g)
 
 
 def argreduce(plan: Plan, x: Array, valid: Array | None) -> ValueOffset:
-    """Return the value of every window and the offset of its argmax."""
+    """Return the value of every window, in the dtype of ``x``, and the offset of its argmax."""
     assert plan.argreduce is not None
-    wide, reduction = widened(x, plan.reduction)
-    values, offsets = plan.argreduce(wide, valid, reduction=reduction)
+    promoted, reduction = widened(x, plan.reduction)
+    values, offsets = plan.argreduce(promoted, valid, reduction=reduction)
     return values.astype(x.dtype), offsets

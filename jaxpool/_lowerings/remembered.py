@@ -1,8 +1,8 @@
-"""Results that are kept for the next call.
+"""Caches of results that do not keep reductions alive.
 
-A cache of the program keeps its keys until it is full. One key is a :class:`Reduction` that a
-caller made, whose functions may close over arrays; so what is made for a reduction is kept by that
-reduction, and goes with it.
+A global ``functools.lru_cache`` keeps its keys alive until it is full. A key may be a
+:class:`Reduction` defined by the caller, whose functions may close over arrays. Results for a
+reduction are therefore cached on that reduction, and are freed together with it.
 """
 
 import functools
@@ -13,10 +13,11 @@ from ..reductions import Reduction
 
 
 class Remembered:
-    """A function whose results are kept, as by ``functools.lru_cache``.
+    """A function that caches its results, as ``functools.lru_cache`` does.
 
     Attributes:
-      shared: the function for arguments that are no reductions, without a look at them.
+      shared: the cached function for calls without a :class:`Reduction`; it does not inspect its
+        arguments.
     """
 
     def __init__(self, function: Callable[..., Any], maxsize: int, typed: bool) -> None:
@@ -28,14 +29,17 @@ class Remembered:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for argument in (*args, *kwargs.values()):
             if isinstance(argument, Reduction):
-                return self._kept_by(argument)(*args, **kwargs)
+                return self._cached_on(argument)(*args, **kwargs)
         return self.shared(*args, **kwargs)
 
-    def _kept_by(self, reduction: Reduction) -> Callable[..., Any]:
-        kept = reduction.kept.get(self)
-        return kept or reduction.kept.setdefault(self, self.cached(self.function))
+    def _cached_on(self, reduction: Reduction) -> Callable[..., Any]:
+        existing = reduction.kept.get(self)
+        return existing or reduction.kept.setdefault(self, self.cached(self.function))
 
 
 def remembered(maxsize: int, typed: bool = False) -> Callable[[Callable[..., Any]], Remembered]:
-    """Decorate a function: at most ``maxsize`` results are kept, for each reduction and besides."""
+    """Decorate a function to cache its results.
+
+    At most ``maxsize`` results are cached for each reduction, and as many for calls without one.
+    """
     return functools.partial(Remembered, maxsize=maxsize, typed=typed)

@@ -1,4 +1,4 @@
-"""What the plan asks of an implementation, and a row of the table of implementations."""
+"""The request that the plan makes to an implementation, and a row of the implementation table."""
 
 from types import ModuleType
 from typing import Literal, NamedTuple
@@ -15,20 +15,23 @@ PLATFORMS: tuple[Platform, ...] = ("cpu", "gpu", "tpu")
 
 
 def has_rule(reduction: Reduction) -> bool:
-    """Whether the derivative is a rule, of a selection or a sum, and not that of ``combine``."""
+    """Return whether jaxpool differentiates ``reduction`` by its own rule for selections or sums.
+
+    Otherwise JAX differentiates through ``combine``.
+    """
     return reduction.comparator is not None or reduction.combine is lax.add
 
 
 class Request(NamedTuple):
-    """One task on one platform.
+    """One verb to compute on one platform.
 
     Attributes:
-      verb: what to compute.
+      verb: the verb to compute.
       geometry: the windows.
-      reduction: of ``reduce`` and ``argreduce``, else None.
-      dtype: of the array; of a pytree of arrays, of the first.
-      any_offset: of ``gather`` and ``scatter``, whether offsets may be others than an argmax.
-      platform: that the program is lowered for.
+      reduction: the reduction; None for ``gather`` and ``scatter``.
+      dtype: dtype of the array; for a pytree of arrays, dtype of the first.
+      any_offset: for ``gather`` and ``scatter``, whether offsets may differ from the argmax.
+      platform: the platform that the program is lowered for.
     """
 
     verb: Verb
@@ -40,7 +43,7 @@ class Request(NamedTuple):
 
     @property
     def disagreement(self) -> str | None:
-        """Why offsets cannot be taken apart, a smaller window at a time, or None."""
+        """The reason why a long window cannot be split into smaller windows by offset, or None."""
         if self.any_offset and not self.geometry.is_non_overlapping:
             return "windows that overlap may disagree about offsets that are no argmax"
         return None
@@ -58,15 +61,19 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the implementation: that of its file."""
+        """The name of the implementation, which is the name of its file."""
         return self.module.__name__.rpartition(".")[2]
 
     def is_listed(self, request: Request) -> bool:
-        """Whether the plan may choose it for the verb on the platform."""
+        """Return whether the plan may choose the implementation for this verb and platform."""
         return request.platform in getattr(self, request.verb)
 
     def reason(self, request: Request, is_named: bool) -> str | None:
-        """Why it does not compute what is asked or, unless it is named, is slower; or None."""
+        """Return why the implementation is passed over, or None.
+
+        A named implementation is passed over only if it does not support the request, any other
+        also if it is slower.
+        """
         unsupported = self.module.unsupported_reason(request)
         slower = getattr(self.module, "slower_reason", None)
         if unsupported is not None or is_named or slower is None:
