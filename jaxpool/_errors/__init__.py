@@ -1,8 +1,9 @@
-"""Errors: what is wrong, the facts, what to do. The public function adds its name, once.
+"""Error messages of three lines: the problem, the facts, and what to do.
 
-Inner code raises ``ValueError(message(what, facts, advice))`` and knows nothing of its callers. It
-writes ``$window_shape`` for an argument; :func:`public`, the boundary of every public function,
-puts the caller's own name of that argument in its place, and the name of the function in front.
+Inner code raises ``ValueError(message(what, facts, advice))`` and does not know its callers. It
+writes ``$window_shape`` for an argument. :func:`public`, the boundary of every public function,
+replaces this placeholder with the name that the public function has for the argument, and prefixes
+the message with the name of the function, once.
 """
 
 import contextlib
@@ -17,15 +18,15 @@ from . import misuse
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LONGEST = 80
-_KINDS = (TypeError, ValueError, NotImplementedError)
+_MAX_LENGTH = 80
+_RENAMED_TYPES = (TypeError, ValueError, NotImplementedError)
 
 
 class Message(str):
-    """The text of an error: a template of argument names, filled in for one function.
+    """The text of an error, with argument names filled in for one function.
 
     Attributes:
-      template: the text without a function, ``$name`` for each argument.
+      template: the text without the function's name, with ``$name`` for each argument.
     """
 
     template: str
@@ -34,19 +35,19 @@ class Message(str):
         cls, template: str, function: str = "", names: Mapping[str, str] | None = None
     ) -> "Message":
         text = string.Template(template).safe_substitute(_Quoted(names or {}))
-        made = super().__new__(cls, f"{function}: {text}" if function else text)
-        made.template = template
-        return made
+        filled = super().__new__(cls, f"{function}: {text}" if function else text)
+        filled.template = template
+        return filled
 
 
 class _Quoted(dict[str, str]):
-    """The caller's name of an argument, in quotes; one that is not listed keeps its own."""
+    """A map from inner to quoted outer argument names; a name that is not listed stays the same."""
 
     def __missing__(self, argument: str) -> str:
         return f"`{argument}`"
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        super().__init__({ours: f"`{theirs}`" for ours, theirs in names.items()})
+        super().__init__({inner: f"`{outer}`" for inner, outer in names.items()})
 
 
 def message(what: str, facts: str, advice: str) -> Message:
@@ -55,29 +56,29 @@ def message(what: str, facts: str, advice: str) -> Message:
 
 
 def counted(count: int, noun: str) -> str:
-    """So many in words: "1 entry", "3 entries", "2 pooled axes"."""
+    """Return a count with its noun: "1 entry", "3 entries", "2 pooled axes"."""
     endings = {"entry": "entries", "axis": "axes", "channel": "channels"}
     *words, last = noun.split()
     return " ".join([str(count), *words, last if count == 1 else endings[last]])
 
 
 def shown(value: Any) -> str:
-    """Return ``value`` as the caller may have written it, on one line and not too long."""
+    """Return ``repr(value)`` on one line, truncated if it is long, and escaped for a template."""
     text = " ".join(repr(value).split())
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    text = text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 3] + "..."
     return text.replace("$", "$$")
 
 
 def no_attribute(module: str, name: str, hint: str = "") -> AttributeError:
-    """Return the error of a module without that name; Python adds the nearest one it has."""
+    """Return the error of a module without attribute ``name``; Python adds the closest match."""
     what = f"module {module!r} has no attribute {name!r}{hint}"
     return AttributeError(what, name=name, obj=sys.modules[module])
 
 
 def named(error: Exception, function: str, names: Mapping[str, str] | None = None) -> Exception:
-    """Return ``error`` as one of ``function``; an error that is not ours as it is."""
+    """Return ``error`` with the name of ``function``; return errors of other code unchanged."""
     text = error.args[0] if error.args else None
-    if type(error) not in _KINDS or not isinstance(text, Message):
+    if type(error) not in _RENAMED_TYPES or not isinstance(text, Message):
         return error
     return type(error)(Message(text.template, function, names))
 
@@ -91,35 +92,35 @@ def public(**names: str) -> Callable[[F], F]: ...
 
 
 def public(function: Any = None, /, **names: str) -> Any:
-    """Decorate a public function: its errors bear its name and the names of its arguments.
+    """Decorate a public function so that its errors show its name and its argument names.
 
     Args:
-      names: for an argument that inner code calls otherwise, the function's own name of it.
+      names: the function's name for each argument that inner code names differently.
     """
     if function is None:
         return functools.partial(public, **names)
-    return _framed(function, function.__qualname__.removesuffix(".__init__"), names)
+    return _with_named_errors(function, function.__qualname__.removesuffix(".__init__"), names)
 
 
-def public_constructor(made: C, /, **names: str) -> C:
-    """Let the errors of the constructor of a class bear its name, as :func:`public` does."""
-    changed: Any = made
-    changed.__init__ = _framed(changed.__init__, made.__qualname__, names)
-    return made
+def public_constructor(cls: C, /, **names: str) -> C:
+    """Decorate a class so that errors of its constructor show its name, as :func:`public` does."""
+    patched: Any = cls
+    patched.__init__ = _with_named_errors(patched.__init__, cls.__qualname__, names)
+    return cls
 
 
-def _framed(function: Callable[..., Any], name: str, names: Mapping[str, str]) -> Any:
+def _with_named_errors(function: Callable[..., Any], name: str, names: Mapping[str, str]) -> Any:
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except _KINDS as error:
-            told = named(_with_hint(error, function, args, kwargs, names), name, names)
-            if told is error:
+        except _RENAMED_TYPES as error:
+            renamed_error = named(_with_hint(error, function, args, kwargs, names), name, names)
+            if renamed_error is error:
                 raise
-            raise told from error.__cause__
+            raise renamed_error from error.__cause__
 
-    return run
+    return wrapper
 
 
 def _with_hint(
@@ -129,49 +130,53 @@ def _with_hint(
     kwargs: dict[str, Any],
     names: Mapping[str, str],
 ) -> Exception:
-    """Return ``error`` in our words if the call did not fit, with other advice if it was traced."""
+    """Return ``error`` with a better message, or unchanged.
+
+    A TypeError of Python about the call's arguments gets a message of jaxpool. An error of jaxpool
+    about a setting that is traced gets advice about static settings.
+    """
     text = error.args[0] if error.args else None
     if type(error) is TypeError and not isinstance(text, Message):
-        lines = misuse.call_that_does_not_fit(function, args, kwargs)
+        lines = misuse.signature_mismatch(function, args, kwargs)
         return TypeError(message(*lines)) if lines else error
-    if type(error) not in _KINDS or not isinstance(text, Message):
+    if type(error) not in _RENAMED_TYPES or not isinstance(text, Message):
         return error
     what, facts, *_ = text.template.split("\n")
-    own = [names.get(inner, inner) for inner in misuse.named_in(what)]
-    advice = misuse.traced_setting(function, args, kwargs, own)
+    outer_names = [names.get(inner, inner) for inner in misuse.placeholders(what)]
+    advice = misuse.advice_on_traced_settings(function, args, kwargs, outer_names)
     return type(error)(Message(f"{what}\n{facts}\n  {advice}")) if advice else error
 
 
 @contextlib.contextmanager
 def framed(function: str, **names: str) -> Iterator[None]:
-    """Let errors raised inside bear the name of a function, as :func:`public` does.
+    """Name a function in the errors of the ``with`` block, as :func:`public` does.
 
     Args:
-      function: the name.
-      names: for an argument of the inner code, the name that it has there.
+      function: the name of the function.
+      names: the function's name for each argument that inner code names differently.
     """
     try:
         yield
-    except _KINDS as error:
-        told = named(error, function, names)
-        if told is error:
+    except _RENAMED_TYPES as error:
+        renamed_error = named(error, function, names)
+        if renamed_error is error:
             raise
-        raise told from None
+        raise renamed_error from None
 
 
 @contextlib.contextmanager
 def renamed(**names: str) -> Iterator[None]:
-    """Let errors raised inside call arguments by other names, which the boundary may change again.
+    """Rename arguments in the errors of the ``with`` block; :func:`public` may rename them again.
 
     Args:
-      names: for an argument of the inner code, the name that it has outside.
+      names: the outer name for each argument of the inner code.
     """
     try:
         yield
-    except _KINDS as error:
+    except _RENAMED_TYPES as error:
         text = error.args[0] if error.args else None
         if not isinstance(text, Message):
             raise
-        outer = {ours: f"${theirs}" for ours, theirs in names.items()}
-        told = string.Template(text.template.replace("$$", "$$$$")).safe_substitute(outer)
-        raise type(error)(Message(told)) from None
+        outer_names = {inner: f"${outer}" for inner, outer in names.items()}
+        changed = string.Template(text.template.replace("$$", "$$$$")).safe_substitute(outer_names)
+        raise type(error)(Message(changed)) from None

@@ -1,7 +1,8 @@
-"""What a call meant to say, once it has failed: words of other libraries, traced settings.
+"""Advice for a failed call: argument names of other libraries, missing arguments, traced settings.
 
-Nothing here runs while calls succeed. Each function returns the three lines of a message, with
-``$name`` for an argument, or None if the failure is another one.
+This code runs only after a call has failed. :func:`signature_mismatch` returns the three lines of a
+message, with ``$name`` for an argument, and :func:`advice_on_traced_settings` the last of them.
+Both return None if the failure has another cause.
 """
 
 import difflib
@@ -38,7 +39,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("reduction", "reduce_fn", "computation"),
     ("identity", "init", "init_value", "init_values", "initial"),
 )
-"""Words for one and the same argument; the first is this library's."""
+"""Groups of names for the same argument; the first is jaxpool's."""
 
 REMARKS: dict[tuple[str, str], str] = {
     ("ceil_mode", "rounding"): 'ceil_mode=True is rounding="ceil_torch"',
@@ -55,7 +56,7 @@ REMARKS: dict[tuple[str, str], str] = {
         for word in ("channel_axis", "axis", "axes", "dim")
     },
 }
-"""What is to be said of a word where an argument has taken its place."""
+"""Remarks on replacing a word, the first of each pair, with the argument that is the second."""
 
 ELSEWHERE: dict[str, str] = {
     "return_indices": "jaxpool.max_pool_with_argmax returns indices",
@@ -72,7 +73,7 @@ ELSEWHERE: dict[str, str] = {
     "window_shape": "it pools all of an axis, without a window",
     "strides": "it has no strides",
 }
-"""Where to find what a function has no argument for, by the first of its synonyms or by itself."""
+"""Where to find what a function has no argument for, by the word or by the first of its group."""
 
 EXAMPLES: dict[str, str] = {
     "window_shape": "(2, 2), one entry per pooled axis",
@@ -91,10 +92,10 @@ ADVICE = (
 )
 
 
-def call_that_does_not_fit(
+def signature_mismatch(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Lines | None:
-    """Say why the arguments do not fit the signature of ``function``; None if they do."""
+    """Return why the arguments do not fit the signature of ``function``, or None if they fit."""
     parameters = _parameters(function)
     if parameters and parameters[0].name == "self":
         parameters, args = parameters[1:], args[1:]
@@ -111,34 +112,34 @@ def call_that_does_not_fit(
     if twice:
         facts = f"By position the arguments are {', '.join(by_position)}."
         return f"${twice[0]} is given twice, by position and by name.", facts, "Give it once."
-    given = {*by_position[: len(args)], *kwargs}
-    missing = [p.name for p in parameters if p.default is p.empty and p.name not in given]
+    passed = {*by_position[: len(args)], *kwargs}
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in passed]
     return _missing(missing, names) if missing else None
 
 
-def traced_setting(
+def advice_on_traced_settings(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     names: Iterable[str],
 ) -> str | None:
-    """Return the advice for a setting among ``names`` that is traced; None if there is none."""
+    """Return advice about the traced settings among ``names``, or None if no setting is traced."""
     parameters = _parameters(function)
-    given = {**dict(zip((p.name for p in parameters), args, strict=False)), **kwargs}
+    passed = {**dict(zip((p.name for p in parameters), args, strict=False)), **kwargs}
     arrays = {p.name for p in parameters if "Array" in str(p.annotation)}
-    found = [n for n in names if n not in arrays and is_traced(given.get(n))]
-    return ADVICE.format(", ".join(f"${name}" for name in found)) if found else None
+    traced = [n for n in names if n not in arrays and is_traced(passed.get(n))]
+    return ADVICE.format(", ".join(f"${name}" for name in traced)) if traced else None
 
 
 def is_traced(value: Any, depth: int = 2) -> bool:
-    """Whether ``value`` is a traced array, or a tuple or list that holds one, as pairs do."""
+    """Return whether ``value`` is a tracer, or a tuple or list (of pairs) that contains one."""
     if type(value) in (tuple, list):
         return depth > 0 and any(is_traced(entry, depth - 1) for entry in value)
     return any(base.__name__ == "Tracer" for base in type(value).__mro__)
 
 
-def own_name(word: str, names: Sequence[str]) -> str | None:
-    """Return what ``word`` of another library, or a misspelt one, is called among ``names``."""
+def matching_name(word: str, names: Sequence[str]) -> str | None:
+    """Return the one of ``names`` that means ``word``, a synonym or a misspelling, or None."""
     group = next((group for group in SYNONYMS if word in group), ())
     close = difflib.get_close_matches(word, names, 1, 0.8)
     return next((name for name in group if name in names), close[0] if close else None)
@@ -148,29 +149,29 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
-def _unknown(unknown: Sequence[str], names: Sequence[str], given: set[str]) -> Lines:
-    quoted = _listed([f"`{word}`" for word in unknown])
+def _unknown(unknown: Sequence[str], names: Sequence[str], passed: set[str]) -> Lines:
+    quoted = _joined([f"`{word}`" for word in unknown])
     what = f"{quoted} is not an argument." if len(unknown) == 1 else f"{quoted} are not arguments."
-    advice = "; ".join(_replacement(word, names, given) for word in unknown)
+    advice = "; ".join(_replacement(word, names, passed) for word in unknown)
     return what, f"The arguments are {', '.join(names)}.", f"{advice[0].upper()}{advice[1:]}."
 
 
-def _replacement(word: str, names: Sequence[str], given: set[str]) -> str:
-    own = own_name(word, names)
-    if own is None or own in given:
+def _replacement(word: str, names: Sequence[str], passed: set[str]) -> str:
+    match = matching_name(word, names)
+    if match is None or match in passed:
         head = next((group[0] for group in SYNONYMS if word in group), word)
-        remark = "" if own else ELSEWHERE.get(word, ELSEWHERE.get(head, ""))
+        remark = "" if match else ELSEWHERE.get(word, ELSEWHERE.get(head, ""))
         return f"leave out `{word}`" + (f": {remark}" if remark else "")
-    remark = REMARKS.get((word, own), "")
-    return f"write ${own} for `{word}`" + (f": {remark}" if remark else "")
+    remark = REMARKS.get((word, match), "")
+    return f"write ${match} for `{word}`" + (f": {remark}" if remark else "")
 
 
 def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> Lines:
-    rest = [name for name in names if name not in by_position]
-    advice = f"Give the others by name: {', '.join(rest)}." if rest else "Leave the others out."
+    others = [name for name in names if name not in by_position]
+    advice = f"Give the others by name: {', '.join(others)}." if others else "Leave the others out."
     facts = f"By position it takes {len(by_position)}: {', '.join(by_position)}."
-    given = "1 argument is" if count == 1 else f"{count} arguments are"
-    return f"{given} given by position.", facts if by_position else "It takes none.", advice
+    subject = "1 argument is" if count == 1 else f"{count} arguments are"
+    return f"{subject} given by position.", facts if by_position else "It takes none.", advice
 
 
 def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:
@@ -179,16 +180,16 @@ def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:
     example = EXAMPLES.get(head, EXAMPLES.get(first, ""))
     verb = "is" if len(missing) == 1 else "are"
     return (
-        f"{_listed([f'${name}' for name in missing])} {verb} missing.",
+        f"{_joined([f'${name}' for name in missing])} {verb} missing.",
         f"The arguments are {', '.join(names)}.",
         f"Give for example {first}={example}." if example else f"Give ${first}.",
     )
 
 
-def _listed(words: Sequence[str]) -> str:
+def _joined(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def named_in(line: str) -> list[str]:
-    """The arguments that a line of a template names."""
+def placeholders(line: str) -> list[str]:
+    """Return the names of the arguments that a line of a template mentions."""
     return re.findall(r"(?<!\$)\$(\w+)", line)
