@@ -56,7 +56,7 @@ REMARKS: dict[tuple[str, str], str] = {
         for word in ("channel_axis", "axis", "axes", "dim")
     },
 }
-"""Remarks on replacing a word, the first of each pair, with the argument that is the second."""
+"""Remarks for the advice to replace a word with an argument, by (word, argument)."""
 
 ELSEWHERE: dict[str, str] = {
     "return_indices": "jaxpool.max_pool_with_argmax returns indices",
@@ -73,7 +73,7 @@ ELSEWHERE: dict[str, str] = {
     "window_shape": "it pools all of an axis, without a window",
     "strides": "it has no strides",
 }
-"""Where to find what a function has no argument for, by the word or by the first of its group."""
+"""Where to find a feature that a function lacks, by its word or by the first word of its group."""
 
 EXAMPLES: dict[str, str] = {
     "window_shape": "(2, 2), one entry per pooled axis",

@@ -1,4 +1,4 @@
-"""What a caller wrote, as integers, bools and tuples, or an error in the caller's words."""
+"""Conversion of arguments to ints, bools and tuples, with errors that show the caller's value."""
 
 import itertools
 import operator
@@ -9,12 +9,12 @@ from typing import Any
 from .._errors import counted, message, shown
 
 MOST_AXES = 32
-_MOST_ENTRIES = 2**28
-_NUMBERS = frozenset((bool, int, float, complex))
+_MAX_ENTRIES = 2**28
+_NUMBER_TYPES = frozenset((bool, int, float, complex))
 
 
 def integer(name: str, value: Any, least: float) -> int:
-    """Return ``value`` as an int of at least ``least``, or raise in the caller's words."""
+    """Return ``value`` as an int, or raise unless it is an integer of at least ``least``."""
     try:
         if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
             raise TypeError
@@ -41,7 +41,7 @@ def integer(name: str, value: Any, least: float) -> int:
 
 
 def flag(name: str, value: Any, meaning: str = "") -> bool:
-    """Return ``value`` if it is a bool, or raise, saying what it means."""
+    """Return ``value`` as a bool, or raise an error that states its ``meaning``."""
     if type(value).__name__ in ("bool", "bool_"):  # Python's or NumPy's
         return bool(value)
     raise TypeError(
@@ -54,19 +54,20 @@ def flag(name: str, value: Any, meaning: str = "") -> bool:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether ``value`` holds one entry per axis: a list, tuple or array."""
+    """Return whether ``value`` is a sequence of entries: a list, tuple or array of rank >= 1."""
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__getitem__"):
         return False
     try:
         return length_of(value) >= 0
-    except Exception:  # an array of rank 0 is a number, and an object may raise what it likes
+    except Exception:  # len of an array of rank 0 raises, and an object may raise any error
         return False
 
 
 def entries_of(name: str, value: Any) -> tuple[Any, ...]:
-    """Return the entries of a sequence, or raise: it may be endless, or have a length and yet none.
+    """Return the entries of a sequence as a tuple.
 
-    A tuple is returned as it is.
+    Raise if the sequence is too long, or if iteration over it fails or does not give ``len(value)``
+    entries. Iteration that never ends is cut off.
     """
     length = length_of(value)
     if length > MOST_AXES:
@@ -78,11 +79,11 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
             )
         )
     try:
-        found = value if isinstance(value, tuple) else tuple(itertools.islice(value, length + 1))
-        if len(found) == length:
-            return tuple(found)
-        given = "more" if len(found) > length else str(len(found))
-        fault = f"it has a length of {length}, but gives {given} entries"
+        entries = value if isinstance(value, tuple) else tuple(itertools.islice(value, length + 1))
+        if len(entries) == length:
+            return tuple(entries)
+        count = "more" if len(entries) > length else str(len(entries))
+        fault = f"it has a length of {length}, but gives {count} entries"
     except Exception as error:  # whatever the object's own iteration raises
         fault = f"iterating over it raises {type(error).__name__}"
     raise TypeError(
@@ -95,30 +96,31 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def check_finite(value: Any, depth: int = 0) -> None:
-    """Raise unless what may be made an array comes to an end when it is read entry by entry."""
-    whole = isinstance(value, (str, bytes, Mapping)) or hasattr(value, "dtype")
-    if whole or depth > MOST_AXES or not hasattr(value, "__getitem__"):
+    """Raise if reading an array-like object entry by entry may not end, at any depth of nesting."""
+    is_scalar = isinstance(value, (str, bytes, Mapping)) or hasattr(value, "dtype")
+    if is_scalar or depth > MOST_AXES or not hasattr(value, "__getitem__"):
         return
     if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__jax_array__")):
         return
     try:
         length = length_of(value)
-        if length > _MOST_ENTRIES:
-            raise ValueError(f"it has {length} entries, more than {_MOST_ENTRIES}")
+        if length > _MAX_ENTRIES:
+            raise ValueError(f"it has {length} entries, more than {_MAX_ENTRIES}")
         if isinstance(value, (range, memoryview)):
             return
-        is_plain = isinstance(value, (list, tuple))
-        entries = value if is_plain else list(itertools.islice(iter(value), length + 1))
-    except TypeError:  # without a length or entries it is read as one thing
+        is_builtin = isinstance(value, (list, tuple))
+        entries = value if is_builtin else list(itertools.islice(iter(value), length + 1))
+    except TypeError:  # an object without a length or entries is read as a scalar
         return
     if len(entries) > length:
         raise ValueError(f"it has a length of {length}, but gives more entries")
-    if not set(map(type, entries)) <= _NUMBERS:
+    if not set(map(type, entries)) <= _NUMBER_TYPES:
         for entry in entries:
             check_finite(entry, depth + 1)
 
 
 def length_of(value: Any) -> int:
+    """Return ``len(value)``, or the largest length of a sequence if ``len`` overflows."""
     try:
         return len(value)
     except OverflowError:  # a range longer than any array
@@ -126,6 +128,7 @@ def length_of(value: Any) -> int:
 
 
 def check_length(name: str, value: Any, count: int) -> None:
+    """Raise unless ``value``, the argument ``name``, has ``count`` entries."""
     length = length_of(value)
     if length != count:
         raise ValueError(
@@ -139,24 +142,27 @@ def check_length(name: str, value: Any, count: int) -> None:
 
 
 def advice_without_others(entries: Any) -> str:
-    """Return what to say of entries that seem to be for batch and channels as well, if any are."""
+    """Return the advice to drop entries that seem to be for batch and channel axes, or ``""``."""
     if type(entries) not in (tuple, list) or len(entries) < 3:
         return ""
     last, first = ((entries[0], entries[-1]), entries[1:-1]), (entries[:2], entries[2:])
     without_batch = entries[-1:], entries[:-1]
     for others, pooled in (last, first, without_batch):
-        if all(map(_leaves_alone, others)):
+        if all(map(_is_neutral, others)):
             return f" If some are for batch and channels, leave them out: {shown(pooled)}."
     return ""
 
 
-def _leaves_alone(entry: Any) -> bool:
-    """Whether an axis is as before with this entry of a window, strides or padding."""
+def _is_neutral(entry: Any) -> bool:
+    """Return whether an axis with this entry of a window, strides or padding is not pooled."""
     return type(entry) in (int, tuple, list) and repr(entry) in ("1", "0", "(0, 0)", "[0, 0]")
 
 
 def per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
-    """Return ``value``, one int or one per pooled axis, as a tuple of ``count`` ints."""
+    """Return ``value``, an int or one int per pooled axis, as ``count`` ints of at least ``least``.
+
+    Raise an error about the argument ``name`` unless it fits.
+    """
     if not is_sequence(value):
         return (integer(name, value, least),) * count
     check_length(name, value, count)

@@ -1,4 +1,4 @@
-"""Layout words to the array axes that are pooled, counted from the end."""
+"""Conversion of ``data_format`` to the pooled axes of an array, as negative positions."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ _LETTERS = "NC" + _SPATIAL
 
 
 def is_explicit(data_format: Any) -> bool:
-    """Whether the layout is spelled in letters, such as "NHWC", which fixes the rank."""
+    """Return whether the layout is spelled in letters, such as "NHWC", which fix the rank."""
     return data_format not in WORDS
 
 
 def check(data_format: Any) -> str:
-    """Return ``data_format`` if it is a layout, else raise."""
+    """Return ``data_format``; raise unless it is a layout."""
     letters = data_format if isinstance(data_format, str) else ""
     if letters in WORDS:
         return letters
@@ -34,7 +34,7 @@ def check(data_format: Any) -> str:
 
 
 def spatial_count(data_format: str) -> int:
-    """Number of pooled axes that explicit letters name."""
+    """Return the number of pooled axes of a layout that is spelled in letters."""
     return sum(letter in _SPATIAL for letter in data_format)
 
 
@@ -43,7 +43,7 @@ def pooled_axes(
 ) -> tuple[int, ...]:
     """Return the ``count`` pooled axes of an array of ``shape``, as negative positions.
 
-    The kernel, if there is one, is for the advice of errors.
+    ``kernel`` is only used for the advice in errors.
     """
     rank = len(shape)
     if not is_explicit(data_format):

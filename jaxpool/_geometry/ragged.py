@@ -1,11 +1,11 @@
 """Windows of any start and length along an axis, in Python integers.
 
-Window ``o`` of an axis of ``n`` elements holds ``start[o] <= i < start[o] + length[o]``. Adaptive
-pooling shares ``n`` elements out to ``m`` windows,
+Window ``o`` of an axis of ``n`` elements contains ``start[o] <= i < start[o] + length[o]``.
+Adaptive pooling divides ``n`` elements among ``m`` windows,
 
     start[o] = floor(o * n / m),    end[o] = ceil((o + 1) * n / m),
 
-so neighbours overlap by at most one element, and lengths differ by at most one.
+so neighbouring windows overlap by at most one element, and lengths differ by at most one.
 
 Source: PyTorch ``adaptive_avg_pool2d``, start and end index.
 """
@@ -18,12 +18,12 @@ from .axis import Axis, cdiv
 
 
 class RaggedAxis(NamedTuple):
-    """Windows along one axis.
+    """Windows of any start and length along one axis.
 
     Attributes:
       size: length of the axis.
       starts: first element of each window.
-      lengths: elements of each window, >= 1.
+      lengths: number of elements of each window, >= 1.
     """
 
     size: int
@@ -32,11 +32,14 @@ class RaggedAxis(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """Elements of the longest window."""
+        """Number of elements of the longest window."""
         return max(self.lengths, default=1)
 
     def sliding(self) -> Axis | None:
-        """The windows as those of fixed pooling, if they have one length and one stride."""
+        """Return the windows as an :class:`Axis`, or None.
+
+        They must have the same length and a constant positive stride, and start at element 0.
+        """
         lengths, steps = set(self.lengths), {b - a for a, b in itertools.pairwise(self.starts)}
         stride = min(steps, default=self.longest)
         if len(lengths) != 1 or len(steps) > 1 or not stride or self.starts[0]:
@@ -44,7 +47,11 @@ class RaggedAxis(NamedTuple):
         return Axis(self.size, self.longest, stride, 1, 0, 0, 0, len(self.starts))
 
     def holders(self) -> "RaggedAxis":
-        """For each element, the windows that hold it; starts and ends must not decrease."""
+        """Return for each element the range of windows that contain it.
+
+        Starts and ends of the windows must not decrease. In the result, elements take the place of
+        windows: element ``i`` is in the windows ``starts[i] <= o < starts[i] + lengths[i]``.
+        """
         ends = [start + length for start, length in zip(self.starts, self.lengths, strict=True)]
         firsts = tuple(bisect_right(ends, i) for i in range(self.size))
         lasts = (bisect_right(self.starts, i) for i in range(self.size))
@@ -52,12 +59,15 @@ class RaggedAxis(NamedTuple):
         return RaggedAxis(len(self.starts), firsts, counts)
 
     def groups(self, most: int) -> list["RaggedAxis"]:
-        """Neighbours of one length and one stride; all in one group if ``most`` do not suffice."""
+        """Return the windows in groups of neighbours with equal length and stride.
+
+        If there are more than ``most`` groups, return all windows as one group.
+        """
         firsts = [0]
         steps = [b - a for a, b in itertools.pairwise(self.starts)]
         for n in range(1, len(self.starts)):
-            begun = n - firsts[-1] > 1
-            same_step = steps[n - 1] == steps[n - 2] if begun else steps[n - 1] > 0
+            has_step = n - firsts[-1] > 1
+            same_step = steps[n - 1] == steps[n - 2] if has_step else steps[n - 1] > 0
             if not same_step or self.lengths[n] != self.lengths[n - 1]:
                 firsts.append(n)
             if len(firsts) > most:
@@ -68,7 +78,11 @@ class RaggedAxis(NamedTuple):
         ]
 
     def pieces(self, length: int) -> tuple["RaggedAxis", "RaggedAxis"]:
-        """The windows cut into pieces of at most ``length`` elements, and the pieces of each."""
+        """Return the windows cut into pieces, and for each window the range of its pieces.
+
+        A piece has at most ``length`` elements. A reduction of the pieces over the second axis is
+        the reduction of the windows.
+        """
         counts = tuple(cdiv(n, length) for n in self.lengths)
         cuts = [
             (start + j * length, min(length, n - j * length))

@@ -1,10 +1,10 @@
-"""From a window and a shape to the finished geometry: every rule that decides what a window reads.
+"""Geometry of a window over a shape: every rule that decides what a window reads.
 
-In the letters of :mod:`.axis`, with ``Ke = (K - 1) * D + 1`` the dilated kernel and
+With the symbols of :mod:`.axis`, the dilated kernel ``Ke = (K - 1) * D + 1`` and
 ``n = L + PB + PE - Ke``, the number of windows is ``n // S + 1`` (floor), ``cdiv(n, S) + 1``
-(ceil), or the latter less one if the last window would start at or past ``L + PB`` (ceil_torch,
+(ceil), or the latter minus one if the last window would start at or past ``L + PB`` (ceil_torch,
 PyTorch's ``ceil_mode``). "SAME" padding is ``max(Ke - (L mod S or S), 0)`` in total (TensorFlow,
-OpenVINO), the odd element at the end (SAME, SAME_UPPER) or at the beginning (SAME_LOWER).
+OpenVINO). The larger half is at the end (SAME, SAME_UPPER) or at the beginning (SAME_LOWER).
 
 Source: Dumoulin and Visin 2016, arXiv:1603.07285, section 5; OpenVINO opset 14, pooling shape
 rules; PyTorch ``pooling_output_shape``.
@@ -26,14 +26,14 @@ _LONGEST_AXIS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Geometry:
-    """Finished geometry of a pooling: one :class:`Axis` per pooled axis, and where they lie.
+    """Finished geometry of a pooling: one :class:`Axis` per pooled axis, and the array axes.
 
-    Everything that array code needs to know about a window is here, as Python integers. Frozen and
-    hashable; built by :func:`geometry`.
+    A geometry contains everything that array code needs to know about a window, as Python integers.
+    It is frozen and hashable, and is built by :func:`geometry`.
 
     Attributes:
       axes: one Axis per pooled axis, in the order of the array.
-      positions: the array axis of each, counted from the end (negative), so ascending.
+      positions: the array axis of each, counted from the end (negative), in ascending order.
 
     Example:
       >>> shape = geometry((7,), 2, 3, rounding="ceil_torch")
@@ -46,7 +46,7 @@ class Geometry:
 
     @property
     def placed(self) -> tuple[tuple[Axis, int], ...]:
-        """The axes, each with its position."""
+        """The pairs of an axis and its position."""
         return tuple(zip(self.axes, self.positions, strict=True))
 
     @property
@@ -71,12 +71,12 @@ class Geometry:
 
     @property
     def has_empty_window(self) -> bool:
-        """Whether some window holds no element."""
+        """Whether some window contains no element."""
         return any(axis.has_empty_window for axis in self.axes)
 
     @property
     def is_non_overlapping(self) -> bool:
-        """Whether no two windows share an element: no stride is shorter than its window."""
+        """Whether the stride is at least the span on every axis, so that windows do not overlap."""
         return all(axis.stride >= axis.span for axis in self.axes)
 
     @property
@@ -85,11 +85,11 @@ class Geometry:
         return any(axis.stride > 1 for axis in self.axes)
 
     def compact(self) -> "Geometry":
-        """The same windows, every axis :meth:`Axis.compact`."""
+        """Return the geometry with :meth:`Axis.compact` applied to every axis."""
         return Geometry(tuple(axis.compact() for axis in self.axes), self.positions)
 
     def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return ``shape``, an input shape, with the pooled axes at their output lengths."""
+        """Return the output shape of an input of ``shape``: pooled axes get their output length."""
         out = list(shape)
         for position, axis in zip(self.positions, self.axes, strict=True):
             out[position] = axis.out
@@ -106,10 +106,10 @@ def geometry(
     dilations: int | Sequence[int] = 1,
     rounding: Rounding = "floor",
 ) -> Geometry:
-    """Geometry of a window over an array: sizes, padding, overhang and counts, as Python integers.
+    """Return the geometry of a window over an array: sizes, padding, overhang and counts, as ints.
 
-    Window ``o`` of an axis reads ``q = o * stride - pad_low + t * dilation`` for each tap ``t``.
-    No array is made.
+    Tap ``t`` of window ``o`` on an axis reads position ``q = o * stride - pad_low + t * dilation``.
+    The function creates no array.
 
     Args:
       spatial_shape: lengths of the pooled axes (an int for one axis), each >= 1.
@@ -120,10 +120,10 @@ def geometry(
       dilations: int or one per pooled axis, >= 1; 1 is a dense window.
       rounding: "floor", "ceil" (OpenVINO) or "ceil_torch" (PyTorch, ONNX).
     Returns:
-      Geometry, whose ``axes`` hold size, kernel, stride, dilation, pad_low, pad_high, overhang,
+      Geometry, whose ``axes`` contain size, kernel, stride, dilation, pad_low, pad_high, overhang,
       out.
-    Edge cases: SAME with "ceil" can give one window more than ``ceil(size / stride)`` when stride
-      exceeds the kernel; "ceil" may make windows without an element.
+    Edge cases: SAME with "ceil" can give one window more than ``ceil(size / stride)`` if the stride
+      exceeds the kernel; "ceil" may give windows without an element.
     Raises:
       TypeError: a setting is not an integer. ValueError: it is out of range or does not fit.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
@@ -139,23 +139,26 @@ def geometry(
 
 
 def resolve(window: Window, spatial_shape: Sequence[int], positions: tuple[int, ...]) -> Geometry:
-    """Return the geometry of ``window`` over pooled axes of these sizes at these array axes."""
-    axes = (_axis(window, index, size) for index, size in enumerate(spatial_shape))
+    """Return the geometry of ``window`` over pooled axes of sizes ``spatial_shape``.
+
+    ``positions`` are the array axes of the pooled axes.
+    """
+    axes = (_resolve_axis(window, index, size) for index, size in enumerate(spatial_shape))
     return Geometry(tuple(axes), positions)
 
 
-def _axis(window: Window, index: int, size: int) -> Axis:
+def _resolve_axis(window: Window, index: int, size: int) -> Axis:
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
     if not isinstance(size, int):
         _check_symbolic(window, index, size)
     check_not_empty(index, size)
     span = _span(window, index)
-    low, high = ends = _axis_padding(window, index, size, span)
+    low, high = padding = _axis_padding(window, index, size, span)
     padded = size + low + high
-    too_long = span - padded
-    if too_long > 0 and (window.rounding != CEIL_OR_ONE or too_long >= stride):
-        raise ValueError(does_not_fit("window_shape", index, kernel, dilation, size, ends))
-    _check_length(index, size, ends)
+    excess = span - padded
+    if excess > 0 and (window.rounding != CEIL_OR_ONE or excess >= stride):
+        raise ValueError(does_not_fit("window_shape", index, kernel, dilation, size, padding))
+    _check_length(index, size, padding)
     out = _window_count(padded - span, stride, window.rounding, size + low)
     overhang = max(0, (out - 1) * stride + span - padded)
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
@@ -179,18 +182,18 @@ def _same_padding(size: int, span: int, stride: int, word: str) -> tuple[int, in
     return (small, big) if word == "SAME_UPPER" else (big, small)
 
 
-def _window_count(room: int, stride: int, rounding: str, last_start: int) -> int:
-    """Windows of an axis; ``room`` is n above, ``last_start`` is L + PB."""
+def _window_count(slack: int, stride: int, rounding: str, start_limit: int) -> int:
+    """Return the number of windows of an axis, with ``n = slack`` and ``L + PB = start_limit``."""
     if rounding == "floor":
-        return room // stride + 1
-    steps = cdiv(room, stride)
-    if rounding == "ceil" or steps * stride < last_start:
+        return slack // stride + 1
+    steps = cdiv(slack, stride)
+    if rounding == "ceil" or steps * stride < start_limit:
         return steps + 1
     return steps
 
 
 def check_not_empty(index: int, size: int) -> None:
-    """Raise if a pooled axis has no element."""
+    """Raise if pooled axis ``index`` has no element."""
     if size < 1:
         raise ValueError(
             message(
@@ -217,7 +220,7 @@ def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
 def does_not_fit(
     name: str, index: int, kernel: int, dilation: int, size: int, padding: tuple[int, int]
 ) -> str:
-    """The message that the window, the argument ``name``, is longer than a padded axis."""
+    """Return the message that the window, the argument ``name``, exceeds a padded axis."""
     span = (kernel - 1) * dilation + 1
     return message(
         f"${name} = {kernel} does not fit pooled axis {index}.",
@@ -227,7 +230,7 @@ def does_not_fit(
     )
 
 
-# --- sizes that an export leaves open -------------------------------------------------------------
+# --- symbolic sizes -------------------------------------------------------------------------------
 
 
 def check_known(spatial_shape: Sequence[Any]) -> None:
@@ -246,15 +249,16 @@ def check_known(spatial_shape: Sequence[Any]) -> None:
 def _check_symbolic(window: Window, index: int, size: Any) -> None:
     """Raise unless an axis has the same windows at both ends for every size.
 
-    Between the ends there may be any number of windows. Expressions of the size, such as ``out``,
-    then behave as Python integers do where a comparison asks for what is known of all sizes.
-    ``max(a, b)`` asks whether ``b > a``, and is written in the order in which the answer is known.
+    There may be any number of windows between the ends. Comparisons of expressions of the size,
+    such as ``out``, then have the same answer for all sizes, so the expressions can be used like
+    Python integers. ``max(a, b)`` evaluates ``b > a``, so its arguments are in the order for which
+    the answer is known.
     """
     stride, padding = window.strides[index], window.padding
-    drops_rest = window.rounding == "floor" and (
+    drops_remainder = window.rounding == "floor" and (
         padding == "VALID" or (not isinstance(padding, str) and padding[index][1] == 0)
     )
-    if stride > 1 and not drops_rest:
+    if stride > 1 and not drops_remainder:
         drops = "no" if window.rounding == "floor" else 'rounding "floor" without'
         raise ValueError(
             message(
@@ -274,7 +278,7 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
 
 
 def check_at_least(axis: str, size: Any, least: int, why: str) -> None:
-    """Raise, saying ``why``, unless the symbolic size of an axis is known to suffice."""
+    """Raise, with the reason ``why``, unless the symbolic ``size`` is known to be >= ``least``."""
     if not is_at_least(size, least):
         raise ValueError(
             message(
@@ -286,17 +290,18 @@ def check_at_least(axis: str, size: Any, least: int, why: str) -> None:
 
 
 def is_at_least(size: Any, least: Any) -> bool:
-    """Whether ``size >= least`` is known."""
+    """Return whether ``size >= least`` is known to hold for all values of symbolic sizes."""
     try:
         return bool(size >= least)
-    except Exception:  # not known; the name of the error is not JAX's everywhere
+    except Exception:  # undecided; not every JAX exports the class of the error
         return False
 
 
 def bound_of(count: Any, most: int, doubt: str) -> int:
-    """Return ``count``, or the least power of two that a symbolic count is known not to exceed.
+    """Return ``count``, or the smallest power of two that a symbolic count is known not to exceed.
 
-    Raise, saying ``doubt``, if one may exceed ``most``, a power of two.
+    Raise, with ``doubt`` as the problem, if it is unknown whether a symbolic count exceeds
+    ``most``, a power of two. If it is known to exceed ``most``, return ``2 * most``.
     """
     if isinstance(count, int):
         return count
@@ -307,11 +312,14 @@ def bound_of(count: Any, most: int, doubt: str) -> int:
 
 
 def is_at_most(last: int, most: int, doubt: str) -> bool:
-    """Whether ``last <= most``; raise, saying ``doubt``, if that depends on symbolic sizes."""
+    """Return whether ``last <= most``.
+
+    Raise, with ``doubt`` as the problem, if the answer depends on symbolic sizes.
+    """
     try:
         return bool(last <= most)
-    except Exception:  # the name of the error is not JAX's everywhere
-        sizes = dict.fromkeys(re.findall(r"[A-Za-z_]\w*\b(?!\()", str(last)))  # no function's name
+    except Exception:  # undecided; not every JAX exports the class of the error
+        sizes = dict.fromkeys(re.findall(r"[A-Za-z_]\w*\b(?!\()", str(last)))  # skip functions
         bounds = ", ".join(f'"{size} <= 1024"' for size in sizes)
         raise ValueError(
             message(

@@ -1,9 +1,9 @@
-"""Windows over axes whose sizes an export leaves open.
+"""Windows over axes of symbolic size, as in ``jax.export``.
 
-Where an axis has the same windows at both ends for every size, its geometry is that of Python
-integers, see :mod:`.resolve`. Any other axis is made such an axis: with its padding around it, and
-some more elements behind, it holds at least two windows and drops the rest. The windows that reach
-the additional elements are the last ones, and are left out.
+If an axis has the same windows at both ends for every size, :mod:`.resolve` computes its geometry
+as for Python integers. Any other axis is extended until this is true: the array is explicitly
+padded, and a few more elements are appended, so that the extended axis has at least two windows and
+drops the remainder. The windows that read the appended elements are the last ones, and are cropped.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from .window import Window
 
 
 class Ends(NamedTuple):
-    """What is put around an axis.
+    """The extension of an axis of symbolic size.
 
     Attributes:
-      axis: in its own coordinates; only of the number of its windows and where they lie is anything
-        known. The number is negative where a window is too long.
-      low, high: the elements of padding that are put around it.
-      more: elements behind the padding.
+      axis: the geometry before the extension. Only the number of windows and their positions are
+        valid; the number is negative if a window is too long.
+      low, high: elements of explicit padding before and after the axis.
+      more: elements appended after the padding.
     """
 
     axis: Axis
@@ -31,13 +31,13 @@ class Ends(NamedTuple):
 
 
 def ends_of(window: Window, spatial_shape: Sequence[Any]) -> tuple[Ends | None, ...]:
-    """Return what is put around each pooled axis, None around one that needs nothing.
+    """Return the extension of each pooled axis, or None for an axis that needs no extension.
 
-    That is one whose windows :func:`resolve` finds, or one, such as with a ceil rounding at a
-    longer stride, of which it says what its size depends on.
+    For such an axis, :func:`resolve` either computes the windows or raises an error about what
+    depends on the size, such as for a ceil rounding with a stride above 1.
     """
     return tuple(
-        None if isinstance(size, int) else _ends(window, index, size)
+        None if isinstance(size, int) else _extension(window, index, size)
         for index, size in enumerate(spatial_shape)
     )
 
@@ -45,27 +45,28 @@ def ends_of(window: Window, spatial_shape: Sequence[Any]) -> tuple[Ends | None, 
 def inner_window(
     window: Window, spatial_shape: Sequence[Any], ends: Sequence[Ends | None]
 ) -> Window:
-    """The windows over an array that has ``ends`` around it."""
+    """Return the window to apply to the array that is extended by ``ends``."""
     pairs = []
-    for index, (size, around) in enumerate(zip(spatial_shape, ends, strict=True)):
-        pairs.append((0, 0) if around else _declared(window, index, size))
+    for index, (size, extension) in enumerate(zip(spatial_shape, ends, strict=True)):
+        pairs.append((0, 0) if extension else _resolved_padding(window, index, size))
     return Window(window.kernel, window.strides, pairs, window.dilations, window.rounding)
 
 
-def _declared(window: Window, index: int, size: Any) -> tuple[int, int]:
+def _resolved_padding(window: Window, index: int, size: Any) -> tuple[int, int]:
     padding = window.padding if isinstance(window.padding, str) else (window.padding[index],)
-    along = (window.kernel[index], window.strides[index], padding, window.dilations[index])
-    (axis,) = resolve(Window(*along, window.rounding), (size,), (-1,)).axes
+    settings = (window.kernel[index], window.strides[index], padding, window.dilations[index])
+    (axis,) = resolve(Window(*settings, window.rounding), (size,), (-1,)).axes
     return axis.pad_low, axis.pad_high
 
 
-def _ends(window: Window, index: int, size: Any) -> Ends | None:
+def _extension(window: Window, index: int, size: Any) -> Ends | None:
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
     span, same = (kernel - 1) * dilation + 1, window.padding in ("SAME_UPPER", "SAME_LOWER")
     if stride > 1 and (window.rounding != "floor" or (same and 1 < span < stride)):
         return None
-    low, high = _same(window, size, span, stride) if same else _explicit(window, index)
-    covers = same and span > 1  # as lax writes them: equal expressions may not be known to be equal
+    low, high = _same_padding(window, size, span, stride) if same else _padding(window, index)
+    covers = same and span > 1
+    # Write the sizes as lax does: JAX may not recognise that different expressions are equal.
     out = cdiv(size, stride) if covers else (size + low + high - span) // stride + 1
     least = span + max(span, stride)
     if is_at_least(size, least) and (stride == 1 or (isinstance(high, int) and not high)):
@@ -74,12 +75,13 @@ def _ends(window: Window, index: int, size: Any) -> Ends | None:
     return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
 
 
-def _explicit(window: Window, index: int) -> tuple[int, int]:
+def _padding(window: Window, index: int) -> tuple[int, int]:
+    """Return the padding of an axis if it is not "SAME"."""
     return (0, 0) if isinstance(window.padding, str) else window.padding[index]
 
 
-def _same(window: Window, size: Any, span: int, stride: int) -> tuple[Any, Any]:
-    """ "SAME" padding of windows that leave no gaps, which is never negative."""
+def _same_padding(window: Window, size: Any, span: int, stride: int) -> tuple[Any, Any]:
+    """Return "SAME" padding of windows without gaps, for which the total is never negative."""
     total = (cdiv(size, stride) - 1) * stride + span - size if span > 1 else 0
     small, big = total // 2, total - total // 2
     return (small, big) if window.padding == "SAME_UPPER" else (big, small)

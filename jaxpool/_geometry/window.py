@@ -1,4 +1,4 @@
-"""What was asked for: a window before it meets an array."""
+"""The settings of a window, independent of an array."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class _FrontEndRounding(str):
-    """A rounding that no caller can write."""
+    """A rounding that callers cannot pass: only this type is accepted, not an equal string."""
 
 
 CEIL_OR_ONE = _FrontEndRounding("ceil_torch_or_one")
-"""PyTorch's and ONNX's ceil_mode to the letter, for the front ends. It is "ceil_torch", but also
-makes one window of a kernel that exceeds the padded axis by less than a stride."""
+"""The exact ceil_mode of PyTorch and ONNX, for the front ends: as "ceil_torch", but a kernel that
+exceeds the padded axis by less than a stride gives one window instead of an error."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """What was asked for: a window before it meets an array.
+    """The settings of a window, independent of an array.
 
-    Every setting may be written as in the public ops. It is checked, and held as a tuple with one
-    entry per pooled axis. Frozen and hashable.
+    The constructor checks every setting and accepts the same forms as the public ops. It stores
+    tuples with one entry per pooled axis. A window is frozen and hashable.
 
     Attributes:
       kernel: taps per pooled axis.
