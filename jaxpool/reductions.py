@@ -1,19 +1,18 @@
-"""Reductions for :func:`jaxpool.pool`, as values with laws.
+"""Reductions for :func:`jaxpool.pool`, as values with algebraic properties.
 
-``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP, ANY, ALL`` and ``lp(p)`` are values; one of your own is a
-:class:`jaxpool.Reduction`. A window without an element gives the identity: the lowest or highest
-value of the dtype, 0, 0, 1, -inf, False, True, 0.
+``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP, ANY, ALL`` and ``lp(p)`` are ready-made reductions. A
+:class:`jaxpool.Reduction` defines your own. The result of a window without an element is the
+identity: the lowest or highest value of the dtype, 0, 0, 1, -inf, False, True, 0.
 
-A reduction is what a window does with its elements: an identity per dtype and an associative,
-commutative ``combine``, between ``prepare``, which turns elements into what is combined, and
-``finish``, which turns the whole into the result. Implementations ask for its laws
-(``idempotent``), never for its name. What is combined is one array or a pytree of several, as by
-``lax.reduce_window``.
+A reduction has an identity for each dtype and an associative, commutative ``combine``. ``prepare``
+maps elements to the operands of ``combine``, and ``finish`` maps the combined value to the result.
+Implementations depend on the properties of a reduction (``idempotent``), never on its name. The
+operands of ``combine`` are arrays or pytrees of arrays, as for ``lax.reduce_window``.
 
-A *selection* is a reduction that returns one of its operands, such as max. It has a
-``comparator(b, a)``: whether ``b`` is strictly preferred to an ``a`` that comes earlier in the
-window. It must be the strict part of a total preorder; then the argmax of a window is the first of
-its most preferred elements, the same one however the window is cut into parts.
+A *selection* is a reduction that returns one of its operands, such as max. Its
+``comparator(b, a)`` returns whether ``b`` is strictly preferred to an earlier element ``a`` of the
+window. The comparator must be the strict part of a total preorder. The argmax of a window is then
+the first of its most preferred elements, independent of how the window is split into parts.
 """
 
 import functools
@@ -43,38 +42,39 @@ T = TypeVar("T")
 @public_constructor
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What a window does with its elements: a value, to be made once and given to :func:`pool`.
+    """A reduction of the elements of a window, to be defined once and passed to :func:`pool`.
 
-    ``finish(combine of prepare(x[q]) over the elements q of the window, count)``. Making one states
-    that ``combine`` is associative and commutative and that it ignores ``identity``:
-    a window is cut into parts that are combined in any order, and padding is the identity.
-    :func:`pool` tries these laws on a few numbers of both signs, as ``prepare`` leaves them, of
-    each dtype it meets.
+    The result of a window is ``finish(c, count)``, where ``c`` is the ``combine`` of
+    ``prepare(x[q])`` over all elements ``q`` of the window. The definition asserts that ``combine``
+    is associative and commutative and ignores ``identity``, because a window is split into parts
+    that are combined in any order, and padding has the value of the identity. :func:`pool` tests
+    these laws once for each dtype, on a few prepared numbers of both signs.
 
     Attributes:
-      name: how the reduction is called in messages and plans.
-      combine: elementwise function of two arrays of one shape and dtype, which it keeps; or of two
-        pytrees of such arrays, as ``prepare`` makes them, to a third.
-      identity: the value that ``combine`` ignores, or a function from a dtype to that value. Of
-        pytrees, one with a scalar for each array, or a function from one of dtypes to that.
+      name: name of the reduction in messages and plans.
+      combine: elementwise function of two arrays of equal shape and dtype that returns a third; or
+        the same for two pytrees of arrays, as returned by ``prepare``.
+      identity: the value that ``combine`` ignores, or a function from a dtype to this value. For
+        pytrees, a pytree with a scalar for each array, or a function from a pytree of dtypes to it.
       idempotent: ``combine(a, a) == a``, so that overlapping parts of a window may be combined.
       comparator: for a selection, whether its first argument is strictly preferred; else None. A
         selection combines one array.
-      extremum: the end of the order of numbers that a selection prefers, NaN above all; else None.
-      prepare: elementwise function of the elements, in the accumulator, to an array or a pytree of
-        arrays of their shape, whatever that is; None leaves them. Where sizes are symbolic, the
-        array that it is given may have padding around it.
+      extremum: "max" or "min" for a selection of the largest or smallest number, which prefers NaN
+        to all numbers; else None.
+      prepare: elementwise function from the elements, in the accumulator dtype, to an array or a
+        pytree of arrays of any same shape; None is the identity function. If sizes are symbolic,
+        the array may include padding.
       finish: elementwise function of the combined values and of the number of elements of each
-        window without padding, an array that broadcasts to them, of their dtype if that is a float
-        (of several, the first), else int32; to an array or a pytree of arrays. None leaves the
-        values.
-      accumulator: from the dtype of ``x`` to the dtype that is prepared and combined; it returns
-        None for a dtype that the reduction does not take. Default: float32 for narrow floats,
-        else the dtype itself.
-      result: from the dtype of ``x`` to that of the result, or to a pytree with those of several
-        results. Default: the same; several results keep theirs.
-      associative: False says that ``combine`` is not; :func:`pool` then refuses.
-      commutative: False says that ``combine`` is not; :func:`pool` then refuses.
+        window, without padding; it returns an array or a pytree of arrays. The number is an array
+        that broadcasts to the values. Its dtype is that of the (first) values if that is a float,
+        else int32. None returns the values unchanged.
+      accumulator: function from the dtype of ``x`` to the dtype that is prepared and combined, or
+        to None for a dtype that the reduction does not accept. Default: float32 for floats of less
+        than 32 bits, else the dtype itself.
+      result: function from the dtype of ``x`` to the dtype of the result, or to a pytree of dtypes
+        for several results. Default: the dtype of ``x``; several results keep their dtypes.
+      associative: False if ``combine`` is not associative; :func:`pool` then raises.
+      commutative: False if ``combine`` is not commutative; :func:`pool` then raises.
 
     Example:
       >>> rms = Reduction(
@@ -106,7 +106,7 @@ class Reduction:
     associative: bool = True
     commutative: bool = True
     kept: ClassVar[dict[Any, Any]]
-    """What was made for it, by what made it: plans and compiled programs."""
+    """Cached plans and compiled programs of this reduction, by the function that created them."""
 
     def __post_init__(self) -> None:
         if not callable(self.identity):
@@ -114,7 +114,7 @@ class Reduction:
         vars(self)["kept"] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is kept for it: that belongs to this value."""
+        """Return the state without cached values, which belong to this object."""
         return {**vars(self), "kept": {}}
 
 
@@ -127,7 +127,7 @@ def _is_float(dtype: Any) -> bool:
 
 
 def _has_infinity(dtype: DType) -> bool:
-    """False for the float8 formats that spend the code of infinity on a number."""
+    """Return whether the dtype has infinity; some float8 formats use its code for a number."""
     return bool(np.isinf(np.asarray(np.inf, dtype)))
 
 
@@ -147,48 +147,48 @@ def _highest(dtype: DType) -> Any:
     return np.inf if _has_infinity(dtype) else jnp.finfo(dtype).max
 
 
-def _not_nan_and_not(a: Array, other: Array) -> Array:
-    return lax.bitwise_and(lax.eq(a, a), lax.bitwise_not(other))
+def _is_number_and_not(a: Array, condition: Array) -> Array:
+    return lax.bitwise_and(lax.eq(a, a), lax.bitwise_not(condition))
 
 
 def _greater(b: Array, a: Array) -> Array:
-    """``b`` over an earlier ``a``: NaN over every number, and the first NaN over later ones."""
-    return _not_nan_and_not(a, lax.le(b, a)) if _is_float(b.dtype) else lax.gt(b, a)
+    """Return whether ``b`` is preferred to an earlier ``a``; the first NaN is preferred to all."""
+    return _is_number_and_not(a, lax.le(b, a)) if _is_float(b.dtype) else lax.gt(b, a)
 
 
 def _greater_or_nan(b: Array, a: Array) -> Array:
-    """``b`` over an earlier ``a``: NaN over every element, NaN too."""
+    """Return whether ``b`` is preferred to an earlier ``a``; the last NaN is preferred to all."""
     return lax.bitwise_or(lax.ne(b, b), lax.gt(b, a)) if _is_float(b.dtype) else lax.gt(b, a)
 
 
 def _less(b: Array, a: Array) -> Array:
-    return _not_nan_and_not(a, lax.ge(b, a)) if _is_float(b.dtype) else lax.lt(b, a)
+    return _is_number_and_not(a, lax.ge(b, a)) if _is_float(b.dtype) else lax.lt(b, a)
 
 
 MAX = Reduction("max", lax.max, _lowest, idempotent=True, comparator=_greater, extremum="max")
 MAX_LAST_NAN = replace(MAX, comparator=_greater_or_nan)
-"""The same values; the argmax of a window with NaN is the last NaN, as in PyTorch: elements are
-ordered by value and offset."""
+"""As MAX, but the argmax of a window with NaN is the last NaN, as in PyTorch: elements are ordered
+by value and offset."""
 
 MIN = Reduction("min", lax.min, _highest, idempotent=True, comparator=_less, extremum="min")
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The dtype of ``jnp.sum``: floats keep theirs, small integers and booleans become wider."""
+    """Return the result dtype of ``jnp.sum``, which promotes booleans and small integers."""
     if jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits < 8:
-        dtype = np.dtype(np.int8 if jnp.iinfo(dtype).min else np.uint8)  # jnp.sum takes no int4
+        dtype = np.dtype(np.int8 if jnp.iinfo(dtype).min else np.uint8)  # jnp.sum rejects int4
     return np.dtype(jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((1,), dtype)).dtype)
 
 
 def accumulator(dtype: DType) -> DType:
-    """The dtype that sums of ``dtype`` run in: float32 for narrow floats, else the dtype itself."""
+    """Return float32 for floats of less than 32 bits, else ``dtype``, to accumulate sums in."""
     if _is_float(dtype) and jnp.finfo(dtype).bits < 32:
         return np.dtype(np.float32)
     return dtype
 
 
 def sum_accumulator(dtype: DType) -> DType:
-    """The dtype that sums of ``dtype`` run in, as :func:`sum_dtype` but wide for narrow floats."""
+    """Return the dtype to accumulate ``jnp.sum`` in: the accumulator of :func:`sum_dtype`."""
     return accumulator(sum_dtype(dtype))
 
 
@@ -199,17 +199,17 @@ def absolute(x: Array) -> Array:
     """Return ``|x|``, with derivative 0 at 0 and at NaN, where ``lax.abs`` has 1 and -1."""
     if jnp.issubdtype(x.dtype, jnp.unsignedinteger):
         return x
-    magnitude = lax.abs(x)  # XLA drops a choice between two things that are one
+    magnitude = lax.abs(x)  # XLA removes a select between equal operands
     return jnp.where(magnitude > 0, magnitude, lax.stop_gradient(magnitude))
 
 
 def identity_array(reduction: Reduction, dtype: DType) -> np.ndarray:
-    """The identity as a NumPy scalar array, concrete also while JAX is tracing."""
+    """Return the identity as a NumPy scalar array, which is concrete even while JAX is tracing."""
     return np.asarray(reduction.identity(dtype), dtype)
 
 
 def identity_like(reduction: Reduction, x: Any) -> Any:
-    """The identity of what is combined: a NumPy scalar array for each array of ``x``."""
+    """Return the identity for the operands ``x``: a NumPy scalar array for each array of ``x``."""
     dtypes = jax.tree.map(lambda a: np.dtype(a.dtype), x)
     return jax.tree.map(
         lambda dtype, value: np.asarray(value, dtype), dtypes, reduction.identity(dtypes)
@@ -217,7 +217,7 @@ def identity_like(reduction: Reduction, x: Any) -> Any:
 
 
 def filled(x: T, valid: Array | None, reduction: Reduction) -> T:
-    """Return ``x`` with the identity in the elements that are not ``valid``."""
+    """Return ``x`` with the elements that are not ``valid`` replaced by the identity."""
     if valid is None:
         return x
     return jax.tree.map(
@@ -227,12 +227,12 @@ def filled(x: T, valid: Array | None, reduction: Reduction) -> T:
     )
 
 
-def _floats(dtype: np.dtype) -> np.dtype | None:
-    """The accumulator of a reduction that takes floats alone."""
+def _float_accumulator(dtype: np.dtype) -> np.dtype | None:
+    """Return the accumulator dtype of a reduction that accepts only floats."""
     return accumulator(dtype) if _is_float(dtype) else None
 
 
-def _boolean(dtype: np.dtype) -> np.dtype:
+def _boolean_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(bool)
 
 
@@ -241,10 +241,10 @@ def _mean(total: Array, count: Array) -> Array:
     return jnp.where(empty, jnp.zeros((), total.dtype), total / jnp.where(empty, 1, count))
 
 
-def _plain_logaddexp(a: Array, b: Array) -> Array:
-    """``log(e^a + e^b) = high + log(1 + e^(low - high))``: smooth, also where ``a`` equals ``b``.
+def _direct_logaddexp(a: Array, b: Array) -> Array:
+    """Return ``log(e^a + e^b)`` as ``high + log(1 + e^(low - high))``, smooth also for ``a == b``.
 
-    Of two equal infinities the first has the derivative; -inf has none.
+    Of two operands +inf, only the first has a derivative of 1; -inf has derivative 0.
     """
     high, low = jnp.where(a >= b, a, b), jnp.where(a >= b, b, a)
     same = jnp.isinf(a) & (a == b)
@@ -254,44 +254,44 @@ def _plain_logaddexp(a: Array, b: Array) -> Array:
     return jnp.where(high == lowest, lowest, y)
 
 
-_ruled_logaddexp = jax.custom_jvp(_plain_logaddexp)
-"""With a cheaper derivative than JAX finds: should it lose the rule, it finds the same."""
+_custom_jvp_logaddexp = jax.custom_jvp(_direct_logaddexp)
+"""As _direct_logaddexp, with a cheaper rule; if JAX loses it, derivatives are the same."""
 
 
-@_ruled_logaddexp.defjvp
+@_custom_jvp_logaddexp.defjvp
 def _logaddexp_jvp(primals, tangents):
-    """``dy = s(a - b) da + s(b - a) db``, s the logistic function; 0 where both are -inf."""
+    """Return ``y`` and ``dy = s(a - b) da + s(b - a) db``, s the sigmoid; 0 if both are -inf."""
     a, b = primals
-    y = _plain_logaddexp(a, b)
+    y = _direct_logaddexp(a, b)
     difference = jnp.where(jnp.isinf(a) & (a == b), jnp.zeros((), a.dtype), a - b)
     tangent = jax.nn.sigmoid(difference) * tangents[0] + jax.nn.sigmoid(-difference) * tangents[1]
     return y, jnp.where(y == -jnp.inf, jnp.zeros((), a.dtype), tangent)
 
 
-def _logaddexp(a: Array, b: Array) -> Array:  # can be pickled, unlike what it calls
-    return _ruled_logaddexp(a, b)
+def _logaddexp(a: Array, b: Array) -> Array:  # picklable, unlike a custom_jvp object
+    return _custom_jvp_logaddexp(a, b)
 
 
-MEAN = Reduction("mean", lax.add, 0, finish=_mean, accumulator=_floats)
+MEAN = Reduction("mean", lax.add, 0, finish=_mean, accumulator=_float_accumulator)
 PRODUCT = Reduction("product", lax.mul, 1, accumulator=sum_accumulator, result=sum_dtype)
-LOGSUMEXP = Reduction("logsumexp", _logaddexp, -np.inf, accumulator=_floats)
+LOGSUMEXP = Reduction("logsumexp", _logaddexp, -np.inf, accumulator=_float_accumulator)
 ANY = Reduction(
-    "any", lax.bitwise_or, False, idempotent=True, accumulator=_boolean, result=_boolean
+    "any", lax.bitwise_or, False, idempotent=True, accumulator=_boolean_dtype, result=_boolean_dtype
 )
 ALL = Reduction(
-    "all", lax.bitwise_and, True, idempotent=True, accumulator=_boolean, result=_boolean
+    "all", lax.bitwise_and, True, idempotent=True, accumulator=_boolean_dtype, result=_boolean_dtype
 )
 
 
 @public
 def lp(p: float) -> Reduction:
-    """The reduction ``(sum |x|^p)^(1/p)``; for ``p = inf``, ``max |x|``.
+    """Return the reduction ``(sum |x|^p)^(1/p)``; for ``p = inf``, ``max |x|``.
 
-    The derivative at a window of zeros is 0. Floats only; ``|x|^p`` must be in their range, which
-    :func:`jaxpool.lp_pool` does not ask for.
+    The derivative at a window of zeros is 0. The reduction accepts only floats. ``|x|^p`` must be
+    in their range; :func:`jaxpool.lp_pool` does not need this.
 
     Args:
-      p: a positive number. Equal numbers give the same value, so that :func:`jaxpool.pool` is
+      p: a positive number. Equal numbers return the same object, so that :func:`jaxpool.pool` is
         compiled once for each.
     Raises:
       TypeError: ``p`` is not a number. ValueError: it is not positive.
@@ -317,26 +317,28 @@ def _not_a_power(p: Any) -> str:
 @functools.lru_cache(maxsize=256)
 def _lp(p: float) -> Reduction:
     if p == float("inf"):
-        return replace(MAX, name="lp(inf)", identity=0, prepare=absolute, accumulator=_floats)
+        return replace(
+            MAX, name="lp(inf)", identity=0, prepare=absolute, accumulator=_float_accumulator
+        )
     return Reduction(
         f"lp({p:g})",
         lax.add,
         0,
         prepare=functools.partial(_absolute_power, p=p),
         finish=functools.partial(_power, exponent=1 / p),
-        accumulator=_floats,
+        accumulator=_float_accumulator,
     )
 
 
 def _absolute_power(x: Array, p: float) -> Array:
-    """``|x|^p``; for even ``p`` without ``|x|``, whose corner would lose the curvature at 0."""
+    """Return ``|x|^p``; for even ``p`` as ``x^p``, since ``|x|`` would lose the curvature at 0."""
     if not p.is_integer():
         return _power(absolute(x), exponent=p)
     return x ** int(p) if p % 2 == 0 else absolute(x) ** int(p)
 
 
 def _power(x: Array, _: Any = None, *, exponent: float) -> Array:
-    """``x^exponent`` of ``x >= 0``; at 0 it is 0, and so is every derivative."""
+    """Return ``x^exponent`` for ``x >= 0``; at 0, the value and every derivative are 0."""
     if exponent == 1:
         return x
     zero = x == 0
