@@ -1,7 +1,7 @@
-"""A question asked once for all examples of ``jax.vmap``.
+"""A predicate with one value for all examples of ``jax.vmap``.
 
-For JAX 0.10 to 0.12. ``lax.cond`` of a condition with one answer for each example is no branch any
-more: vmap computes both branches and selects. With one answer for all examples it stays a branch.
+For JAX 0.10 to 0.12. If the predicate of ``lax.cond`` differs between examples, vmap replaces the
+branch: it computes both sides and selects. With one predicate for all examples, the branch remains.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from jax import Array
 
 @jax.custom_batching.custom_vmap
 def any_in_batch(mask: Array) -> Array:
-    """Return whether any entry is true, in all examples of a batch."""
-    numbers = mask.astype(jnp.uint8)  # XLA:CPU takes several bytes at once, but booleans one by one
-    return numbers.max(initial=0) > 0  # of an empty mask, False
+    """Return whether any entry is true, over all examples of a batch."""
+    numbers = mask.astype(jnp.uint8)  # XLA:CPU vectorises over bytes, but not over booleans
+    return numbers.max(initial=0) > 0  # False for an empty mask
 
 
 @any_in_batch.def_vmap
-def _of_all_examples(size: int, batched: Any, mask: Array) -> tuple[Array, bool]:
+def _any_in_all_examples(size: int, batched: Any, mask: Array) -> tuple[Array, bool]:
     return any_in_batch(mask), False

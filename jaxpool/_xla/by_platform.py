@@ -1,7 +1,7 @@
-"""The one choice by platform.
+"""The only choice that depends on the platform.
 
-JAX keeps all branches of ``lax.platform_dependent`` in the traced program and takes one when the
-program is lowered, so one program serves every platform and an export for several of them.
+JAX keeps all branches of ``lax.platform_dependent`` in the traced program and selects one when the
+program is lowered. One traced program therefore serves every platform, and an export for several.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,12 +11,12 @@ from jax import lax
 
 
 def by_platform(functions: Mapping[str, Callable[..., Any]], *arrays: Any) -> Any:
-    """Return the result of the function of the platform that the program is lowered for.
+    """Return ``functions[platform](*arrays)`` for the platform that the program is lowered for.
 
     Args:
-      functions: of "cpu", "gpu" (cuda and rocm, and any other platform) and "tpu". Equal functions
-        make no choice.
-      arrays: their arguments.
+      functions: the functions for "cpu", "gpu" (cuda, rocm and any other platform) and "tpu". If
+        all are equal, no branch is traced.
+      arrays: the arguments of the function.
     """
     gpu = functions["gpu"]
     others = {name: functions[name] for name in ("cpu", "tpu") if functions[name] != gpu}

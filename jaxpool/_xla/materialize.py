@@ -1,10 +1,11 @@
 """Arrays that are stored before they are used, so that XLA:CPU computes them once.
 
-A gradient reads the offsets of the argmax once for each element of a window, and XLA:CPU would fuse
-the whole argmax into each of these reads rather than store one byte per window. A
-``lax.optimization_barrier`` says not to, and jaxlib obeys from 0.11.1 on. Earlier ones drop the
-barrier before they fuse, but after they have simplified branches: there a branch whose condition
-lies behind a barrier stays, and what both sides of the branch read or make is not fused across it.
+A gradient reads the offsets of the argmax once for each element of a window. XLA:CPU would fuse the
+full argmax into each of these reads instead of storing one byte per window. A
+``lax.optimization_barrier`` prevents the fusion in jaxlib 0.11.1 and later. Earlier versions remove
+the barrier before fusion, but after they simplify conditionals. In these versions, a conditional
+whose predicate comes from a barrier is not simplified, and XLA does not fuse its operands or
+results across it.
 """
 
 import jax
@@ -18,17 +19,17 @@ BARRIER_HOLDS = jax.__version_info__ >= (0, 11, 1)
 
 
 def materialize(*arrays: Array) -> tuple[Array, ...]:
-    """Return the arrays, stored."""
-    plain = lambda *arrays: arrays  # noqa: E731
-    return by_platform({"cpu": _stored, "gpu": plain, "tpu": plain}, *arrays)
+    """Return the arrays, on CPU stored in memory before they are used."""
+    unchanged = lambda *arrays: arrays  # noqa: E731
+    return by_platform({"cpu": _store, "gpu": unchanged, "tpu": unchanged}, *arrays)
 
 
-def _stored(*arrays: Array) -> tuple[Array, ...]:
-    return lax.optimization_barrier(arrays) if BARRIER_HOLDS else _branch(*arrays)
+def _store(*arrays: Array) -> tuple[Array, ...]:
+    return lax.optimization_barrier(arrays) if BARRIER_HOLDS else _store_by_branch(*arrays)
 
 
-def _branch(*arrays: Array) -> tuple[Array, ...]:
-    """Return the arrays, by a branch that the compiler learns too late is always the same."""
+def _store_by_branch(*arrays: Array) -> tuple[Array, ...]:
+    """Return the arrays from a conditional whose constant predicate is hidden from the compiler."""
     never = lax.optimization_barrier(np.zeros((), np.bool_))
-    other = lambda *arrays: tuple(map(jnp.zeros_like, arrays))  # noqa: E731
-    return lax.cond(never, other, lambda *arrays: arrays, *arrays)
+    zeros = lambda *arrays: tuple(map(jnp.zeros_like, arrays))  # noqa: E731
+    return lax.cond(never, zeros, lambda *arrays: arrays, *arrays)

@@ -1,7 +1,7 @@
 """``lax.select`` between arrays and scalars.
 
 ``jnp.where`` is a jitted function: JAX traces, differentiates and batches each call of it as a
-program of its own.
+separate program.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from jax import Array, lax
 
 
 def select(which: Array, x: Any, y: Any) -> Array:
-    """Return ``x`` where ``which`` is true, else ``y``; one of the two may be a scalar."""
+    """Return ``x`` where ``which`` is true, else ``y``; either ``x`` or ``y`` may be a scalar."""
     if not x.ndim:
         x = lax.full_like(y, x)
     elif not y.ndim:

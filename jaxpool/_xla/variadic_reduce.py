@@ -1,9 +1,9 @@
 """Several results from one loop.
 
-For jaxlib 0.10 to 0.12. XLA:CPU makes a loop for each array that it computes, and repeats in each
-what they have in common; only a reduction of several operands is one loop. So the last step of a
-tree of tuples is such a reduction, of two entries. It is fused with what makes the entries, and
-vectorised as long as that is no ``pad`` or ``concatenate``.
+For jaxlib 0.10 to 0.12. XLA:CPU generates one loop per result array, and recomputes common
+subexpressions in each loop. Only a variadic reduction computes several arrays in one loop. The last
+step of a tree reduction of tuples is therefore a variadic reduction over an axis of length two. XLA
+fuses it with its operands, and vectorises it unless they contain ``pad`` or ``concatenate``.
 """
 
 from collections.abc import Callable
@@ -28,15 +28,15 @@ def variadic_combine(
     """Return ``combine(a, b)``, on CPU by one loop.
 
     Args:
-      combine: makes one tuple of two neighbours.
+      combine: a function of two neighbouring tuples of arrays that returns one tuple.
       a, b: the tuples, in order.
-      identity: a scalar for each array.
-      unordered: the same of any two tuples, if ``combine`` needs neighbours: a reduction promises
-        no order.
+      identity: the identity of ``combine``, a scalar for each array.
+      unordered: a function with the same result for two tuples in either order, needed if
+        ``combine`` depends on the order; ``lax.reduce`` does not guarantee an order.
     """
 
-    def reduce(*both: Arrays) -> Any:
-        stacks = tuple(jnp.stack(arrays) for arrays in zip(*both, strict=True))
+    def reduce(*tuples: Arrays) -> Any:
+        stacks = tuple(jnp.stack(arrays) for arrays in zip(*tuples, strict=True))
         return lax.reduce(stacks, identity, unordered or combine, (0,))
 
     return by_platform({"cpu": reduce, "gpu": combine, "tpu": combine}, a, b)
