@@ -1,1 +1,1 @@
-"""What a pooling does, in print and in pictures."""
+"""Descriptions of a pooling as text and as pictures."""

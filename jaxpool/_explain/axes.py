@@ -1,4 +1,4 @@
-"""The text of an axis: its windows, what they read, and the elements that no window reads."""
+"""The text for an axis: its windows, the elements that they read, and those that none reads."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -8,18 +8,18 @@ import numpy as np
 from .._geometry.axis import Axis
 
 _SHOWN = 3
-"""Windows listed at each end of an axis."""
-_LONGEST_LISTED = 2**24
-"""Elements of the longest axis that is searched for elements that no window reads."""
+"""Windows listed at the start of an axis, and ranges of unread elements listed at each end."""
+_MAX_SEARCHED = 2**24
+"""Length of the longest axis that is searched for elements that no window reads."""
 
 
 def row(head: str, text: str) -> str:
-    """Return a line of the page, its head in a column of its own."""
+    """Return a line of text with its head in a left column."""
     return f"  {head:14} {text}".rstrip()
 
 
 def axis_lines(axis: Axis, number: int) -> Iterator[str]:
-    """Yield the lines of an axis: its windows, what they read, and what no window reads."""
+    """Yield the lines for an axis: its windows, the elements that they read, and those unread."""
     overhang = f", {axis.overhang} past it" if axis.overhang else ""
     yield row(
         f"axis {number}",
@@ -27,21 +27,21 @@ def axis_lines(axis: Axis, number: int) -> Iterator[str]:
         f"{axis.out} windows over {axis.span} elements each",
     )
     shown_windows = sorted({*range(min(_SHOWN, axis.out)), *range(max(axis.out - 1, 0), axis.out)})
-    reads = (f"{o}: {_elements(axis, o)}" for o in shown_windows)
+    reads = (f"{o}: {_elements_read(axis, o)}" for o in shown_windows)
     yield row("", "reads " + "; ".join(reads))
-    unread = unread_elements(axis) if axis.size <= _LONGEST_LISTED else []
+    unread = unread_elements(axis) if axis.size <= _MAX_SEARCHED else []
     if unread:
         yield row("", f"never read: {_in_ranges(unread)}")
 
 
-def _elements(axis: Axis, window: int) -> str:
-    """The first and the last real element that a window reads, and how many it reads."""
+def _elements_read(axis: Axis, window: int) -> str:
+    """Return the range of the elements that a window reads, as text."""
     low, high = axis.taps_inside(window)
     if low == high:
         return "no element"
-    first, last = (axis.start(window) + offset * axis.dilation for offset in (low, high - 1))
-    many = f"elements {first} to {last}" + _step(axis.dilation)
-    return f"element {first}" if first == last else many
+    first, last = (axis.start(window) + tap * axis.dilation for tap in (low, high - 1))
+    several = f"elements {first} to {last}" + _step(axis.dilation)
+    return f"element {first}" if first == last else several
 
 
 def _step(dilation: int) -> str:
@@ -49,13 +49,13 @@ def _step(dilation: int) -> str:
 
 
 def unread_elements(axis: Axis) -> list[int]:
-    """The elements of an axis that no window reads."""
+    """Return the elements of an axis that no window reads."""
     read = np.zeros(axis.size, bool)
     for first, last, low, high in axis.segments():
         start, windows = axis.start(first), last - first
-        if high - low < windows:  # the shorter loop, over offsets or over windows
-            for offset in range(low, high):
-                q = start + offset * axis.dilation
+        if high - low < windows:  # loop over taps or over windows, whichever are fewer
+            for tap in range(low, high):
+                q = start + tap * axis.dilation
                 read[q : q + windows * axis.stride : axis.stride] = True
         else:
             for q in range(start, start + windows * axis.stride, axis.stride):
@@ -64,19 +64,21 @@ def unread_elements(axis: Axis) -> list[int]:
 
 
 def in_runs(runs: Sequence[tuple[int, int]]) -> str:
-    """Counts of neighbouring windows, equal ones together: ``2, 3 x 54, 2``."""
-    together = (
+    """Return runs of (windows, count) as text, with equal neighbours merged: ``2, 3 x 54, 2``."""
+    merged = (
         (count, sum(windows for windows, _ in group))
         for count, group in itertools.groupby(runs, key=lambda run: run[1])
     )
-    return ", ".join(str(count) if n == 1 else f"{count} x {n}" for count, n in together)
+    return ", ".join(str(count) if n == 1 else f"{count} x {n}" for count, n in merged)
 
 
-def _in_ranges(at: Sequence[int]) -> str:
-    """Runs of neighbours, the first and the last few of them."""
-    breaks = [i for i in range(1, len(at)) if at[i] != at[i - 1] + 1]
-    runs = itertools.pairwise([0, *breaks, len(at)])
-    words = [f"{at[a]}" if b == a + 1 else f"{at[a]} to {at[b - 1]}" for a, b in runs]
-    if len(words) > 2 * _SHOWN:
-        words = [*words[:_SHOWN], "..", *words[-_SHOWN:]]
-    return ", ".join(words)
+def _in_ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text, in ranges, of which the middle ones may be omitted."""
+    breaks = [i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1]
+    runs = itertools.pairwise([0, *breaks, len(numbers)])
+    ranges = [
+        f"{numbers[a]}" if b == a + 1 else f"{numbers[a]} to {numbers[b - 1]}" for a, b in runs
+    ]
+    if len(ranges) > 2 * _SHOWN:
+        ranges = [*ranges[:_SHOWN], "..", *ranges[-_SHOWN:]]
+    return ", ".join(ranges)

@@ -1,4 +1,4 @@
-"""What a bug report needs: versions, devices, the plan on this machine, known trouble."""
+"""The facts for a bug report: versions, devices, the plan on this machine, known problems."""
 
 import platform
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from .axes import row
 from .explain import explain
 
 OLDEST = (0, 10, 2)
-"""The oldest supported jax, as in pyproject.toml."""
+"""The oldest supported version of jax, as in pyproject.toml."""
 
 SHAPE = (8, 112, 112, 64)
 CASES: tuple[tuple[str, Any, Any], ...] = (
@@ -26,14 +26,14 @@ CASES: tuple[tuple[str, Any, Any], ...] = (
     ("max_pool", (13, 13), 1),
     ("avg_pool", (3, 3), 2),
 )
-"""Poolings whose plan is shown: one of each kind."""
+"""The ops, windows and strides whose plans are shown, one of each kind."""
 
 
 def doctor(version: str) -> Iterator[str]:
     """Yield the lines of the report.
 
     Args:
-      version: of this library.
+      version: the version of jaxpool.
     """
     yield row("jaxpool", version)
     yield row("jax", f"{jax.__version__}, jaxlib {version_of('jaxlib')}")
@@ -47,11 +47,11 @@ def doctor(version: str) -> Iterator[str]:
     else:
         yield from _rows("devices", devices)
         yield from _plans(platform_here())
-    yield from _rows("trouble", list(_trouble(jax.__version_info__)) or ["none known"])
+    yield from _rows("trouble", list(_problems(jax.__version_info__)) or ["none known"])
 
 
 def platform_here() -> Platform:
-    """The platform whose plan this machine follows; one that is not known is a GPU's."""
+    """Return the platform whose plan applies on this machine; "gpu" for an unknown backend."""
     backend = jax.default_backend()
     return backend if backend in ("cpu", "tpu") else "gpu"
 
@@ -66,29 +66,29 @@ def _devices() -> list[str]:
     return [f"{kinds.count(kind)} {kind}{processes}" for kind in dict.fromkeys(kinds)]
 
 
-def _plans(here: Platform) -> Iterator[str]:
-    yield row("plan", f"on {here}, for float32 {SHAPE}, channels last")
+def _plans(target: Platform) -> Iterator[str]:
+    yield row("plan", f"on {target}, for float32 {SHAPE}, channels last")
     for case in CASES:
-        yield from _plan_lines(here, *case)
+        yield from _plan_lines(target, *case)
 
 
-def _plan_lines(here: Platform, op: str, window: Any, strides: Any) -> Iterator[str]:
+def _plan_lines(target: Platform, op: str, window: Any, strides: Any) -> Iterator[str]:
     choices = explain(SHAPE, window, strides, op=op).plan.choices
     yield row("", f"{op} {window} by {strides}")
-    yield row("", "  " + ", ".join(f"{c.verb} {getattr(c, here)}" for c in choices))
-    for name, why in dict.fromkeys(_reasons(here, choices)):
-        verbs = [c.verb for c in choices if (name, why) in _reasons(here, [c])]
+    yield row("", "  " + ", ".join(f"{c.verb} {getattr(c, target)}" for c in choices))
+    for name, why in dict.fromkeys(_reasons(target, choices)):
+        verbs = [c.verb for c in choices if (name, why) in _reasons(target, [c])]
         yield row("", f"  not {name} for {', '.join(verbs)}: {why}")
 
 
-def _reasons(here: Platform, choices: Iterable[Choice]) -> Iterator[tuple[str, str]]:
-    """Implementations that were passed over on this platform, and why."""
-    found = (reason for choice in choices for reason in choice.passed_over)
-    return ((name, why) for place, name, why in found if place == here)
+def _reasons(target: Platform, choices: Iterable[Choice]) -> Iterator[tuple[str, str]]:
+    """Yield the implementations that were passed over on a platform, with the reasons."""
+    reasons = (reason for choice in choices for reason in choice.passed_over)
+    return ((name, why) for p, name, why in reasons if p == target)
 
 
-def _trouble(version: tuple[int, ...]) -> Iterator[str]:
-    """What this jax does wrong or slowly, and what that means here."""
+def _problems(version: tuple[int, ...]) -> Iterator[str]:
+    """Yield the known problems of a version of jax, and their effects on jaxpool."""
     if version < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         yield f"jax is older than {oldest}, the oldest that jaxpool is tested with"

@@ -1,4 +1,4 @@
-"""What a pooling will do, before it runs: sizes, windows, divisors, cost, plan. No arrays."""
+"""Description of a pooling before it runs, without arrays: sizes, windows, divisors, cost, plan."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -36,15 +36,15 @@ WITH_INDICES = "max_pool_with_argmax", "min_pool_with_argmin"
 
 @dataclass(frozen=True)
 class Explanation:
-    """What :func:`explain` found. ``str`` gives a page of text, :meth:`plot` a picture.
+    """The result of :func:`explain`. ``str`` gives a page of text, :meth:`plot` a picture.
 
     Attributes:
       op: name of the op.
       input_shape: full shape of the array.
       output_shape: full shape of the result.
       dtype: dtype of the array.
-      window: what was asked for.
-      geometry: what it means for this array.
+      window: the settings of the window.
+      geometry: the geometry of the window over this array.
       plan: the implementation of every step on each platform, forward and backward, with reasons.
       count_include_pad: whether declared padding counts in an average.
     """
@@ -60,21 +60,21 @@ class Explanation:
 
     @property
     def divisors(self) -> tuple[tuple[int, ...], ...]:
-        """Per pooled axis, the elements of each window that count; a divisor is their product."""
+        """Per pooled axis, the count of each window; a divisor is the product over the axes."""
         return tuple(axis.counts(self.count_include_pad) for axis in self.geometry.axes)
 
     @property
     def operations(self) -> int:
-        """Comparisons or additions of a window-by-window evaluation, padding included."""
+        """Comparisons or additions if each window is evaluated separately, padding included."""
         return math.prod(self.output_shape) * (self.geometry.taps - 1)
 
     @property
     def bytes(self) -> int:
-        """Bytes that must be read and written once: the array and the result, with its indices."""
-        written = sum_dtype(self.dtype) if self.op == "sum_pool" else self.dtype
-        each = written.itemsize + (4 if self.op in WITH_INDICES else 0)
+        """Bytes of the array and of the result with its indices, each read or written once."""
+        out_dtype = sum_dtype(self.dtype) if self.op == "sum_pool" else self.dtype
+        per_window = out_dtype.itemsize + (4 if self.op in WITH_INDICES else 0)
         elements, windows = math.prod(self.input_shape), math.prod(self.output_shape)
-        return elements * self.dtype.itemsize + windows * each
+        return elements * self.dtype.itemsize + windows * per_window
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -83,8 +83,8 @@ class Explanation:
         """Draw the padded array, its windows and the elements of one window.
 
         Args:
-          path: file to write (its suffix names the format), or None.
-          window: number of the highlighted window on each pooled axis; None is the middle one.
+          path: file to write, whose suffix determines the format, or None.
+          window: index of the highlighted window on each pooled axis; None is the middle window.
         Returns:
           The matplotlib figure.
         Raises:
@@ -109,25 +109,25 @@ def explain(
     count_include_pad: bool = True,
     implementation: str = "auto",
 ) -> Explanation:
-    """Say what a pooling does to a shape: sizes, windows, divisors, cost and plan.
+    """Describe what a pooling does to a shape: sizes, windows, divisors, cost and plan.
 
-    Offset ``t`` of window ``o`` reads ``o * stride - pad_low + t * dilation`` of each pooled axis;
-    the text lists the first windows and the last one, and the elements that no window reads.
+    Tap ``t`` of window ``o`` reads position ``o * stride - pad_low + t * dilation`` of each pooled
+    axis. The text lists the first windows, the last window, and the elements that no window reads.
 
     Args:
-      x_or_shape: an array (anything with a shape and a dtype), or a full shape.
+      x_or_shape: an array (any object with a shape and a dtype), or a full shape.
       window_shape, strides, padding, dilations, rounding, data_format, implementation: as in
         :func:`max_pool`.
       op: "max_pool", "max_pool_with_argmax", "min_pool", "min_pool_with_argmin", "sum_pool" or
         "avg_pool".
-      dtype: dtype of the array; None is that of the array, float32 for a shape.
+      dtype: dtype of the array; None means the dtype of the array, or float32 for a shape.
       count_include_pad: as in :func:`avg_pool`.
     Returns:
-      Explanation, which prints as text and draws itself.
+      Explanation, which prints as text and can be plotted.
     Raises:
-      TypeError: a setting is not an integer, or the op does not take the dtype. ValueError: it is
-      out of range or does not fit, or ``op`` is none of these. NotImplementedError: the named
-      implementation does not support the windows.
+      TypeError: a setting is not an integer, or the op does not accept the dtype. ValueError: a
+      setting is out of range or does not fit, or ``op`` is not in the list. NotImplementedError:
+      the named implementation does not support the windows.
     Example:
       >>> print(str(explain((1, 7, 1), (3,), 2, 1)).splitlines()[1])
         output         (1, 4, 1), from float32 (1, 7, 1)
@@ -142,8 +142,8 @@ def explain(
         )
     meaning = "It says whether declared padding counts in the divisor."
     counts = flag("count_include_pad", count_include_pad, meaning)
-    shape, own = _shape_and_dtype(x_or_shape)
-    dtype = _dtype(own if dtype is None else dtype)
+    shape, default = _shape_and_dtype(x_or_shape)
+    dtype = _dtype(default if dtype is None else dtype)
     windows = WindowArguments(
         window_shape, strides, padding, dilations, rounding, data_format, implementation
     )
@@ -187,19 +187,19 @@ def _shape_and_dtype(x_or_shape: Any) -> tuple[tuple[int, ...], Any]:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _lines(found: Explanation) -> Iterator[str]:
-    window, rank = found.window, len(found.input_shape)
+def _lines(result: Explanation) -> Iterator[str]:
+    window, rank = result.window, len(result.input_shape)
     yield (
-        f"{found.op}  window {window.kernel}, strides {window.strides}, padding {window.padding}, "
+        f"{result.op}  window {window.kernel}, strides {window.strides}, padding {window.padding}, "
         f"dilations {window.dilations}, rounding {window.rounding}"
     )
-    yield row("output", f"{found.output_shape}, from {found.dtype} {found.input_shape}")
-    for axis, position in found.geometry.placed:
+    yield row("output", f"{result.output_shape}, from {result.dtype} {result.input_shape}")
+    for axis, position in result.geometry.placed:
         yield from axis_lines(axis, rank + position)
-    if found.op == "avg_pool":
-        runs = (axis.count_runs(found.count_include_pad) for axis in found.geometry.axes)
+    if result.op == "avg_pool":
+        runs = (axis.count_runs(result.count_include_pad) for axis in result.geometry.axes)
         yield row("divisors", " x ".join(f"({in_runs(run)})" for run in runs))
-    yield row("work", f"{found.operations:,} operations window by window; {found.bytes:,} bytes")
-    yield from found.plan.lines()
-    for n, (name, value) in enumerate(configuration(found.geometry, rank).items()):
+    yield row("work", f"{result.operations:,} operations window by window; {result.bytes:,} bytes")
+    yield from result.plan.lines()
+    for n, (name, value) in enumerate(configuration(result.geometry, rank).items()):
         yield row("" if n else "XLA", f"{name} = {value}")

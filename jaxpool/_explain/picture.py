@@ -9,14 +9,14 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 
 LONGEST = 40
-"""Elements and windows drawn of a long axis, from its start."""
+"""Maximum length of the part of an axis that is drawn, from its start, in elements."""
 
 COLOURS = {"element": "#9ecae1", "padding": "#e0e0e0", "overhang": "#fdd0a2", "window": "#08519c"}
 CHOSEN = "#d62728"
 
 
 def draw(geometry: Geometry, rank: int, title: str, path: Any, window: Sequence[int] | None) -> Any:
-    """Return a figure with one strip per pooled axis, written to ``path`` unless that is None."""
+    """Return a figure with one panel per pooled axis, written to ``path`` unless that is None."""
     figure_type, patches = _matplotlib()
     axes = geometry.axes
     if window is None:
@@ -28,12 +28,12 @@ def draw(geometry: Geometry, rank: int, title: str, path: Any, window: Sequence[
     for panel, axis, position, choice in zip(
         panels[:, 0], axes, geometry.positions, chosen, strict=True
     ):
-        _strip(panel, patches, axis, choice)
+        _draw_axis(panel, patches, axis, choice)
         panel.set_title(
             f"axis {rank + position}: {axis.size} elements, {axis.out} windows", loc="left"
         )
     figure.suptitle(title)
-    _legend(figure, patches)
+    _add_legend(figure, patches)
     if path is not None:
         figure.savefig(path, dpi=120)
     return figure
@@ -58,8 +58,8 @@ def _windows_shown(axis: Axis) -> int:
     return max(min(axis.out, (LONGEST - axis.span) // axis.stride + 1), 1)
 
 
-def _strip(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
-    """The padded axis as a row of squares; below it each window as a bar, its elements as dots."""
+def _draw_axis(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
+    """Draw the padded axis as squares in a row, and below it each window as a bar with its taps."""
     windows = _windows_shown(axis)
     first, last = -axis.pad_low, axis.size + axis.pad_high + axis.overhang
     drawn = min(last, first + max(LONGEST, axis.span))
@@ -69,7 +69,9 @@ def _strip(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
         square = patches.Rectangle((q, 0.4), 1, 1, facecolor=COLOURS[kind], edgecolor="white")
         panel.add_patch(square)
     for window in range(windows):
-        _bar(panel, patches, axis, window, CHOSEN if window == chosen else COLOURS["window"])
+        _draw_window(
+            panel, patches, axis, window, CHOSEN if window == chosen else COLOURS["window"]
+        )
     cut = "  ..." if drawn < last or windows < axis.out else ""
     panel.text(drawn + 0.3, 0.9, f"{axis.size} elements{cut}", va="center", fontsize=8)
     panel.set_xlim(first - 0.5, drawn + 6)
@@ -80,18 +82,18 @@ def _strip(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
     panel.spines[:].set_visible(False)
 
 
-def _bar(panel: Any, patches: Any, axis: Axis, window: int, colour: str) -> None:
+def _draw_window(panel: Any, patches: Any, axis: Axis, window: int, colour: str) -> None:
     start, height = axis.start(window), -window - 0.5
     bar = patches.Rectangle((start, height - 0.35), axis.span, 0.7, facecolor=colour, alpha=0.2)
     panel.add_patch(bar)
-    for offset in range(axis.kernel):
-        q = start + offset * axis.dilation
-        real = 0 <= q < axis.size
-        panel.plot(q + 0.5, height, "o", ms=5, mec=colour, mfc=colour if real else "white")
+    for tap in range(axis.kernel):
+        q = start + tap * axis.dilation
+        is_element = 0 <= q < axis.size
+        panel.plot(q + 0.5, height, "o", ms=5, mec=colour, mfc=colour if is_element else "white")
     panel.text(start - 0.2, height, str(window), ha="right", va="center", fontsize=7, color=colour)
 
 
-def _legend(figure: Any, patches: Any) -> None:
+def _add_legend(figure: Any, patches: Any) -> None:
     boxes = [patches.Patch(color=COLOURS[kind], label=kind) for kind in ("element", "padding")]
     boxes.append(patches.Patch(color=COLOURS["overhang"], label="overhang of ceil rounding"))
     boxes.append(

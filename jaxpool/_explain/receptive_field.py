@@ -1,9 +1,10 @@
-"""What one output of a stack of windows sees of its input.
+"""The receptive field of a stack of windows: the input elements that one output depends on.
 
-The receptive field of a stack of windows follows Araujo, Norris and Sim 2019, "Computing receptive
-fields of convolutional neural networks" (distill.pub): with ``r`` the field, ``j`` the distance
-between neighbouring fields and ``s`` the first element of the first one, a window of dilated size
-``Ke``, stride ``S`` and low padding ``P`` makes ``r += (Ke - 1) * j``, ``s -= P * j``, ``j *= S``.
+The computation follows Araujo, Norris and Sim 2019, "Computing receptive fields of convolutional
+neural networks" (distill.pub). Let ``r`` be the size of the field, ``j`` the distance between
+neighbouring fields, and ``s`` the first element of the first field. A window of dilated size
+``Ke``, stride ``S`` and low padding ``P`` updates ``r += (Ke - 1) * j``, ``s -= P * j``,
+``j *= S``, in this order.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,12 @@ from .._geometry.window import Window
 
 @dataclass(frozen=True)
 class ReceptiveField:
-    """What one output of a stack of windows sees of its input, per pooled axis.
+    """The input elements that one output of a stack of windows depends on, per pooled axis.
 
     Attributes:
-      size: elements from the first to the last one seen.
-      stride: elements between the fields of neighbouring outputs.
-      start: first element seen by the first output; negative inside padding.
+      size: number of elements from the first to the last of the field, both included.
+      stride: number of elements between the starts of the fields of neighbouring outputs.
+      start: first element of the field of the first output; negative inside padding.
     """
 
     size: tuple[int, ...]
@@ -46,20 +47,21 @@ def _check_layers(layers: Any) -> None:
 
 @public
 def receptive_field(spatial_shape: int | Sequence[int], layers: Sequence[Window]) -> ReceptiveField:
-    """What one output of a stack of windows sees, such as of convolutions and poolings.
+    """Return the receptive field of a stack of windows, such as convolutions and poolings.
 
-    With ``r`` the field, ``j`` the distance between neighbouring fields and ``s`` the first
-    element, a window makes ``r += (span - 1) * j``, ``s -= pad_low * j`` and then ``j *= stride``.
+    Let ``r`` be the size of the field, ``j`` the distance between neighbouring fields and ``s`` the
+    first element. A window updates ``r += (span - 1) * j``, ``s -= pad_low * j`` and then
+    ``j *= stride``.
 
     Args:
       spatial_shape: lengths of the pooled axes of the first layer's input. "SAME" padding depends
-        on it.
+        on them.
       layers: the windows, the first layer first; a convolution is described by its window.
     Returns:
       ReceptiveField, in elements of the first layer's input.
     Raises:
       TypeError: ``layers`` is not a list of windows, or a length is not an integer.
-      ValueError: a window does not fit what the layers before it leave.
+      ValueError: a window does not fit the output of the preceding layers.
     References: Araujo, Norris and Sim 2019, doi:10.23915/distill.00021.
     Example:
       >>> stem = [Window((7, 7), 2, 3), Window((3, 3), 2, 1)]

@@ -31,5 +31,5 @@ def _store(*arrays: Array) -> tuple[Array, ...]:
 def _store_by_branch(*arrays: Array) -> tuple[Array, ...]:
     """Return the arrays from a conditional whose constant predicate is hidden from the compiler."""
     never = lax.optimization_barrier(np.zeros((), np.bool_))
-    zeros = lambda *arrays: tuple(map(jnp.zeros_like, arrays))  # noqa: E731
-    return lax.cond(never, zeros, lambda *arrays: arrays, *arrays)
+    to_zeros = lambda *arrays: tuple(map(jnp.zeros_like, arrays))  # noqa: E731
+    return lax.cond(never, to_zeros, lambda *arrays: arrays, *arrays)

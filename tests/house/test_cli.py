@@ -193,7 +193,7 @@ def test_there_may_be_no_output_at_all():
 def test_doctor_knows_the_trouble_of_each_jax(capsys: pytest.CaptureFixture[str]):
     lost = "loses rules of jax.custom_jvp" in doctor_report(capsys)["trouble"]
     assert lost == (jax.__version_info__ < (0, 12))
-    old = list(doctor._trouble((0, 9, 9)))
+    old = list(doctor._problems((0, 9, 9)))
     assert old[0].startswith("jax is older than 0.10.2,") and "older" not in " ".join(old[1:])
 
 
