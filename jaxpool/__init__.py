@@ -1,4 +1,4 @@
-"""Pooling for JAX: reductions over windows of many kinds, differentiable to any order."""
+"""Pooling for JAX: reductions over many kinds of windows, differentiable to any order."""
 
 import importlib
 import re
@@ -118,7 +118,7 @@ if typing.TYPE_CHECKING:
     from . import sharding as sharding
 
 _LAZY = ("compat", "filters", "layers", "sharding")
-"""Modules that are loaded when they are first used."""
+"""Modules that are imported on first use."""
 
 
 def __dir__() -> list[str]:
@@ -133,7 +133,7 @@ def _hint(name: str) -> str:
     return ""
 
 
-if not typing.TYPE_CHECKING:  # or a checker would know every name
+if not typing.TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> typing.Any:
         if name in _LAZY:

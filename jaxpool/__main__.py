@@ -13,7 +13,7 @@ from ._errors import Message, message
 
 
 class Command(NamedTuple):
-    """A subcommand: its options, and what it does. ``run`` returns the exit status."""
+    """A subcommand with its options; ``run`` executes it and returns the exit status."""
 
     name: str
     help: str
@@ -33,7 +33,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _pool_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is pooled, and how."""
+    """Add the options that describe a pooling."""
     add = parser.add_argument
     add("--shape", type=_integers, required=True, help="full shape, such as 8,112,112,64")
     add("--window", type=_integers, required=True, help="taps per pooled axis, such as 3,3")
@@ -57,7 +57,7 @@ def _pool_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """What ``_pool_options`` gave, as arguments of ``explain``."""
+    """Return the values of the options of :func:`_pool_options` as arguments of ``explain``."""
     return {
         "window_shape": _as_tuple(options.window),
         "strides": options.strides,
@@ -72,35 +72,39 @@ def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-_OPTIONS = {
+_OPTION_NAMES = {
     "x_or_shape": "--shape",
     "window_shape": "--window",
     "data_format": "--data-format",
     **{name: f"--{name}" for name in ("strides", "padding", "dilations", "rounding")},
     **{name: f"--{name}" for name in ("op", "dtype", "implementation")},
 }
-"""The options of arguments of ``explain``."""
+"""The option for each argument of ``explain``."""
 
-_WORDS = {
-    rf'\b({"|".join(_OPTIONS)})="?(\w+)"?': lambda found: f"{_OPTIONS[found[1]]} {found[2]}",
+_SUBSTITUTIONS = {
+    rf'\b({"|".join(_OPTION_NAMES)})="?(\w+)"?': (
+        lambda match: f"{_OPTION_NAMES[match[1]]} {match[2]}"
+    ),
     r"\bdata_format\b": "--data-format",
     r"\bx\.astype\(jnp\.(\w+)\)": r"--dtype \1",
     r"\bjnp\.": "",
     r"\(low, high\)": "low:high",
     r"\(\((\d+), (\d+)\),\)": r"\1:\2",
 }
-"""What Python writes in an error, and what the command line writes."""
+"""Patterns of Python code in an error, and their replacements on the command line."""
 
 
-def _in_options(error: Exception, command: str) -> str:
-    """The text of an error in the words of the command line."""
+def _as_command_line_error(error: Exception, command: str) -> str:
+    """Return the text of an error with options in place of Python arguments."""
     text = error.args[0] if error.args else None
     if not isinstance(text, Message):
         return str(error)
-    told: str = Message(text.template, command if text.startswith("explain: ") else "", _OPTIONS)
-    for python, option in _WORDS.items():
-        told = re.sub(python, option, told)
-    return told
+    translated: str = Message(
+        text.template, command if text.startswith("explain: ") else "", _OPTION_NAMES
+    )
+    for pattern, replacement in _SUBSTITUTIONS.items():
+        translated = re.sub(pattern, replacement, translated)
+    return translated
 
 
 def _as_tuple(numbers: int | tuple[int, ...]) -> tuple[int, ...]:
@@ -122,7 +126,7 @@ def _split(text: str, separator: str) -> tuple[int, ...]:
 
 
 def _padding(text: str) -> Any:
-    """A word, integers, or pairs of them: SAME, 1, 1,0 or 0:1,1:2."""
+    """Parse padding: a word, integers, or pairs of integers, as in SAME, 1, 1,0 or 0:1,1:2."""
     if text.replace("_", "").isalpha():
         return text
     if ":" in text:
@@ -140,14 +144,14 @@ def _explain(options: argparse.Namespace) -> int:
     from ._explain.explain import explain
 
     try:
-        found = explain(_as_tuple(options.shape), **_pool_settings(options))
-        print(found)
+        explanation = explain(_as_tuple(options.shape), **_pool_settings(options))
+        print(explanation)
         if options.plot:
-            found.plot(options.plot)
+            explanation.plot(options.plot)
     except BrokenPipeError:
         raise
     except (TypeError, ValueError, NotImplementedError, ModuleNotFoundError, OSError) as error:
-        print(_in_options(error, "explain"), file=sys.stderr)
+        print(_as_command_line_error(error, "explain"), file=sys.stderr)
         return 1
     return 0
 
@@ -178,7 +182,7 @@ def _bench(options: argparse.Namespace) -> int:
         for line in report:
             print(line, flush=True)
     except (TypeError, ValueError, NotImplementedError, RuntimeError, MemoryError) as error:
-        print(_in_options(error, "bench"), file=sys.stderr)
+        print(_as_command_line_error(error, "bench"), file=sys.stderr)
         return 1
     return 0
 
@@ -209,7 +213,7 @@ def _port(options: argparse.Namespace) -> int:
 
 
 def _cannot_be_read(path: str, error: OSError) -> str:
-    name = repr(path).replace("$", "$$")  # the whole of it
+    name = repr(path).replace("$", "$$")  # not truncated
     return message(
         f"{name} cannot be read.",
         f"The system says: {error.strerror or error}.",
@@ -225,7 +229,7 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0
 
 
-# A new subcommand is one row here. `run` imports what it needs, so that --help stays quick.
+# A new subcommand is one more row. `run` imports its modules itself, so that --help stays fast.
 COMMANDS = (
     Command(
         "demo",
@@ -275,11 +279,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return options.run(options)
 
 
-def _to_a_pipe() -> int:
-    """Run the command line; what reads its output may have enough of it before the end."""
+def _main_with_pipe() -> int:
+    """Run :func:`main`; return 1 if the reader of a pipe closes it before the output ends."""
     try:
         status = main()
-        print(end="", flush=True)  # does nothing where there is no output at all
+        print(end="", flush=True)  # does nothing if there is no output stream
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at exit
         return 1
@@ -287,4 +291,4 @@ def _to_a_pipe() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_to_a_pipe())
+    sys.exit(_main_with_pipe())

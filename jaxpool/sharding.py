@@ -1,18 +1,18 @@
-"""Pooling along an axis that is spread over devices, inside ``jax.shard_map``.
+"""Pooling along an axis that is sharded over devices, inside ``jax.shard_map``.
 
-Let an axis of ``L`` elements lie on ``n`` shards of ``l = L / n``. Where ``out * stride = L``,
-shard ``p`` owns the windows ``p * m <= o < (p + 1) * m`` with ``m = l / stride``. They start
-``pad_low`` elements before its first one and end ``span - stride - pad_low`` elements behind its
-last one, whatever ``p`` is. So it needs that many elements of its neighbours, its halo, and then
-pools by itself without padding. At the two ends of the axis the halo is padding:
-zeros that are not there.
+Let an axis of ``L`` elements be divided into ``n`` shards of ``l = L / n`` elements. If
+``out * stride = L``, shard ``p`` computes the windows ``p * m <= o < (p + 1) * m`` with
+``m = l / stride``. For every ``p``, these windows start ``pad_low`` elements before the first
+element of the shard and end ``span - stride - pad_low`` elements after its last element. A shard
+needs these elements of its neighbours, its halo, and then pools locally without padding. At the two
+ends of the axis, the halo is padding: zeros that the result ignores unless padding counts.
 
-Outside ``shard_map`` nothing is needed: under ``jit`` with sharded arrays every op of jaxpool is
-partitioned by the compiler, without communication along batch and channel axes. There are three
-exceptions. Pools of regions gather, because a box may be of any image. On CPU, devices that take
-maxima and minima of long non-overlapping windows agree whether any of them may have met a NaN.
-Devices that unpool by indices agree whether any index leaves its window or block. If the indices
-count an axis that is spread, and one leaves its block, the devices exchange all of them.
+Outside ``shard_map`` no such function is needed: under ``jit`` with sharded arrays, the compiler
+partitions every op of jaxpool without communication along batch and channel axes. There are three
+exceptions. Pools of regions gather images, because a box may refer to any image. On CPU, maxima and
+minima of long non-overlapping windows need an agreement of all devices on whether there may be a
+NaN. Unpooling by indices needs an agreement on whether an index is outside its window or block. If
+the indices count a sharded axis, and one is outside its block, the devices exchange all indices.
 """
 
 import functools
@@ -63,32 +63,32 @@ def pool_shards(
     where: Array | None = None,
     **settings: Any,
 ) -> Any:
-    """Pool an array whose pooled axes are spread over devices; call it inside ``jax.shard_map``.
+    """Pool an array whose pooled axes are sharded over devices, inside ``jax.shard_map``.
 
-    Gives this device's part of what ``op`` gives for the whole array. A sharded axis costs two
-    exchanges with the neighbours, of the elements that the outermost windows need, two more for a
-    mask, and none if the windows are tiled.
+    Return this device's part of the result of ``op`` for the full array. Each sharded axis costs
+    two exchanges with the neighbours, for the elements that the outermost windows need, and two
+    more for a mask. Tiled windows need no exchange.
 
     Args:
       op: :func:`max_pool`, :func:`max_pool_with_argmax`, :func:`min_pool`, :func:`avg_pool` or
         :func:`sum_pool`.
       x: this device's part of the array.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`, for
-        the whole array.
-      axis_names: for each pooled axis the mesh axis that it is spread over, or None; a name alone
-        stands for the first pooled axis.
-      where: this device's part of the mask, of the shape of ``x``.
-      settings: further settings of ``op``. Indices count over the whole array; ``index_space`` is
+        the full array.
+      axis_names: for each pooled axis, the mesh axis that it is sharded over, or None; a single
+        name applies to the first pooled axis.
+      where: this device's part of the mask, with the shape of ``x``.
+      settings: further settings of ``op``. Indices count over the full array; ``index_space`` is
         "spatial" or "window".
     Returns:
-      This device's part of the result, of 1 / n of its length along an axis over n devices.
-    Derivatives: as of ``op``; the backward pass returns the cotangents of the halo, two exchanges
-      an axis.
+      This device's part of the result: 1 / n of its length along an axis that n devices share.
+    Derivatives: as for ``op``; the backward pass returns the cotangents of the halo to the
+      neighbours, in two exchanges per axis.
     Raises:
-      ValueError: the windows of an axis do not fall evenly onto the shards, or need elements
-        from beyond the neighbours; ``axis_names`` holds no axis of the mesh, or one twice;
-        ``index_space`` is an int.
-      TypeError: ``op`` is none of those.
+      ValueError: the windows of an axis do not divide evenly among the shards, or need elements
+        from beyond the neighbours; ``axis_names`` has a name that is not a mesh axis, or a name
+        twice; ``index_space`` is an int.
+      TypeError: ``op`` is not one of the ops above.
     Example:
       >>> mesh = jax.make_mesh((1,), ("space",))
       >>> rows = jax.P(None, "space")
@@ -106,25 +106,25 @@ def pool_shards(
     config = configure(WindowArguments(*arguments))
     window, layout = config.window, config.data_format
     names = _names(axis_names, len(window.kernel))
-    whole = _whole_geometry(config, x.shape, names)
-    masked = where is not None
-    x, where = _with_halos(x, where, whole, names, _counts_padding(op, settings))
-    local = [
+    full = _full_geometry(config, x.shape, names)
+    is_masked = where is not None
+    x, where = _with_halos(x, where, full, names, _counts_padding(op, settings))
+    padding_of_shard = [
         (0, 0) if name else (axis.pad_low, axis.pad_high)
-        for axis, name in zip(whole.axes, names, strict=True)
+        for axis, name in zip(full.axes, names, strict=True)
     ]
-    here = Window(window.kernel, window.strides, local, window.dilations, rounding)
-    run = functools.partial(
-        op, x, here.kernel, here.strides, local, dilations=here.dilations,
+    local = Window(window.kernel, window.strides, padding_of_shard, window.dilations, rounding)
+    pool_shard = functools.partial(
+        op, x, local.kernel, local.strides, padding_of_shard, dilations=local.dilations,
         rounding=rounding, data_format=layout, where=where,
     )  # fmt: skip
     if op is not max_pool_with_argmax or index_space == "window":
-        return run(**settings)
+        return pool_shard(**settings)
     dtype = _indices.check_dtype(settings.pop("index_dtype", None))
-    values, taps = run(**{**settings, "index_space": "window"})
-    geometry = Configuration(here, layout).geometry(x.shape)
-    found = taps != sentinel(taps.dtype) if masked or whole.has_empty_window else None
-    return values, _globally(taps, found, geometry, whole, names, dtype)
+    values, taps = pool_shard(**{**settings, "index_space": "window"})
+    geometry = Configuration(local, layout).geometry(x.shape)
+    is_valid = taps != sentinel(taps.dtype) if is_masked or full.has_empty_window else None
+    return values, _global_indices(taps, is_valid, geometry, full, names, dtype)
 
 
 def _check_op(op: Any, settings: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ def _check_space(space: Any) -> None:
 
 def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
     names = (axis_names,) if isinstance(axis_names, str) or axis_names is None else axis_names
-    names = tuple(itertools.islice(names, count + 1))  # they may be endless
+    names = tuple(itertools.islice(names, count + 1))  # an iterable may be endless
     if len(names) > count:
         raise ValueError(
             message(
@@ -168,10 +168,10 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
                 "Name the mesh axis of each pooled axis, None where there is none.",
             )
         )
-    given = list(filter(None, names))
-    for name in given:
-        _check_spread(name)
-    if len(set(given)) < len(given):
+    mesh_axes = list(filter(None, names))
+    for name in mesh_axes:
+        _check_mesh_axis(name)
+    if len(set(mesh_axes)) < len(mesh_axes):
         raise ValueError(
             message(
                 f"$axis_names = {shown(axis_names)} names a mesh axis twice.",
@@ -182,7 +182,7 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
     return names + (None,) * (count - len(names))
 
 
-def _check_spread(name: str) -> None:
+def _check_mesh_axis(name: str) -> None:
     try:
         lax.axis_size(name)
     except NameError:
@@ -195,22 +195,23 @@ def _check_spread(name: str) -> None:
         ) from None
 
 
-def _whole_geometry(
+def _full_geometry(
     config: Configuration, shape: tuple[int, ...], names: tuple[str | None, ...]
 ) -> Geometry:
-    """The geometry of the whole array, checked to fall evenly onto the shards."""
+    """Return the geometry of the full array; raise unless its windows divide among the shards."""
     positions = pooled_axes(config.data_format, len(names), shape)
-    full = list(shape)
+    full_shape = list(shape)
     for position, name in zip(positions, names, strict=True):
-        full[position] *= lax.axis_size(name) if name else 1
-    whole = config.geometry(tuple(full))
-    for index, (axis, name) in enumerate(zip(whole.axes, names, strict=True)):
+        full_shape[position] *= lax.axis_size(name) if name else 1
+    full = config.geometry(tuple(full_shape))
+    for index, (axis, name) in enumerate(zip(full.axes, names, strict=True)):
         if name:
-            _check_even(axis, index, lax.axis_size(name))
-    return whole
+            _check_divides(axis, index, lax.axis_size(name))
+    return full
 
 
-def _check_even(axis: Axis, index: int, shards: int) -> None:
+def _check_divides(axis: Axis, index: int, shards: int) -> None:
+    """Raise unless the windows of pooled axis ``index`` can be computed with neighbours' halos."""
     length, (low, high) = axis.size // shards, _halo(axis)
     if axis.out * axis.stride != axis.size or length % axis.stride:
         raise ValueError(
@@ -241,67 +242,71 @@ def _check_even(axis: Axis, index: int, shards: int) -> None:
 
 
 def _halo(axis: Axis) -> tuple[int, int]:
-    """Elements needed from the neighbours; a negative number of them is left out."""
+    """Return the number of elements needed before and after a shard; negative means to crop."""
     return axis.pad_low, axis.span - axis.stride - axis.pad_low
 
 
 def _counts_padding(op: Callable[..., Any], settings: dict[str, Any]) -> bool:
-    """Whether padding is as good as zeros."""
+    """Return whether padding counts as zeros in the result of ``op``."""
     if op is avg_pool:
         return bool(settings.get("count_include_pad", True) or settings.get("divisor_override"))
     return op is sum_pool
 
 
 def _with_halos(
-    x: Array, where: Array | None, whole: Geometry, names: tuple[str | None, ...], zeros: bool
+    x: Array,
+    where: Array | None,
+    full: Geometry,
+    names: tuple[str | None, ...],
+    counts_padding: bool,
 ) -> tuple[Array, Array | None]:
-    """The shard with its halos, and which of its elements count; ``zeros`` if padding does."""
-    for axis, position, name in zip(whole.axes, whole.positions, names, strict=True):
+    """Return the shard extended by its halos, and a mask of its elements that count."""
+    for axis, position, name in zip(full.axes, full.positions, names, strict=True):
         if name is None:
             continue
         if where is not None:
-            where = _exchange(jnp.broadcast_to(where, x.shape), axis, position, name)
-        x = _exchange(x, axis, position, name)
-        here = iota(x.shape[position], position, x.ndim, np.int32)
-        place = _first_coordinate(axis, name) + here
-        padding = (place < 0) | (place >= axis.size)
-        if zeros:
-            where = None if where is None else where | padding
+            where = _exchange_halos(jnp.broadcast_to(where, x.shape), axis, position, name)
+        x = _exchange_halos(x, axis, position, name)
+        local_coordinate = iota(x.shape[position], position, x.ndim, np.int32)
+        coordinate = _first_coordinate(axis, name) + local_coordinate
+        is_padding = (coordinate < 0) | (coordinate >= axis.size)
+        if counts_padding:
+            where = None if where is None else where | is_padding
         else:
-            where = ~padding if where is None else where & ~padding
+            where = ~is_padding if where is None else where & ~is_padding
     return x, where
 
 
 def _first_coordinate(axis: Axis, name: str) -> Array:
-    """Coordinate in the whole array of the first element of the shard with its halo."""
+    """Return the coordinate in the full array of the first element of the shard with its halo."""
     return lax.axis_index(name) * (axis.size // lax.axis_size(name)) - axis.pad_low
 
 
-def _exchange(x: Array, axis: Axis, position: int, name: str) -> Array:
-    """Put the neighbours' elements before and behind; zeros where there is no neighbour."""
+def _exchange_halos(x: Array, axis: Axis, position: int, name: str) -> Array:
+    """Return ``x`` between the neighbours' elements; there are zeros if there is no neighbour."""
     (low, high), length, shards = _halo(axis), x.shape[position], lax.axis_size(name)
     parts = [x if high >= 0 else slice_axis(x, position, 0, length + high, 1)]
     if low > 0:
-        ahead = [(shard, shard + 1) for shard in range(shards - 1)]
-        parts.insert(0, lax.ppermute(slice_axis(x, position, length - low, low, 1), name, ahead))
+        to_next = [(shard, shard + 1) for shard in range(shards - 1)]
+        parts.insert(0, lax.ppermute(slice_axis(x, position, length - low, low, 1), name, to_next))
     if high > 0:
-        back = [(shard + 1, shard) for shard in range(shards - 1)]
-        parts.append(lax.ppermute(slice_axis(x, position, 0, high, 1), name, back))
+        to_previous = [(shard + 1, shard) for shard in range(shards - 1)]
+        parts.append(lax.ppermute(slice_axis(x, position, 0, high, 1), name, to_previous))
     return concatenate(parts, position)
 
 
-def _globally(
+def _global_indices(
     taps: Array,
-    found: Array | None,
+    is_valid: Array | None,
     geometry: Geometry,
-    whole: Geometry,
+    full: Geometry,
     names: tuple[str | None, ...],
     dtype: np.dtype | None,
 ) -> Array:
-    """Taps of the windows of the shard with its halos as indices over the whole array."""
-    places, shape = _indices.places(taps, geometry), [1] * taps.ndim
-    for (axis, position), name in zip(whole.placed, names, strict=True):
+    """Convert taps of the windows of a shard with its halos to indices over the full array."""
+    coordinates, shape = _indices.places(taps, geometry), [1] * taps.ndim
+    for (axis, position), name in zip(full.placed, names, strict=True):
         shape[position] = axis.size
         if name:
-            places[position] = places[position] + _first_coordinate(axis, name)
-    return _indices.flat("spatial", places, found, tuple(shape), whole.positions, dtype)
+            coordinates[position] = coordinates[position] + _first_coordinate(axis, name)
+    return _indices.flat("spatial", coordinates, is_valid, tuple(shape), full.positions, dtype)
