@@ -58,10 +58,10 @@ class RaggedAxis(NamedTuple):
         counts = tuple(last - first for first, last in zip(firsts, lasts, strict=True))
         return RaggedAxis(len(self.starts), firsts, counts)
 
-    def groups(self, most: int) -> list["RaggedAxis"]:
+    def groups(self, max_groups: int) -> list["RaggedAxis"]:
         """Return the windows in groups of neighbours with equal length and stride.
 
-        If there are more than ``most`` groups, return all windows as one group.
+        If there are more than ``max_groups`` groups, return all windows as one group.
         """
         firsts = [0]
         steps = [b - a for a, b in itertools.pairwise(self.starts)]
@@ -70,7 +70,7 @@ class RaggedAxis(NamedTuple):
             same_step = steps[n - 1] == steps[n - 2] if has_step else steps[n - 1] > 0
             if not same_step or self.lengths[n] != self.lengths[n - 1]:
                 firsts.append(n)
-            if len(firsts) > most:
+            if len(firsts) > max_groups:
                 return [self]
         return [
             RaggedAxis(self.size, self.starts[first:end], self.lengths[first:end])

@@ -277,54 +277,51 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
     )  # fmt: skip
 
 
-def check_at_least(axis: str, size: Any, least: int, why: str) -> None:
-    """Raise, with the reason ``why``, unless the symbolic ``size`` is known to be >= ``least``."""
-    if not is_at_least(size, least):
+def check_at_least(axis: str, size: Any, min_size: int, reason: str) -> None:
+    """Raise with this ``reason`` unless the symbolic ``size`` is known to be >= ``min_size``."""
+    if not is_at_least(size, min_size):
         raise ValueError(
             message(
                 f"{axis} has the symbolic size {size}, which may be too small.",
-                why,
-                f'Bound it: symbolic_shape(..., constraints=["{size} >= {least}"]).',
+                reason,
+                f'Bound it: symbolic_shape(..., constraints=["{size} >= {min_size}"]).',
             )
         )
 
 
-def is_at_least(size: Any, least: Any) -> bool:
-    """Return whether ``size >= least`` is known to hold for all values of symbolic sizes."""
+def is_at_least(size: Any, minimum: Any) -> bool:
+    """Return whether ``size >= minimum`` is known to hold for all values of symbolic sizes."""
     try:
-        return bool(size >= least)
+        return bool(size >= minimum)
     except Exception:  # undecided; not every JAX exports the class of the error
         return False
 
 
-def bound_of(count: Any, most: int, doubt: str) -> int:
+def bound_of(count: Any, maximum: int, problem: str) -> int:
     """Return ``count``, or the smallest power of two that a symbolic count is known not to exceed.
 
-    Raise, with ``doubt`` as the problem, if it is unknown whether a symbolic count exceeds
-    ``most``, a power of two. If it is known to exceed ``most``, return ``2 * most``.
+    ``maximum`` is a power of two. Raise ``problem`` if a symbolic count may exceed it. Return
+    ``2 * maximum`` if the count is known to exceed it.
     """
     if isinstance(count, int):
         return count
-    bound = most if is_at_most(count, most, doubt) else 2 * most
+    bound = maximum if is_at_most(count, maximum, problem) else 2 * maximum
     while bound > 1 and is_at_least(bound // 2, count):
         bound //= 2
     return bound
 
 
-def is_at_most(last: int, most: int, doubt: str) -> bool:
-    """Return whether ``last <= most``.
-
-    Raise, with ``doubt`` as the problem, if the answer depends on symbolic sizes.
-    """
+def is_at_most(value: int, maximum: int, problem: str) -> bool:
+    """Return whether ``value <= maximum``; raise ``problem`` if it depends on symbolic sizes."""
     try:
-        return bool(last <= most)
+        return bool(value <= maximum)
     except Exception:  # undecided; not every JAX exports the class of the error
-        sizes = dict.fromkeys(re.findall(r"[A-Za-z_]\w*\b(?!\()", str(last)))  # skip functions
+        sizes = dict.fromkeys(re.findall(r"[A-Za-z_]\w*\b(?!\()", str(value)))  # skip functions
         bounds = ", ".join(f'"{size} <= 1024"' for size in sizes)
         raise ValueError(
             message(
-                f"{doubt}.",
-                f"They go up to {last}, which is symbolic.",
+                f"{problem}.",
+                f"They go up to {value}, which is symbolic.",
                 f"Bound the sizes, for example symbolic_shape(..., constraints=[{bounds}]).",
             )
         ) from None

@@ -68,10 +68,10 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
     covers = same and span > 1
     # Write the sizes as lax does: JAX may not recognise that different expressions are equal.
     out = cdiv(size, stride) if covers else (size + low + high - span) // stride + 1
-    least = span + max(span, stride)
-    if is_at_least(size, least) and (stride == 1 or (isinstance(high, int) and not high)):
+    min_size = span + max(span, stride)
+    if is_at_least(size, min_size) and (stride == 1 or (isinstance(high, int) and not high)):
         return None
-    more = 0 if is_at_least(size + low + high, least) else least
+    more = 0 if is_at_least(size + low + high, min_size) else min_size
     return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
 
 
