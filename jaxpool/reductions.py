@@ -61,9 +61,9 @@ class Reduction:
         selection combines one array.
       extremum: "max" or "min" for a selection of the largest or smallest number, which prefers NaN
         to all numbers; else None.
-      prepare: elementwise function from the elements, in the accumulator dtype, to an array or a
-        pytree of arrays of any same shape; None is the identity function. If sizes are symbolic,
-        the array may include padding.
+      prepare: elementwise function of the elements, an array of any shape and of the accumulator
+        dtype, that returns an array or a pytree of arrays of the same shape. None returns the
+        elements unchanged. If sizes are symbolic, the elements may include padding.
       finish: elementwise function of the combined values and of the number of elements of each
         window, without padding; it returns an array or a pytree of arrays. The number is an array
         that broadcasts to the values. Its dtype is that of the (first) values if that is a float,
@@ -292,7 +292,7 @@ def lp(p: float) -> Reduction:
     in their range; :func:`jaxpool.lp_pool` does not need this.
 
     Args:
-      p: a positive number. Equal numbers return the same object, so that :func:`jaxpool.pool` is
+      p: a positive number. Equal numbers give the same object, so that :func:`jaxpool.pool` is
         compiled once for each.
     Raises:
       TypeError: ``p`` is not a number. ValueError: it is not positive.

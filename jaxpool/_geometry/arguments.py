@@ -154,7 +154,7 @@ def advice_without_others(entries: Any) -> str:
 
 
 def _is_neutral(entry: Any) -> bool:
-    """Return whether an axis with this entry of a window, strides or padding is not pooled."""
+    """Return whether this entry of a window, strides or padding leaves its axis unchanged."""
     return type(entry) in (int, tuple, list) and repr(entry) in ("1", "0", "(0, 0)", "[0, 0]")
 
 

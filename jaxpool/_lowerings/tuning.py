@@ -138,11 +138,11 @@ LONGEST_STACKED = 32
 # --- counts ---------------------------------------------------------------------------------------
 
 LONGEST_CONSTANT_RUN = 64
-"""Maximum number of windows with equal counts in a run whose counts are a program constant."""
+"""Maximum length of a run of windows with equal counts whose counts are a program constant."""
 
 MOST_FULL_RUNS = 32
 """Maximum number of runs of windows with equal first offsets for which each run is one broadcast
-scalar, which XLA folds. On jax 0.10 a constant of one platform's program is in all of them."""
+scalar, which XLA folds. On jax 0.10, constants for one platform are in the programs for all."""
 
 MOST_CONSTANT_COUNTS = 4096
 """Maximum number of windows for which the counts of all axes together are a constant of the
