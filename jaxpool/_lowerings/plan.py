@@ -52,7 +52,7 @@ class Choice:
 
     @property
     def chosen(self) -> str:
-        """The chosen implementations as text, such as ``"tiled on cpu, doubling on gpu and tpu"``."""
+        """The chosen implementations as text: "tiled on cpu, doubling on gpu and tpu"."""
         names = {platform: getattr(self, platform) for platform in PLATFORMS}
         if len(set(names.values())) == 1:
             return self.cpu
