@@ -283,7 +283,7 @@ def _first_coordinate(axis: Axis, name: str) -> Array:
 
 
 def _exchange_halos(x: Array, axis: Axis, position: int, name: str) -> Array:
-    """Return ``x`` between the neighbours' elements; there are zeros if there is no neighbour."""
+    """Return ``x`` extended by elements of its neighbours, or by zeros if there is no neighbour."""
     (low, high), length, shards = _halo(axis), x.shape[position], lax.axis_size(name)
     parts = [x if high >= 0 else slice_axis(x, position, 0, length + high, 1)]
     if low > 0:

@@ -139,7 +139,7 @@ def is_traced(value: Any, depth: int = 2) -> bool:
 
 
 def matching_name(word: str, names: Sequence[str]) -> str | None:
-    """Return the one of ``names`` that means ``word``, a synonym or a misspelling, or None."""
+    """Return the entry of ``names`` for ``word``, a synonym or a misspelling, or None."""
     group = next((group for group in SYNONYMS if word in group), ())
     close = difflib.get_close_matches(word, names, 1, 0.8)
     return next((name for name in group if name in names), close[0] if close else None)
