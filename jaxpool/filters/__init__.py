@@ -1,28 +1,28 @@
-"""Filters over the neighbourhood of every element, in the words of ``scipy.ndimage``.
+"""Filters over the neighbourhood of every element, with the interface of ``scipy.ndimage``.
 
-Each takes the arguments of its namesake there (``size``, ``footprint``, ``structure``, ``mode``,
-``cval``, ``origin``, ``axes``) and has its results, to the last place of float32 and of integers.
-In addition each runs under ``jit``, ``vmap`` and ``grad`` of any order, on any backend, in narrow
-floats, and over any batch axes: ``axes`` says which axes are filtered.
+Each filter accepts the arguments of the scipy function of the same name (``size``, ``footprint``,
+``structure``, ``mode``, ``cval``, ``origin``, ``axes``) and returns the same results, exact to the
+last place for float32 and integers. It also supports ``jit``, ``vmap`` and ``grad`` of any order,
+on any backend, in low-precision floats, and over batch axes: ``axes`` selects the filtered axes.
 
-What differs:
+Differences from scipy:
 
-* there is no ``output`` and no ``brute_force``, and settings after ``footprint`` or ``structure``
-  are given by name;
-* a contradiction (``size`` beside ``footprint``) is an error and not a warning;
-* a binary structure that holds no True is refused;
-* sizes, origins, footprints and structures follow the order of ``axes`` in every filter; scipy
-  takes footprints and structures in the order of the array, and in ranks, ``generic_filter`` and
-  binary filters sizes and origins, too;
-* each axis may have a mode of its own in every filter; scipy refuses it with a footprint and in
-  ranks;
-* ranks leave out the holes of a footprint in arrays of one axis, too; scipy's ranks of windows
-  longer than such an array are others;
-* where scipy leaves NaN undefined, it propagates;
-* a ``cval`` that an integer dtype does not hold is cut to its range;
-* to integers every tap of a ``structure`` is added as an integer that wraps (scipy adds that of the
-  first tap in float64);
-* the origin of a window of one tap is checked as those of others are.
+* ``output`` and ``brute_force`` do not exist, and settings after ``footprint`` or ``structure`` are
+  keyword-only;
+* contradictory arguments (``size`` together with ``footprint``) are an error, not a warning;
+* a binary structure without a True is an error;
+* sizes, origins, footprints and structures follow the order of ``axes`` in every filter. In scipy,
+  footprints and structures follow the order of the axes of the array; in the rank filters,
+  ``generic_filter`` and the binary filters, sizes and origins do so too;
+* each axis may have a different mode in every filter. Scipy does not allow this with a footprint or
+  in the rank filters;
+* rank filters ignore the elements at the holes of a footprint in arrays of one axis as well. Scipy
+  computes other ranks for windows longer than such an array;
+* NaN propagates where its effect in scipy is undefined;
+* a ``cval`` outside the range of an integer dtype is clipped to that range;
+* every tap of a ``structure`` is added to integers as an integer that wraps. Scipy adds the first
+  tap in float64;
+* the origin of a window of one tap is checked like any other origin.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-if not TYPE_CHECKING:  # or a checker would know every name
+if not TYPE_CHECKING:  # or a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         raise _no_attribute(__name__, name, _hint(name))

@@ -1,12 +1,12 @@
-"""What a caller wrote, as the neighbourhood of an element.
+"""The arguments of a filter call, resolved to the neighbourhood of every element.
 
-Along an axis let the window have ``size`` taps and the origin ``s``. The element ``i`` of the
-result is made of the elements ``i - low .. i + high`` of the array, with
+Let the window have ``size`` taps and the origin ``s`` along an axis. Element ``i`` of the result is
+computed from the elements ``i - low .. i + high`` of the array, with
 
     low = size // 2 + s,   high = size - 1 - low,   0 <= low < size.
 
-A :class:`Request` is what was asked for, before the rank of the array is known; a
-:class:`Neighborhood` is what that means for an array.
+A :class:`Request` holds the checked settings of a call, before the rank of the array is known. A
+:class:`Neighborhood` holds the settings resolved for an array of known rank.
 
 Source: the manual of scipy.ndimage, "Filter functions" and "Interpolation boundary handling".
 """
@@ -30,23 +30,23 @@ MODES = {
     "constant": "constant",
     "grid-constant": "constant",
 }
-"""The names of the modes, and the mode of that name."""
+"""The canonical mode for every accepted name."""
 
 LARGEST_ORIGIN = 2**31
 
 
 @dataclass(frozen=True)
 class Request:
-    """The settings of one call, hashable.
+    """The checked settings of one call, hashable.
 
     Attributes:
-      size: one int, one per axis, or None.
-      footprint: which elements of the window belong to it, or None.
-      mode: one of ``MODES``, or one per axis.
+      size: an int, a tuple with an int for each filtered axis, or None.
+      footprint: mask of the window, or None.
+      mode: a canonical mode of ``MODES``, or one for each filtered axis.
       cval: the value of elements outside the array under "constant".
-      origin: one int, or one per axis.
-      axes: the axes that are filtered, or None for all.
-      own: settings of the filter's own.
+      origin: an int, or one for each filtered axis.
+      axes: the filtered axes, or None for all.
+      options: settings that only this filter has.
     """
 
     size: int | tuple[int, ...] | None
@@ -55,7 +55,7 @@ class Request:
     cval: float
     origin: int | tuple[int, ...]
     axes: tuple[int, ...] | None
-    own: tuple[Any, ...] = ()
+    options: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Extent:
 
     Attributes:
       position: the axis of the array, counted from the end (negative).
-      size: taps from the first to the last.
-      low: taps before the element itself.
-      mode: how the axis goes on past its ends.
+      size: number of taps.
+      low: number of taps before the element itself.
+      mode: how the axis is extended.
     """
 
     position: int
@@ -76,7 +76,7 @@ class Extent:
 
     @property
     def high(self) -> int:
-        """Taps after the element itself."""
+        """Number of taps after the element itself."""
         return self.size - 1 - self.low
 
 
@@ -85,8 +85,8 @@ class Neighborhood:
     """The neighbourhood of every element of an array.
 
     Attributes:
-      extents: one for each filtered axis, in the order in which the caller named them.
-      footprint: which taps belong to it, an axis for each extent; None for all.
+      extents: one for each filtered axis, in the order in which the caller named the axes.
+      footprint: mask of the window, with an axis for each extent; None if it is all True.
       cval: the value of elements outside the array under "constant".
     """
 
@@ -102,7 +102,7 @@ class Neighborhood:
         return self.footprint.mask
 
     def mirrored(self) -> "Neighborhood":
-        """The elements whose neighbourhoods hold an element: the same, point-reflected."""
+        """Return the point reflection: the elements whose neighbourhoods contain an element."""
         extents = tuple(replace(extent, low=extent.high) for extent in self.extents)
         if self.footprint is None:
             return replace(self, extents=extents)
@@ -116,40 +116,40 @@ def request(
     cval: Any,
     origin: Any,
     axes: Any,
-    own: tuple[Any, ...] = (),
+    options: tuple[Any, ...] = (),
     structure: bool = False,
 ) -> Request:
-    """Return the settings as a :class:`Request`, or raise in the caller's words.
+    """Return the checked settings as a :class:`Request`; errors name the caller's arguments.
 
     Args:
-      size, footprint, mode, cval, origin, axes, own: as in :class:`Request`, as written.
-      structure: whether a structure is given, which has a size.
+      size, footprint, mode, cval, origin, axes, options: as in :class:`Request`, unchecked.
+      structure: whether the caller passed a structure, whose shape is that of the window.
     """
-    _check_given(size, footprint, structure)
+    _check_window_arguments(size, footprint, structure)
     return Request(
-        None if size is None else _integers("size", size, 1),
+        None if size is None else _checked_integers("size", size, 1),
         None if footprint is None else footprint_of("footprint", footprint),
-        _modes(mode),
+        _canonical_modes(mode),
         number("cval", cval),
-        _integers("origin", origin, -LARGEST_ORIGIN),
-        None if axes is None else _axes(axes),
-        own,
+        _checked_integers("origin", origin, -LARGEST_ORIGIN),
+        None if axes is None else _canonical_axes(axes),
+        options,
     )
 
 
-def _check_given(size: Any, footprint: Any, structure: bool) -> None:
-    given = [
+def _check_window_arguments(size: Any, footprint: Any, structure: bool) -> None:
+    passed = [
         name
-        for name, there in (
+        for name, is_passed in (
             ("size", size is not None),
             ("footprint", footprint is not None),
             ("structure", structure),
         )
-        if there
+        if is_passed
     ]
-    if not given or "size" in given[:-1]:
-        named = " and ".join(f"${name}" for name in given) or "neither"
-        other = given[1] if given else "footprint"
+    if not passed or "size" in passed[:-1]:
+        named = " and ".join(f"${name}" for name in passed) or "neither"
+        other = passed[1] if passed else "footprint"
         raise ValueError(
             message(
                 f"$size and ${other} say what the window is.",
@@ -159,24 +159,24 @@ def _check_given(size: Any, footprint: Any, structure: bool) -> None:
         )
 
 
-def _integers(name: str, value: Any, least: int) -> int | tuple[int, ...]:
+def _checked_integers(name: str, value: Any, minimum: int) -> int | tuple[int, ...]:
     if not is_sequence(value):
-        return integer(name, value, least)
-    return tuple(integer(name, entry, least) for entry in entries_of(name, value))
+        return integer(name, value, minimum)
+    return tuple(integer(name, entry, minimum) for entry in entries_of(name, value))
 
 
-def _axes(axes: Any) -> tuple[int, ...]:
-    found = _integers("axes", axes, -LARGEST_ORIGIN)
-    return (found,) if isinstance(found, int) else found
+def _canonical_axes(axes: Any) -> tuple[int, ...]:
+    entries = _checked_integers("axes", axes, -LARGEST_ORIGIN)
+    return (entries,) if isinstance(entries, int) else entries
 
 
-def _modes(mode: Any) -> str | tuple[str, ...]:
+def _canonical_modes(mode: Any) -> str | tuple[str, ...]:
     if isinstance(mode, str) or not is_sequence(mode):
-        return _mode(mode)
-    return tuple(_mode(entry) for entry in entries_of("mode", mode))
+        return _canonical_mode(mode)
+    return tuple(_canonical_mode(entry) for entry in entries_of("mode", mode))
 
 
-def _mode(mode: Any) -> str:
+def _canonical_mode(mode: Any) -> str:
     if isinstance(mode, str) and mode in MODES:
         return MODES[mode]
     raise ValueError(
@@ -191,34 +191,34 @@ def _mode(mode: Any) -> str:
 # --- from a request to the neighbourhood in an array ----------------------------------------------
 
 
-def neighborhood(
+def resolve_neighborhood(
     asked: Request, rank: int, shape: tuple[int, ...] | None = None, name: str = "footprint"
 ) -> Neighborhood:
-    """Return what ``asked`` means for an array of ``rank`` axes.
+    """Return the neighbourhood that the settings describe in an array of ``rank`` axes.
 
     Args:
       asked: the settings.
-      rank: axes of the array.
-      shape: shape of the window if neither size nor footprint give it.
-      name: what gives the shape of the window, for messages.
+      rank: number of axes of the array.
+      shape: shape of the structure, if the filter has one.
+      name: the argument that determines the shape of the window, for error messages.
     """
     positions = _positions(asked.axes, rank)
     count = len(positions)
     if asked.footprint is not None:
-        _check_alike(asked.footprint.shape, shape, name)
+        _check_same_shape(asked.footprint.shape, shape, name)
         shape, name = asked.footprint.shape, "footprint"
     if shape is not None:
         _check_shape(name, shape, count)
-    sizes = shape if shape is not None else _spread("size", asked.size, count)
-    modes, origins = _spread("mode", asked.mode, count), _spread("origin", asked.origin, count)
+    sizes = shape if shape is not None else _per_axis("size", asked.size, count)
+    modes, origins = _per_axis("mode", asked.mode, count), _per_axis("origin", asked.origin, count)
     extents = map(_extent, positions, sizes, origins, modes)
     footprint = asked.footprint
-    whole = footprint is None or bool(footprint.mask.all())
-    return Neighborhood(tuple(extents), None if whole else footprint, asked.cval)
+    is_full = footprint is None or bool(footprint.mask.all())
+    return Neighborhood(tuple(extents), None if is_full else footprint, asked.cval)
 
 
 def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
-    """The filtered axes, counted from the end."""
+    """Return the filtered axes, counted from the end."""
     if axes is None:
         return tuple(range(-rank, 0))
     for axis in axes:
@@ -230,26 +230,26 @@ def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
                     "Give axes of the array.",
                 )
             )
-    found = tuple(axis - rank if axis >= 0 else axis for axis in axes)
-    if len(set(found)) != len(found):
+    from_end = tuple(axis - rank if axis >= 0 else axis for axis in axes)
+    if len(set(from_end)) != len(from_end):
         raise ValueError(
             message(
                 f"$axes = {axes} names an axis twice.",
-                f"The array has {counted(rank, 'axis')}; counted from the end they are {found}.",
+                f"The array has {counted(rank, 'axis')}; counted from the end they are {from_end}.",
                 "Name each filtered axis once.",
             )
         )
-    return found
+    return from_end
 
 
-def _spread(name: str, value: Any, count: int) -> tuple[Any, ...]:
+def _per_axis(name: str, value: Any, count: int) -> tuple[Any, ...]:
     if not isinstance(value, tuple):
         return (value,) * count
     check_length(name, value, count)
     return value
 
 
-def _check_alike(footprint: tuple[int, ...], shape: tuple[int, ...] | None, name: str) -> None:
+def _check_same_shape(footprint: tuple[int, ...], shape: tuple[int, ...] | None, name: str) -> None:
     if shape is not None and shape != footprint:
         raise ValueError(
             message(

@@ -1,4 +1,4 @@
-"""How an axis goes on past its ends: a constant, or a border of ``_lowerings.parts.borders``."""
+"""Extension of an axis past its ends, by a constant or by ``_lowerings.parts.borders``."""
 
 import math
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from ._arguments import Extent
 
 
 def extend(x: Array, extents: Sequence[Extent], cval: float) -> Array:
-    """Return ``x``, longer on each axis by the neighbourhoods of its first and last element."""
+    """Return ``x`` extended by ``low`` and ``high`` elements along the axis of every extent."""
     for extent in extents:
         if extent.size > 1:
-            x = _extended(x, extent, cval)
+            x = _extend_axis(x, extent, cval)
     return x
 
 
-def _extended(x: Array, extent: Extent, cval: float) -> Array:
+def _extend_axis(x: Array, extent: Extent, cval: float) -> Array:
     position, low, high = extent.position, extent.low, extent.high
     if extent.mode == "constant":
-        return pad(x, position, low, high, value_of(cval, np.dtype(x.dtype)))
+        return pad(x, position, low, high, cval_array(cval, np.dtype(x.dtype)))
     return extended(x, position, low, high, extent.mode)
 
 
-def value_of(cval: float, dtype: np.dtype) -> np.ndarray:
-    """Return ``cval`` in a dtype; of integers, cut towards zero and to their range."""
+def cval_array(cval: float, dtype: np.dtype) -> np.ndarray:
+    """Return ``cval`` as ``dtype``; for integers, truncated towards zero and clipped to range."""
     if jnp.issubdtype(dtype, jnp.floating):
         with np.errstate(over="ignore"):
             return np.asarray(cval, dtype)
@@ -44,5 +44,5 @@ def value_of(cval: float, dtype: np.dtype) -> np.ndarray:
             )
         )
     limits = jnp.iinfo(dtype)
-    inside = limits.min <= cval <= limits.max
-    return np.asarray(int(cval) if inside else limits.max if cval > 0 else limits.min, dtype)
+    in_range = limits.min <= cval <= limits.max
+    return np.asarray(int(cval) if in_range else limits.max if cval > 0 else limits.min, dtype)

@@ -1,4 +1,4 @@
-"""From a call of a filter to a compiled function, one for each static configuration."""
+"""Dispatch of filter calls to compiled functions, one for each static configuration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,26 +9,28 @@ from jax import Array
 from .._errors import message
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
-from ._arguments import Neighborhood, Request, neighborhood, request
+from ._arguments import Neighborhood, Request, request, resolve_neighborhood
 
 Body = Callable[[Array, Neighborhood, tuple[Any, ...], Array | None], Array]
-"""``body(x, neighborhood, settings of the filter's own, array beside x or None)``"""
+"""``body(x, neighborhood, options of the filter, second array or None)``"""
 
 
 def filter_op(name: str, body: Body, *arrays: str) -> Op:
-    """Return the op of a filter; ``arrays`` names the array beside ``x``, if it has one."""
+    """Return the op of a filter; ``arrays`` names the second array, if the filter has one."""
 
-    def traced(x: Array, other: Array | None = None, *, asked: Request) -> Array:
+    def traced(x: Array, second: Array | None = None, *, asked: Request) -> Array:
         check_real(x)
-        if other is None:
-            return body(x, neighborhood(asked, x.ndim), asked.own, None)
-        _check_beside(other, *arrays)
-        return body(x, neighborhood(asked, x.ndim, other.shape, *arrays), asked.own, other)
+        if second is None:
+            return body(x, resolve_neighborhood(asked, x.ndim), asked.options, None)
+        _check_second(second, *arrays)
+        return body(
+            x, resolve_neighborhood(asked, x.ndim, second.shape, *arrays), asked.options, second
+        )
 
-    return Op(name, traced, _canonical, arrays)
+    return Op(name, traced, _canonicalize, arrays)
 
 
-def _check_beside(array: Array, name: str) -> None:
+def _check_second(array: Array, name: str) -> None:
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise TypeError(
             message(
@@ -39,7 +41,7 @@ def _check_beside(array: Array, name: str) -> None:
         )
 
 
-def _canonical(**arguments: Any) -> dict[str, Request]:
+def _canonicalize(**arguments: Any) -> dict[str, Request]:
     return {"asked": request(**arguments)}
 
 
@@ -52,12 +54,12 @@ def call_filter(
     cval: Any,
     origin: Any,
     axes: Any,
-    *own: Any,
+    *options: Any,
     structure: Any = None,
 ) -> Array:
-    """Run a filter on an array with its settings as written; ``own`` are already checked."""
-    others = (structure,) if op.arrays else ()
+    """Run a filter on ``x``; all settings are unchecked except ``options``."""
+    operands = (structure,) if op.arrays else ()
     return call(
-        op, x, others, size=size, footprint=footprint, mode=mode, cval=cval, origin=origin,
-        axes=axes, own=own, structure=structure is not None,
+        op, x, operands, size=size, footprint=footprint, mode=mode, cval=cval, origin=origin,
+        axes=axes, options=options, structure=structure is not None,
     )  # fmt: skip

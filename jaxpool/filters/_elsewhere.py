@@ -1,4 +1,4 @@
-"""What serves for the names of ``scipy.ndimage`` that are no filters here."""
+"""Alternatives for the names of ``scipy.ndimage`` that this package does not have."""
 
 import re
 
@@ -14,7 +14,7 @@ _SHAPES = (
 )
 _STRUCTURES = "structures are plain arrays: the filters take that of scipy.ndimage"
 
-SERVES: dict[str, str] = {
+ALTERNATIVES: dict[str, str] = {
     r"(convolve|correlate|gaussian_filter)(1d)?": _WEIGHTS,
     r"(generic_|gaussian_)?(laplace|gradient_magnitude)|prewitt|sobel": _WEIGHTS,
     r"zoom": "jax.image.resize resizes arrays",
@@ -33,9 +33,11 @@ SERVES: dict[str, str] = {
     r"vectorized_filter": "generic_filter takes a function of one window, and vectorizes it",
     r"\w+_pool\w*": "pools are in jaxpool itself, jaxpool.max_pool among them",
 }
-"""By a pattern of names."""
+"""The alternative for each regular expression of names."""
 
 
 def hint(name: str) -> str:
-    """Return what to say of a name that is no filter, or nothing."""
-    return next((f": {text}" for names, text in SERVES.items() if re.fullmatch(names, name)), "")
+    """Return the end of the error message for an unknown name: an alternative, or ""."""
+    return next(
+        (f": {text}" for pattern, text in ALTERNATIVES.items() if re.fullmatch(pattern, name)), ""
+    )

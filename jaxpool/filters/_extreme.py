@@ -1,14 +1,15 @@
 """Maxima and minima over neighbourhoods: rectangles, footprints, and weighted taps.
 
-*Rectangles* are windows of pooling. A mode whose new elements are all in the window
-already (``nearest``; ``reflect`` and ``mirror`` about a centred window) needs no extended array:
-padding by the identity gives the same.
+*Rectangles* are pooling windows. In some modes an extension repeats only elements that the window
+already contains (``nearest``; ``reflect`` and ``mirror`` if the window is centred). Such an axis is
+padded by the identity instead of extended, with the same result.
 
 *Footprints* are unions of boxes (:mod:`._cover`).
 
-*Structures*: ``y[i] = max over t of (x[i + t] + s[t])``. With ``t(i)`` the first tap that attains
-it, ``dy[i] = dx[i + t(i)] + ds[t(i)]``, which is linear; its transpose adds a cotangent to one
-element and to one tap. One tap after the other is taken, so that no array of all taps is made.
+*Structures*: ``y[i] = max over t of (x[i + t] + s[t])``. Let ``t(i)`` be the first tap that
+attains the maximum. Then ``dy[i] = dx[i + t(i)] + ds[t(i)]`` is linear; its transpose adds the
+cotangent to one element and to one tap. The taps are processed sequentially, so no array of all
+taps is materialized.
 
 Source: Serra 1982, "Image analysis and mathematical morphology", for the definitions.
 """
@@ -32,25 +33,35 @@ from ..reductions import Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._cover import Box, cover
-from ._read import read, read_weights
-from ._windows import Taps, cut, may_be_short, offsets_of, plan_of, rectangle, with_room
+from ._read import gather_taps, gather_weights
+from ._windows import (
+    Taps,
+    crop,
+    may_be_short,
+    offsets_of,
+    pad_symbolic_axes,
+    plan_of,
+    window_geometry,
+)
 
 Operands = tuple[Array, Array | None]
-"""An extended array, and the weights of the taps."""
+"""An extended array, and the weights of the taps or None."""
 
 
-def extreme(x: Array, hood: Neighborhood, reduction: Reduction) -> Array:
+def extreme(x: Array, neighborhood: Neighborhood, reduction: Reduction) -> Array:
     """Return the maximum or minimum over the neighbourhood of every element; differentiable."""
-    extents = tuple(extent for extent in hood.extents if extent.size > 1)
+    extents = tuple(extent for extent in neighborhood.extents if extent.size > 1)
     if not x.size or not extents:
         return x
-    if hood.footprint is None:
-        return _over_rectangle(x, extents, hood.cval, reduction)
-    boxes = cover(hood.footprint)
-    extended = extend(x, hood.extents, hood.cval)
-    if len(boxes) > tuning.MOST_TAPS_UNROLLED and len(boxes) > hood.footprint.taps // 2:
-        return _over_taps(extended, None, Taps(hood.extents, offsets_of(hood), x.shape), reduction)
-    return _over_boxes(extended, hood.extents, boxes, x.shape, reduction)
+    if neighborhood.footprint is None:
+        return _over_rectangle(x, extents, neighborhood.cval, reduction)
+    boxes = cover(neighborhood.footprint)
+    extended = extend(x, neighborhood.extents, neighborhood.cval)
+    if len(boxes) > tuning.MOST_TAPS_UNROLLED and len(boxes) > neighborhood.footprint.taps // 2:
+        return _over_taps(
+            extended, None, Taps(neighborhood.extents, offsets_of(neighborhood), x.shape), reduction
+        )
+    return _over_boxes(extended, neighborhood.extents, boxes, x.shape, reduction)
 
 
 # --- rectangles and boxes -------------------------------------------------------------------------
@@ -59,25 +70,29 @@ def extreme(x: Array, hood: Neighborhood, reduction: Reduction) -> Array:
 def _over_rectangle(
     x: Array, extents: Sequence[Extent], cval: float, reduction: Reduction
 ) -> Array:
-    inside = [_adds_nothing(extent) for extent in extents]
-    outside = [e for e, skip in zip(extents, inside, strict=True) if not skip]
-    extended, nothing = extend(x, outside, cval), identity_array(reduction, np.dtype(x.dtype))
-    padding = [(e.low, e.high) if skip else (0, 0) for e, skip in zip(extents, inside, strict=True)]
+    redundant = [_is_extension_redundant(extent) for extent in extents]
+    to_extend = [e for e, is_redundant in zip(extents, redundant, strict=True) if not is_redundant]
+    extended, identity = extend(x, to_extend, cval), identity_array(reduction, np.dtype(x.dtype))
+    padding = [
+        (e.low, e.high) if is_redundant else (0, 0)
+        for e, is_redundant in zip(extents, redundant, strict=True)
+    ]
     for n, extent in enumerate(extents):
         if any(padding[n]) and may_be_short(x.shape[extent.position], extent):
-            extended = pad(extended, extent.position, *padding[n], nothing)
+            extended = pad(extended, extent.position, *padding[n], identity)
             padding[n] = (0, 0)
-    extended = with_room(extended, extents, nothing)
-    geometry = rectangle(extended.shape, extents, padding)
+    extended = pad_symbolic_axes(extended, extents, identity)
+    geometry = window_geometry(extended.shape, extents, padding)
     y = rules.extreme(extended, None, plan_of(extended, geometry, reduction))
-    return cut(y, extents, x.shape)
+    return crop(y, extents, x.shape)
 
 
-def _adds_nothing(extent: Extent) -> bool:
-    """Whether the elements past an end are, for every window, elements that it holds anyway.
+def _is_extension_redundant(extent: Extent) -> bool:
+    """Return whether every extended element that a window reads repeats an element of that window.
 
-    An element ``k`` past the end is, under "reflect", element ``k - 1`` before it; the window of an
-    element reaches as far back as forward, or one less, and so holds it.
+    Under "reflect" the element ``k`` places after the last one repeats the element ``k - 1`` places
+    before the last one. A window reaches equally far backward and forward, or one place less, so a
+    window that reads the former contains the latter.
     """
     uneven = abs(extent.low - extent.high)
     return extent.mode == "nearest" or uneven <= {"reflect": 1, "mirror": 0}.get(extent.mode, -1)
@@ -90,123 +105,130 @@ def _over_boxes(
     shape: Sequence[int],
     reduction: Reduction,
 ) -> Array:
-    """The extreme of several boxes, of which those of one size are made once; differentiable.
+    """Return the extreme over a union of boxes; differentiable.
 
-    Ties go to the first box.
+    Boxes of the same size are slices of one array of extremes. Ties go to the first box.
     """
     sizes = list(dict.fromkeys(box.size for box in boxes))
-    numbers = [[n for n, box in enumerate(boxes) if box.size == size] for size in sizes]
+    numbers_by_size = [[n for n, box in enumerate(boxes) if box.size == size] for size in sizes]
     starts = np.asarray([box.start for box in boxes], np.int32)
-    taps = [Taps(extents, starts[own], shape, own) for own in numbers]
+    taps_by_size = [Taps(extents, starts[numbers], shape, numbers) for numbers in numbers_by_size]
 
-    def parts(made: tuple[Array, ...]) -> list[Array]:
-        found: dict[int, Array] = {}
-        for array, own in zip(made, taps, strict=True):
-            found |= zip(own.numbers.tolist(), own.each(array), strict=True)
-        return [found[number] for number in range(len(boxes))]
+    def boxes_in_order(extremes: tuple[Array, ...]) -> list[Array]:
+        by_number: dict[int, Array] = {}
+        for values, corners in zip(extremes, taps_by_size, strict=True):
+            by_number |= zip(corners.numbers.tolist(), corners.each_tap(values), strict=True)
+        return [by_number[number] for number in range(len(boxes))]
 
-    def reduce(made: tuple[Array, ...]) -> Array:
-        return tree_reduce(reduction.combine, parts(made))
+    def reduce(extremes: tuple[Array, ...]) -> Array:
+        return tree_reduce(reduction.combine, boxes_in_order(extremes))
 
-    def argreduce(made: tuple[Array, ...]) -> ValueOffset:
-        numbered = enumerate(parts(made))
-        pairs = [(part, jnp.full(part.shape, np.int32(number))) for number, part in numbered]
+    def argreduce(extremes: tuple[Array, ...]) -> ValueOffset:
+        numbered = enumerate(boxes_in_order(extremes))
+        pairs = [(value, jnp.full(value.shape, np.int32(number))) for number, value in numbered]
         return functools.reduce(prefers_later(reduction, False), pairs)
 
-    def gather(made: tuple[Array, ...], first: Array, value: Array) -> Array:
+    def gather(extremes: tuple[Array, ...], first: Array, value: Array) -> Array:
         value = lax.stop_gradient(value)
         zero = jnp.zeros_like(value)
-        terms = [read(a, first, own, zero) for a, own in zip(made, taps, strict=True)]
+        terms = [
+            gather_taps(a, first, corners, zero)
+            for a, corners in zip(extremes, taps_by_size, strict=True)
+        ]
         return tree_reduce(lax.add, [value, *terms])
 
-    made = tuple(_boxes_of(extended, extents, size, reduction) for size in sizes)
-    return reduce(made) if len(boxes) == 1 else selection(reduce, argreduce, gather, made)
+    extremes = tuple(_box_extreme(extended, extents, size, reduction) for size in sizes)
+    return reduce(extremes) if len(boxes) == 1 else selection(reduce, argreduce, gather, extremes)
 
 
-def _boxes_of(
+def _box_extreme(
     extended: Array, extents: Sequence[Extent], size: Sequence[int], reduction: Reduction
 ) -> Array:
-    """The extreme of the box of one size at every place, and at more of symbolic axes."""
-    long = [
+    """Return the extreme of a box at every position, and at surplus positions of symbolic axes."""
+    box_extents = [
         Extent(extent.position, count, 0, "constant")
         for extent, count in zip(extents, size, strict=True)
         if count > 1
     ]
-    if not long:
+    if not box_extents:
         return extended
-    extended = with_room(extended, long, identity_array(reduction, np.dtype(extended.dtype)))
-    geometry = rectangle(extended.shape, long)
+    extended = pad_symbolic_axes(
+        extended, box_extents, identity_array(reduction, np.dtype(extended.dtype))
+    )
+    geometry = window_geometry(extended.shape, box_extents)
     return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
 
 
-# --- taps one by one ------------------------------------------------------------------------------
+# --- sequential taps ------------------------------------------------------------------------------
 
 
-def weighted_extreme(x: Array, structure: Array, hood: Neighborhood, reduction: Reduction) -> Array:
+def weighted_extreme(
+    x: Array, structure: Array, neighborhood: Neighborhood, reduction: Reduction
+) -> Array:
     """Return the extreme of ``x[i + t] + structure[t]`` over the taps; differentiable in both.
 
-    Floats are added in their accumulator. Of integers the structure is cut to integers, and a sum
-    wraps in their dtype, as in NumPy.
+    Floats are added in the accumulator dtype of ``x``. For integers the structure is truncated to
+    integers, and sums wrap in the dtype of ``x``, as in NumPy.
     """
-    if not x.ndim:  # linear maps have an axis
-        return weighted_extreme(x[None], structure, hood, reduction)[0]
+    if not x.ndim:  # linear maps need an axis
+        return weighted_extreme(x[None], structure, neighborhood, reduction)[0]
     if not x.size:
         return x
-    offsets = offsets_of(hood)
-    extended = extend(x, hood.extents, hood.cval)
+    offsets = offsets_of(neighborhood)
+    extended = extend(x, neighborhood.extents, neighborhood.cval)
     if x.dtype == jnp.bool_:
         extended = extended.astype(np.int32)
     elif jnp.issubdtype(x.dtype, jnp.floating):
         extended = extended.astype(accumulator(np.dtype(x.dtype)))
-    taps = Taps(hood.extents, offsets, x.shape)
+    taps = Taps(neighborhood.extents, offsets, x.shape)
     weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
-    weights = _in_dtype(weights, np.dtype(extended.dtype))
-    if len(offsets) == 1:  # or XLA would make x of the opening (x - s) + s, which rounds twice
+    weights = _cast_weights(weights, np.dtype(extended.dtype))
+    if len(offsets) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
         (weights,) = materialize(weights)
     y = _over_taps(extended, weights, taps, reduction)
     return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
 
 
-def _in_dtype(weights: Array, dtype: np.dtype) -> Array:
-    """Weights of a structure in a dtype; floats become integers that wrap, as in NumPy."""
+def _cast_weights(weights: Array, dtype: np.dtype) -> Array:
+    """Return the weights as ``dtype``; floats are truncated to integers that wrap, as in NumPy."""
     to_integers = jnp.issubdtype(weights.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer)
     if to_integers and jnp.issubdtype(dtype, jnp.unsignedinteger):
-        size = jnp.abs(weights).astype(np.uint64 if dtype.itemsize == 8 else np.uint32)
-        weights = jnp.where(weights < 0, 0 - size, size)
+        magnitude = jnp.abs(weights).astype(np.uint64 if dtype.itemsize == 8 else np.uint32)
+        weights = jnp.where(weights < 0, 0 - magnitude, magnitude)
     elif to_integers:
         weights = weights.astype(np.int64 if dtype.itemsize == 8 else np.int32)
     return weights.astype(dtype)
 
 
 def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Reduction) -> Array:
-    """The extreme over the taps, one after the other; differentiable in both arrays."""
+    """Return the extreme over the taps, processed sequentially; differentiable in both arrays."""
 
     def term(weights: Array | None, number: Any, element: Array) -> Array:
         return element if weights is None else element + weights[number]
 
     def reduce(operands: Operands) -> Array:
         extended, weights = operands
-        own = functools.partial(term, weights)
+        weighted = functools.partial(term, weights)
         start = identity_array(reduction, np.dtype(extended.dtype))
-        return taps.reduce(Fold(own, start, reduction.combine), (extended,))
+        return taps.reduce(Fold(weighted, start, reduction.combine), (extended,))
 
     def argreduce(operands: Operands) -> ValueOffset:
         extended, weights = operands
 
-        def pair(number: Any, element: Array) -> ValueOffset:
+        def value_and_number(number: Any, element: Array) -> ValueOffset:
             value = term(weights, number, element)
             return value, jnp.broadcast_to(jnp.asarray(number, np.int32), value.shape)
 
-        # Where no element is preferred to the identity every one is it, and tap 0 the first.
+        # If no element is preferred to the identity, all equal it, and tap 0 is the first.
         start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
         combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
-        return taps.reduce(Fold(pair, start, combine, unordered), (extended,))
+        return taps.reduce(Fold(value_and_number, start, combine, unordered), (extended,))
 
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands
-        y = read(extended, numbers, taps, value)
+        y = gather_taps(extended, numbers, taps, value)
         if weights is None:
             return y
-        return y + read_weights(weights, numbers, taps, jnp.zeros_like(value))
+        return y + gather_weights(weights, numbers, taps, jnp.zeros_like(value))
 
     return selection(reduce, argreduce, gather, (extended, weights))

@@ -1,4 +1,4 @@
-"""Erosion and dilation, flat or with a structure, and what is made of both."""
+"""Erosion, dilation, opening and closing, flat or with a structure."""
 
 from collections.abc import Callable
 
@@ -16,31 +16,35 @@ Body = Callable[[Array, Neighborhood, Array | None], Array]
 
 def morphology_op(name: str, body: Body) -> Op:
     """Return the op of ``body(x, neighborhood, structure or None)``."""
-    return filter_op(name, lambda x, hood, own, structure: body(x, hood, structure), "structure")
+    return filter_op(
+        name,
+        lambda x, neighborhood, options, structure: body(x, neighborhood, structure),
+        "structure",
+    )
 
 
-def eroded(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
+def eroded(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     if structure is None:
-        return extreme(x, hood, MIN)
-    return weighted_extreme(x, -_signed(structure), hood, MIN)
+        return extreme(x, neighborhood, MIN)
+    return weighted_extreme(x, -_signed(structure), neighborhood, MIN)
 
 
-def dilated(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
+def dilated(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     if structure is None:
-        return extreme(x, hood.mirrored(), MAX)
-    return weighted_extreme(x, _signed(jnp.flip(structure)), hood.mirrored(), MAX)
+        return extreme(x, neighborhood.mirrored(), MAX)
+    return weighted_extreme(x, _signed(jnp.flip(structure)), neighborhood.mirrored(), MAX)
 
 
-def opened(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
-    return dilated(eroded(x, hood, structure), hood, structure)
+def opened(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    return dilated(eroded(x, neighborhood, structure), neighborhood, structure)
 
 
-def closed(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
-    return eroded(dilated(x, hood, structure), hood, structure)
+def closed(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    return eroded(dilated(x, neighborhood, structure), neighborhood, structure)
 
 
 def _signed(structure: Array) -> Array:
-    """A structure whose dtype holds its negative."""
+    """Return the structure, with booleans and integers of up to 32 bits as int32, to be negated."""
     if jnp.issubdtype(structure.dtype, jnp.floating) or structure.dtype.itemsize == 8:
         return structure
     return structure.astype(jnp.int32)

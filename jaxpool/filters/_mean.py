@@ -1,18 +1,19 @@
 """Means over windows along one axis, rounded once.
 
-Floats. The result is the one that arithmetic of twice the digits gives, rounded once; scipy's is
-that, as it adds in float64. XLA:CPU does likewise with float32. It is told to without the user's
-``jax_enable_x64``, whose meaning is which dtypes arrays have outside.
+Floats. The result equals that of arithmetic in twice the precision, rounded once. Scipy has the
+same result, because it adds in float64. On CPU, sums of float32 are also accumulated in float64,
+whether or not the user sets ``jax_enable_x64``: that setting is about the dtypes of arrays outside.
 
-Elsewhere float64 is missing or slow, and of float64 there is no wider dtype. There a sum is
-carried as ``high + low``: with ``s = fl(a + b)`` the error ``(a + b) - s`` is a float itself, which
-six operations find (Knuth's two-sum), so the sum of a window is known to about twice the digits of
-its dtype (:mod:`._sums`). Its quotient by ``k`` is the float ``q = fl(high / k)`` corrected by the
-quotient of what is left of it, ``(high - q k) + low``.
+On other platforms float64 is missing or slow, and float64 itself has no wider dtype. In these cases
+a sum is a pair ``high + low``. With ``s = fl(a + b)`` the error ``(a + b) - s`` is itself a float,
+which six operations compute (Knuth's two-sum), so the sum of a window is known to about twice the
+precision of its dtype (:mod:`._sums`). The quotient by ``k`` is ``q = fl(high / k)``, corrected by
+the quotient of the remainder ``(high - q k) + low``.
 
-Integers are exact (:mod:`jaxpool._numerics.integer_mean`), cut towards zero as in scipy.
+Integer means are exact (:mod:`jaxpool._numerics.integer_mean`) and truncated towards zero, as in
+scipy.
 
-A mean is linear, so its derivative is the mean of the tangents, which is rounded as sums are.
+A mean is linear: its derivative is the mean of the tangents, rounded like other sums.
 
 Source: Knuth, The Art of Computer Programming, 4.2.2, theorem B; Dekker 1971, "A floating-point
 technique for extending the available precision", for splitting a float into halves.
@@ -33,7 +34,7 @@ from .._lowerings import tuning
 from .._numerics import integer_mean
 from .._xla.by_platform import by_platform
 from ..reductions import SUM
-from ._sums import Pair, in_pairs, of_sums
+from ._sums import Pair, map_sums, pair_sums
 from ._windows import plan_of
 
 
@@ -47,77 +48,82 @@ def mean(x: Array, geometry: Geometry) -> Array:
     if x.dtype == jnp.bool_:
         return mean(x.astype(jnp.uint8), geometry) != 0
 
-    def total(digit: Array) -> Array:
+    def digit_sum(digit: Array) -> Array:
         return rules.window_sum(digit, plan_of(digit, geometry, SUM))
 
-    return integer_mean.average(x, total, geometry.taps, geometry.taps, "trunc")
+    return integer_mean.average(x, digit_sum, geometry.taps, geometry.taps, "trunc")
 
 
 def _float_mean(x: Array, geometry: Geometry) -> Array:
     ((axis, position),) = geometry.placed
-    value = _value(lax.stop_gradient(x), axis.kernel, position)
+    value = _mean_value(lax.stop_gradient(x), axis.kernel, position)
     plan, taps = plan_of(x, geometry, SUM), np.asarray(axis.kernel, x.dtype)
     forward = lambda t: plan_.reduce(plan, t) / taps  # noqa: E731
     transpose = lambda g: plan_.sum_transpose(plan, g / taps)  # noqa: E731
     return linear_map(forward, transpose, x, value.shape, value)
 
 
-def _value(x: Array, taps: int, position: int) -> Array:
+def _mean_value(x: Array, taps: int, position: int) -> Array:
     if x.dtype != np.float32:
         return from_pairs(x, taps, position, tuning.MOST_ADDED_AT_ONCE)
-    at_once = tuning.MOST_PAIRS_ADDED_AT_ONCE
-    pairs = functools.partial(from_pairs, taps=taps, position=position, at_once=at_once)
-    wide = functools.partial(_from_float64, taps=taps, position=position)
-    return by_platform({"cpu": wide, "gpu": pairs, "tpu": pairs}, x)
+    max_direct_taps = tuning.MOST_PAIRS_ADDED_AT_ONCE
+    from_pair_sums = functools.partial(
+        from_pairs, taps=taps, position=position, max_direct_taps=max_direct_taps
+    )
+    from_float64 = functools.partial(_from_float64, taps=taps, position=position)
+    return by_platform({"cpu": from_float64, "gpu": from_pair_sums, "tpu": from_pair_sums}, x)
 
 
-def from_pairs(x: Array, taps: int, position: int, at_once: int) -> Array:
-    """Return the mean of every window along an axis, by sums in pairs of floats.
+def from_pairs(x: Array, taps: int, position: int, max_direct_taps: int) -> Array:
+    """Return the mean of every window along an axis, from sums in pairs of floats.
 
-    ``at_once``: taps up to which they are added one after the other.
+    ``max_direct_taps``: as in :func:`pair_sums`.
     """
-    return _quotient(in_pairs(x, taps, position, at_once), taps)
+    return _quotient(pair_sums(x, taps, position, max_direct_taps), taps)
 
 
 def _from_float64(x: Array, taps: int, position: int) -> Array:
     with jax.enable_x64(True):
         mean = lambda total: (total / np.float64(taps)).astype(x.dtype)  # noqa: E731
-        return of_sums(mean, x, np.dtype(np.float64), taps, position)
+        return map_sums(mean, x, np.dtype(np.float64), taps, position)
 
 
 # --- quotients ------------------------------------------------------------------------------------
 
 
 def _quotient(total: Pair, divisor: int) -> Array:
-    """Return the sum over an integer, rounded once; a sum that is not finite stays what it is."""
+    """Return the sum divided by an integer, rounded once; a sum that is not finite is unchanged."""
     high, low = total
     if low is None:
         return high
-    quotient, rest = _nearly(high, divisor), high
-    for part in _halves(quotient):
+    quotient, remainder = _approximate_quotient(high, divisor), high
+    for half in _halves(quotient):
         for factor in _integer_halves(divisor, high.dtype):
-            rest = rest - part * factor
-    refined = quotient + _divided(rest + low, divisor)
+            remainder = remainder - half * factor
+    refined = quotient + _division(remainder + low, divisor)
     return jnp.where(lax.is_finite(high), refined, high)
 
 
-def _nearly(a: Array, divisor: int) -> Array:
-    """``a / divisor`` as a product with the inverse, which may be off in the last place.
+def _approximate_quotient(a: Array, divisor: int) -> Array:
+    """Return ``a / divisor`` as a product with the reciprocal, which may be off in the last place.
 
-    The choice keeps the product from being fused, unrounded, with what is subtracted from it.
+    The select keeps XLA from fusing the unrounded product into a subtraction that follows.
     """
     product = a * np.asarray(1 / divisor, a.dtype)
     return jnp.where(a == 0, a, product)
 
 
-def _divided(a: Array, divisor: int) -> Array:
-    """``a / divisor``, of a divisor that XLA does not see to be one, or it took its inverse."""
+def _division(a: Array, divisor: int) -> Array:
+    """Return ``a / divisor``, hiding from XLA that the divisor is constant.
+
+    XLA would multiply by the reciprocal of a constant.
+    """
     one = np.ones((), a.dtype)
     return a / jnp.where(lax.is_finite(a), np.asarray(divisor, a.dtype), one)
 
 
 def _halves(a: Array) -> tuple[Array, Array]:
-    """Two floats of half the digits whose sum is ``a``, so that their products are exact."""
+    """Return two floats of half the precision whose sum is ``a``; products of halves are exact."""
     digits = jnp.finfo(a.dtype).nmant + 1
     integer = np.dtype(f"int{8 * a.dtype.itemsize}")
     mask = np.asarray(-1 << (digits // 2), integer)
@@ -125,8 +131,8 @@ def _halves(a: Array) -> tuple[Array, Array]:
     return high, a - high
 
 
-def _integer_halves(number: int, dtype: np.dtype) -> list[np.ndarray]:
-    """Up to two floats of half the digits whose sum is the number."""
+def _integer_halves(integer: int, dtype: np.dtype) -> list[np.ndarray]:
+    """Return at most two nonzero floats of half the precision whose sum is the integer."""
     step = 1 << ((jnp.finfo(dtype).nmant + 1) // 2)
-    parts = number // step * step, number % step
-    return [np.asarray(part, dtype) for part in parts if part]
+    halves = integer // step * step, integer % step
+    return [np.asarray(half, dtype) for half in halves if half]

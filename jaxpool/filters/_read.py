@@ -1,11 +1,11 @@
-"""Reading every window at one of its taps, a linear map, and its transpose.
+"""Gather one tap of every window, a linear map, and its transpose.
 
-With ``n[i]`` the number of a tap of window ``i``, and ``start[n]`` where that tap lies,
+Let ``n[i]`` be the number of a tap of window ``i``, and ``s[n]`` the offset of tap ``n``. Then
 
-    read(t)[i] = t[i + start[n[i]]],    transpose(g)[j] = sum over {i: i + start[n[i]] = j} of g[i].
+    gather(t)[i] = t[i + s[n[i]]],    transpose(g)[j] = sum over {i: i + s[n[i]] = j} of g[i].
 
-Weights of the taps are read likewise: ``w[n[i]]``, with the transpose ``sum over {i: n[i] = n} of
-g[i]``. Both transposes take one tap after the other, so that no array of all taps is made.
+The weights of these taps are ``w[n[i]]``, with the transpose ``sum over {i: n[i] = n} of g[i]``.
+Both transposes process the taps sequentially, so no array of all taps is materialized.
 """
 
 import jax.numpy as jnp
@@ -16,23 +16,23 @@ from .._lowerings.parts.every_tap import sum_of_named
 from ._windows import Taps
 
 
-def read(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
-    """Return the element of every window at the tap of that number, whose ``value`` is known."""
+def gather_taps(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
+    """Return the element of every window at the tap ``numbers[i]``; ``value`` is that element."""
 
     def forward(t: Array) -> Array:
         return taps.reduce(sum_of_named(t.dtype), (t,), (numbers,))
 
     def transpose(g: Array) -> Array:
-        return taps.add_up(numbers, g, extended.shape)
+        return taps.scatter_add(numbers, g, extended.shape)
 
     return linear_map(forward, transpose, extended, numbers.shape, value)
 
 
-def read_weights(weights: Array, numbers: Array, taps: Taps, value: Array) -> Array:
-    """Return the weight of the tap of that number in every window, whose ``value`` is known."""
-    # Along an axis of several taps: one that no window goes along may be spread over devices.
-    long = [extent.position for extent in taps.extents if extent.size > 1][:1]
-    column = [len(weights) if n in long else 1 for n in range(-numbers.ndim, 0)]
+def gather_weights(weights: Array, numbers: Array, taps: Taps, value: Array) -> Array:
+    """Return the weight of the tap ``numbers[i]`` of every window; ``value`` is that weight."""
+    # The weights lie along an axis that is filtered: any other axis may be sharded.
+    weight_axis = [extent.position for extent in taps.extents if extent.size > 1][:1]
+    column = [len(weights) if n in weight_axis else 1 for n in range(-numbers.ndim, 0)]
 
     def forward(t: Array) -> Array:
         return t.reshape(-1)[numbers]

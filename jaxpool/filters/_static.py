@@ -1,4 +1,4 @@
-"""Numbers and footprints as static data."""
+"""Conversion of numbers and footprints to static, hashable data."""
 
 import math
 import sys
@@ -13,11 +13,11 @@ from .._geometry.arguments import check_finite
 
 @dataclass(frozen=True)
 class Footprint:
-    """Which elements of a window belong to it: a boolean array that can be hashed.
+    """A hashable boolean array, True at the taps that belong to the window.
 
     Attributes:
       shape: shape of the window.
-      bits: its elements, row-major, one byte each.
+      bits: elements of the array, row-major, one byte each.
     """
 
     shape: tuple[int, ...]
@@ -25,12 +25,12 @@ class Footprint:
 
     @property
     def mask(self) -> np.ndarray:
-        """The boolean array."""
+        """The footprint as a boolean array."""
         return np.frombuffer(self.bits, bool).reshape(self.shape)
 
     @property
     def taps(self) -> int:
-        """How many elements belong to the window."""
+        """Number of taps that belong to the window."""
         return int(self.mask.sum())
 
 
@@ -38,14 +38,18 @@ _LARGEST = int(sys.float_info.max)
 
 
 def number(name: str, value: Any) -> float:
-    """Return a static real number, or raise in the caller's words."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, (int, float)):
-        if plain != plain:
-            return math.nan  # which is equal to itself as the same object
-        if abs(plain) > _LARGEST:
-            return math.inf if plain > 0 else -math.inf
-        return plain
+    """Return ``value`` as a static Python number, clipped to infinities beyond float64.
+
+    Raises:
+      TypeError: ``value`` is not a Python or NumPy real number; the message names ``name``.
+    """
+    python_number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(python_number, (int, float)):
+        if python_number != python_number:
+            return math.nan  # a single NaN object, which compares equal to itself inside a tuple
+        if abs(python_number) > _LARGEST:
+            return math.inf if python_number > 0 else -math.inf
+        return python_number
     raise TypeError(
         message(
             f"${name} = {shown(value)} is not a real number.",
@@ -56,7 +60,7 @@ def number(name: str, value: Any) -> float:
 
 
 def footprint_of(name: str, value: Any) -> Footprint:
-    """Return an array of truth values as a :class:`Footprint`, or raise in the caller's words."""
+    """Return an array of truth values as a :class:`Footprint`; errors mention ``name``."""
     try:
         check_finite(value)
         mask = np.asarray(value).astype(bool)

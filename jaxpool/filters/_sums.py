@@ -1,20 +1,22 @@
 """Sums over windows along one axis.
 
-*Windows of windows.* A window of ``k`` taps is ``c`` windows of ``m`` taps and ``r`` single taps,
-``k = c m + r``, and so on down: cost and program grow with the log of ``k``.
+*Nested windows.* The sum over a window of ``k`` taps is the sum of ``c`` windows of ``m`` taps and
+``r`` single taps, ``k = c m + r``. The inner windows are split in the same way, so the cost and the
+size of the program grow with the log of ``k``.
 
-*Blocks.* Along an axis that is not contiguous, let ``B[q]`` be the sum of the ``b`` rows of block
-``q``. A window that begins in row ``j`` of block ``q`` is
+*Blocks.* Along an axis that is not contiguous, the rows are split into blocks of ``b``. The sum of
+a window that begins in row ``j`` of block ``q`` consists of
 
     the rows j .. b - 1 of block q, if j > 0,
-    the sum of F whole blocks from q (j = 0) or q + 1 on, F = floor((k - b + 1) / b),
-    and the rows after them.
+    the sum of F full blocks, from block q if j = 0, else from q + 1; F = floor((k - b + 1) / b),
+    and the remaining rows of the window.
 
-The sums of ``F`` blocks are a ``b``-th of the array, and stay in the cache, where windows of
-windows store an array of sums in twice the digits. The ``b`` phases ``j`` are joined along an axis
-of their own, each a loop over whole rows. Windows along the contiguous axis have no such rows.
+The array of sums of ``F`` blocks has ``1 / b`` of the elements of the input and stays in cache;
+nested windows store a full array of sums in twice the precision. The ``b`` phases ``j`` are stacked
+along a new axis, each computed by a loop over full rows. Windows along the contiguous axis have no
+such rows.
 
-*Pairs* of floats carry a sum and what its rounding lost, where there is no wider dtype.
+*Pairs* of floats hold a sum and its rounding error, where there is no wider dtype.
 """
 
 import functools
@@ -32,35 +34,37 @@ from .._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce
 from .._xla.materialize import materialize
 
 Pair = tuple[Array, Array | None]
-"""A sum, and what its rounding lost; None is nothing, or too little to matter."""
+"""A sum and its rounding error; None if the error is zero, or too small to matter."""
 
 Total = Callable[[Sequence[Pair]], Pair]
-"""How parts of a window are added."""
+"""A function that adds the parts of a window."""
 
 
-def in_pairs(x: Array, taps: int, position: int, at_once: int) -> Pair:
-    """Return the sum of every window, and what its rounding lost.
+def pair_sums(x: Array, taps: int, position: int, max_direct_taps: int) -> Pair:
+    """Return the sum of every window along an axis, and its rounding error.
 
-    ``at_once``: taps up to which they are added one after the other.
+    ``max_direct_taps``: size of the largest window that is added without nested windows.
     """
-    return _window((x, None), taps, position, _total, at_once)
+    return _window_sum((x, None), taps, position, _pair_total, max_direct_taps)
 
 
-def of_sums(
+def map_sums(
     function: Callable[[Array], Array], x: Array, dtype: np.dtype, taps: int, position: int
 ) -> Array:
-    """Return an elementwise ``function`` of the sum of every window, added in ``dtype``."""
-    row = math.prod(x.shape[position % x.ndim + 1 :])
-    is_long = isinstance(x.shape[position], int) and is_at_least(row, tuning.LEAST_ROW_OF_BLOCKS)
+    """Return an elementwise ``function`` of the sum of every window, accumulated in ``dtype``."""
+    row_size = math.prod(x.shape[position % x.ndim + 1 :])
+    is_long = isinstance(x.shape[position], int) and is_at_least(
+        row_size, tuning.LEAST_ROW_OF_BLOCKS
+    )
     if taps >= tuning.SHORTEST_IN_BLOCKS and is_long:
-        return _of_blocks(function, x, dtype, taps, position)
-    return function(_plain_window(x.astype(dtype), taps, position))
+        return _map_block_sums(function, x, dtype, taps, position)
+    return function(_unpaired_window_sum(x.astype(dtype), taps, position))
 
 
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-def _of_blocks(
+def _map_block_sums(
     function: Callable[[Array], Array], x: Array, dtype: np.dtype, taps: int, position: int
 ) -> Array:
     block = tuning.ROWS_OF_BLOCK
@@ -68,17 +72,19 @@ def _of_blocks(
     count = cdiv(length, block)
     if count * block > length:
         x = pad(x, position, 0, count * block - length, np.zeros((), x.dtype))
-    row = lambda first, count: slice_axis(x, position, first, count, block).astype(dtype)  # noqa: E731
-    inner = (taps - block + 1) // block
-    (blocks,) = materialize(tree_reduce(lax.add, [row(n, count + inner) for n in range(block)]))
-    (whole,) = materialize(_plain_window(blocks, inner, position))
+    rows = lambda first, count: slice_axis(x, position, first, count, block).astype(dtype)  # noqa: E731
+    inner_blocks = (taps - block + 1) // block
+    (block_sums,) = materialize(
+        tree_reduce(lax.add, [rows(n, count + inner_blocks) for n in range(block)])
+    )
+    (inner_sums,) = materialize(_unpaired_window_sum(block_sums, inner_blocks, position))
 
     def phase(first: int) -> Array:
-        before = -first % block
-        after = range(first + before + inner * block, first + taps)
-        rows = [row(n, count) for n in (*range(first, first + before), *after)]
-        middle = slice_axis(whole, position, min(first, 1), count, 1)
-        return function(tree_reduce(lax.add, [middle, *rows]))
+        leading = -first % block
+        trailing = range(first + leading + inner_blocks * block, first + taps)
+        edges = [rows(n, count) for n in (*range(first, first + leading), *trailing)]
+        middle = slice_axis(inner_sums, position, min(first, 1), count, 1)
+        return function(tree_reduce(lax.add, [middle, *edges]))
 
     axis = position % x.ndim
     y = jnp.stack([phase(first) for first in range(block)], axis + 1)
@@ -86,40 +92,46 @@ def _of_blocks(
     return slice_axis(y, position, 0, length, 1)
 
 
-# --- windows of windows ---------------------------------------------------------------------------
+# --- nested windows -------------------------------------------------------------------------------
 
 
-def _plain_window(x: Array, taps: int, position: int) -> Array:
-    return _window((x, None), taps, position, _plain_total, tuning.MOST_ADDED_AT_ONCE)[0]
+def _unpaired_window_sum(x: Array, taps: int, position: int) -> Array:
+    return _window_sum((x, None), taps, position, _unpaired_total, tuning.MOST_ADDED_AT_ONCE)[0]
 
 
-def _window(x: Pair, taps: int, position: int, total: Total, at_once: int) -> Pair:
-    """The sum of ``taps`` neighbours from every place on."""
+def _window_sum(x: Pair, taps: int, position: int, total: Total, max_direct_taps: int) -> Pair:
+    """Return the sum of ``taps`` neighbours from every position on, added by ``total``."""
     length = x[0].shape[position] - taps + 1
-    if taps <= at_once:
+    if taps <= max_direct_taps:
         return total([_shifted(x, position, n, length) for n in range(taps)])
-    copies = copies_of(taps, at_once)
+    copies = copies_of(taps, max_direct_taps)
     inner = taps // copies
-    made = _stored(_window(x, inner, position, total, at_once))
-    parts = [_shifted(made, position, n * inner, length) for n in range(copies)]
+    inner_sums = _materialize_pair(_window_sum(x, inner, position, total, max_direct_taps))
+    parts = [_shifted(inner_sums, position, n * inner, length) for n in range(copies)]
     return total(parts + [_shifted(x, position, n, length) for n in range(copies * inner, taps)])
 
 
 @functools.lru_cache(maxsize=4096)
-def copies_of(taps: int, at_once: int) -> int:
-    """How many inner windows make up one of ``taps``, at the least cost."""
-    return min(range(2, at_once + 3), key=lambda copies: cost_with(taps, copies, at_once))
+def copies_of(taps: int, max_direct_taps: int) -> int:
+    """Return the number of inner windows that adds up a window of ``taps`` at the least cost."""
+    return min(
+        range(2, max_direct_taps + 3), key=lambda copies: cost_with(taps, copies, max_direct_taps)
+    )
 
 
 @functools.lru_cache(maxsize=4096)
-def cost_of(taps: int, at_once: int) -> int:
-    """Additions that a window takes, those that a level costs among them."""
-    return taps if taps <= at_once else cost_with(taps, copies_of(taps, at_once), at_once)
+def cost_of(taps: int, max_direct_taps: int) -> int:
+    """Return the cost of a window in additions, including ``COST_OF_LEVEL`` for each level."""
+    return (
+        taps
+        if taps <= max_direct_taps
+        else cost_with(taps, copies_of(taps, max_direct_taps), max_direct_taps)
+    )
 
 
-def cost_with(taps: int, copies: int, at_once: int) -> int:
-    """:func:`cost_of` a window that is made of so many inner ones."""
-    inner = cost_of(taps // copies, at_once)
+def cost_with(taps: int, copies: int, max_direct_taps: int) -> int:
+    """Return :func:`cost_of` a window that is split into ``copies`` inner windows."""
+    inner = cost_of(taps // copies, max_direct_taps)
     return copies + taps % copies + tuning.COST_OF_LEVEL + inner
 
 
@@ -129,8 +141,8 @@ def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
     return high, None if low is None else slice_axis(low, position, start, length, 1)
 
 
-def _stored(x: Pair) -> Pair:
-    """The pair made once, and not anew for each of its copies."""
+def _materialize_pair(x: Pair) -> Pair:
+    """Return the pair, materialized so that its shifted copies do not recompute it."""
     high, low = x
     if low is None:
         return materialize(high)[0], None
@@ -138,21 +150,22 @@ def _stored(x: Pair) -> Pair:
     return high, low
 
 
-def _total(parts: Sequence[Pair]) -> Pair:
-    """The sum of all parts: rounded, and what the roundings lost."""
-    total, lost = parts[0][0], [low for _, low in parts if low is not None]
+def _pair_total(parts: Sequence[Pair]) -> Pair:
+    """Return the sum of all parts and the sum of its rounding errors."""
+    total, errors = parts[0][0], [low for _, low in parts if low is not None]
     for high, _ in parts[1:]:
         total, error = _two_sum(total, high)
-        lost.append(error)
-    return total, tree_reduce(lax.add, lost) if lost else None
+        errors.append(error)
+    return total, tree_reduce(lax.add, errors) if errors else None
 
 
-def _plain_total(parts: Sequence[Pair]) -> Pair:
-    """The sum of all parts, rounded."""
+def _unpaired_total(parts: Sequence[Pair]) -> Pair:
+    """Return the rounded sum of all parts, without the rounding error."""
     return tree_reduce(lax.add, [high for high, _ in parts]), None
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the rounded sum of two floats and its exact rounding error."""
     total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
+    b_rounded = total - a
+    return total, (a - (total - b_rounded)) + (b - b_rounded)

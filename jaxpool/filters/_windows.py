@@ -1,4 +1,4 @@
-"""Windows of filters as the implementations take them, and their taps one by one."""
+"""Windows of filters as geometries of the pooling implementations, and access to single taps."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -25,15 +25,15 @@ from ..reductions import Reduction
 from ._arguments import Extent, Neighborhood
 
 Offsets = np.ndarray
-"""The taps of a window, row-major: an int array (taps, axes), from the first corner."""
+"""The taps of a window, row-major: an int array (taps, axes) of offsets from its first corner."""
 
 
-def rectangle(
+def window_geometry(
     shape: Sequence[int],
     extents: Sequence[Extent],
     padding: Sequence[tuple[int, int]] | None = None,
 ) -> Geometry:
-    """Return the windows of all taps over an array of ``shape``, one at each place."""
+    """Return the geometry of full rectangular windows with stride 1 over an array of ``shape``."""
     order = np.argsort([extent.position for extent in extents])
     ascending = [extents[n] for n in order]
     positions = tuple(extent.position for extent in ascending)
@@ -42,10 +42,10 @@ def rectangle(
     return resolve(window, [shape[position] for position in positions], positions)
 
 
-def with_room(x: Array, extents: Sequence[Extent], value: np.ndarray) -> Array:
-    """Return ``x`` with more behind each symbolic axis that may not hold two windows.
+def pad_symbolic_axes(x: Array, extents: Sequence[Extent], value: np.ndarray) -> Array:
+    """Return ``x`` padded at the end of each symbolic axis that may be shorter than two windows.
 
-    Only windows that are one too many read it, the last ones: see :func:`cut`.
+    Only surplus windows at the end read the padding; :func:`crop` removes them.
     """
     for extent in extents:
         if may_be_short(x.shape[extent.position], extent):
@@ -54,12 +54,12 @@ def with_room(x: Array, extents: Sequence[Extent], value: np.ndarray) -> Array:
 
 
 def may_be_short(size: Any, extent: Extent) -> bool:
-    """Whether an axis of unknown size is not known to hold two windows that do not overlap."""
+    """Return whether a symbolic ``size`` may be less than the length of two windows."""
     return not isinstance(size, int) and not is_at_least(size, 2 * extent.size)
 
 
-def cut(y: Array, extents: Sequence[Extent], shape: Sequence[int]) -> Array:
-    """Return ``y`` with as many windows as ``shape`` has elements along each filtered axis."""
+def crop(y: Array, extents: Sequence[Extent], shape: Sequence[int]) -> Array:
+    """Return ``y`` cropped along each filtered axis to the length of that axis in ``shape``."""
     for extent in extents:
         if y.shape[extent.position] != shape[extent.position]:
             y = lax.slice_in_dim(y, 0, shape[extent.position], axis=extent.position)
@@ -70,19 +70,19 @@ def plan_of(x: Array, geometry: Geometry, reduction: Reduction) -> Plan:
     return plan_for(geometry, reduction, np.dtype(x.dtype))
 
 
-def offsets_of(hood: Neighborhood) -> Offsets:
-    """The taps of a neighbourhood, row-major, each an offset from the first corner."""
-    return np.argwhere(hood.mask).astype(np.int32)
+def offsets_of(neighborhood: Neighborhood) -> Offsets:
+    """Return the offsets of the taps that belong to a neighbourhood."""
+    return np.argwhere(neighborhood.mask).astype(np.int32)
 
 
 class Taps:
-    """The elements of an extended array that the windows hold, tap by tap.
+    """The taps of the windows over an extended array, with access to the elements at each tap.
 
     Attributes:
       extents: the filtered axes.
-      offsets: the taps, from the first corner of a window.
-      shape: shape of the array before it was extended, which is that of the result.
-      numbers: of the taps, from 0 up unless they are some of more.
+      offsets: the taps, as offsets from the first corner of a window.
+      shape: shape of the array before it was extended, which is also the shape of the result.
+      numbers: the tap numbers: 0, 1, .., unless these are some taps of a larger window.
     """
 
     def __init__(
@@ -98,52 +98,60 @@ class Taps:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def at(self, extended: Array, number: int) -> Array:
-        """Return the element at tap ``number``, a Python int, of every window."""
-        for extent, start in zip(self.extents, self.offsets[number], strict=True):
+    def at_tap(self, extended: Array, index: int) -> Array:
+        """Return the element at tap ``index``, a Python int, of every window."""
+        for extent, start in zip(self.extents, self.offsets[index], strict=True):
             end = int(start) + self.shape[extent.position]
             extended = lax.slice_in_dim(extended, int(start), end, axis=extent.position)
         return extended
 
-    def each(self, extended: Array) -> Iterator[Array]:
-        """The elements at each tap in turn; as many slices as taps."""
-        return (self.at(extended, number) for number in range(len(self)))
+    def each_tap(self, extended: Array) -> Iterator[Array]:
+        """Yield the elements at each tap, one slice per tap."""
+        return (self.at_tap(extended, index) for index in range(len(self)))
 
-    def reduce(self, fold: Fold, arrays: Sequence[Array], others: Sequence[Array] = ()) -> Any:
-        """Return the reduction over all taps of extended arrays of one shape.
+    def reduce(self, fold: Fold, arrays: Sequence[Array], per_window: Sequence[Array] = ()) -> Any:
+        """Return the reduction over all taps of extended arrays of the same shape.
 
-        ``others`` have an entry for each window.
+        ``per_window`` are arrays with one entry for each window.
         """
         if len(self) > tuning.MOST_TAPS_UNROLLED:
-            fold = fold._replace(value=self._of_numbers(fold.value))
-            return reduce_taps(self.reads(), fold, arrays, others)
-        return functools.reduce(fold.combine, self._terms(fold, arrays, others))
+            fold = fold._replace(value=self._by_index(fold.value))
+            return reduce_taps(self.reads(), fold, arrays, per_window)
+        return functools.reduce(fold.combine, self._terms(fold, arrays, per_window))
 
-    def _terms(self, fold: Fold, arrays: Sequence[Array], others: Sequence[Array]) -> list[Any]:
-        elements = zip(*map(self.each, arrays), strict=True)
-        return [fold.value(n, *own, *others) for n, own in zip(self.numbers, elements, strict=True)]
+    def _terms(self, fold: Fold, arrays: Sequence[Array], per_window: Sequence[Array]) -> list[Any]:
+        elements = zip(*map(self.each_tap, arrays), strict=True)
+        return [
+            fold.value(n, *values, *per_window)
+            for n, values in zip(self.numbers, elements, strict=True)
+        ]
 
-    def add_up(self, numbers: Array, g: Array, shape: Sequence[int]) -> Array:
-        """Return an extended array of ``shape`` with ``g`` of each window added at one of its taps.
+    def scatter_add(self, numbers: Array, g: Array, shape: Sequence[int]) -> Array:
+        """Return an extended array, to which each window adds its cotangent at one of its taps.
 
         Args:
-          numbers: of the tap of each window.
-          g: what is added there.
-          shape: that of the extended array.
+          numbers: the tap number of each window.
+          g: the cotangent of each window.
+          shape: shape of the extended array.
         """
-        room = [(size - own, size - own, 0) for size, own in zip(shape, self.shape, strict=True)]
-        held = padded_windows(g, numbers, room)
-        first = np.asarray([room[extent.position][0] for extent in self.extents], np.int32)
-        back, fold = (
-            Taps(self.extents, first - self.offsets, shape, self.numbers),
+        margins = [
+            (size - window_count, size - window_count, 0)
+            for size, window_count in zip(shape, self.shape, strict=True)
+        ]
+        padded = padded_windows(g, numbers, margins)
+        reversed_origin = np.asarray(
+            [margins[extent.position][0] for extent in self.extents], np.int32
+        )
+        reversed_taps, fold = (
+            Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers),
             sum_of_named(g.dtype),
         )
         if len(self) > tuning.MOST_TAPS_UNROLLED:
-            return back.reduce(fold, held)
-        return tree_reduce(lax.add, back._terms(fold, materialize(*held), ()))
+            return reversed_taps.reduce(fold, padded)
+        return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(*padded), ()))
 
     def reads(self) -> Reads:
-        """What windows read, as the implementations take it."""
+        """Return the taps in the form that the implementations accept."""
         order = np.argsort([extent.position for extent in self.extents])
         axes = tuple(self.extents[n].position for n in order)
         table = self.offsets[:, order].T
@@ -153,8 +161,8 @@ class Taps:
 
         return Reads(axes, self.shape, (1,) * len(axes), len(self), shifts)
 
-    def _of_numbers(self, value: Callable[..., Any]) -> Callable[..., Any]:
-        """``value`` of the number of a tap, as a function of where it is among the taps."""
+    def _by_index(self, value: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``value``, a function of a tap number, as a function of the index of the tap."""
         if np.array_equal(self.numbers, np.arange(len(self))):
             return value
         return lambda n, *elements: value(jnp.asarray(self.numbers)[n], *elements)

@@ -1,7 +1,8 @@
 """Binary morphology.
 
-Of a set ``X`` and a structure ``B``: the erosion holds the places where ``B`` fits into ``X``, the
-dilation those that ``B`` reaches from ``X``. Both are minima and maxima of truth values.
+For a set ``X`` and a structure ``B``, the erosion is the set of positions at which ``B`` fits into
+``X``, and the dilation is the set of positions that ``B`` reaches from ``X``. They are minima and
+maxima of truth values.
 
 Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "Morphological image
 analysis".
@@ -21,7 +22,7 @@ from .._geometry.arguments import integer
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
 from ..reductions import MAX, MIN, Reduction
-from ._arguments import LARGEST_ORIGIN, Neighborhood, Request, neighborhood, request
+from ._arguments import LARGEST_ORIGIN, Neighborhood, Request, request, resolve_neighborhood
 from ._extreme import extreme
 from ._static import Footprint, footprint_of, number
 
@@ -37,24 +38,25 @@ def binary_erosion(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Binary erosion: where the structure fits into the elements that are not zero.
+    """Return the binary erosion: whether the structure fits inside the nonzero elements.
 
-    ``y[i] = all over t of (x[i + t] != 0)``, ``t`` running over the places where ``structure`` is
-    True; ``iterations`` times.
+    ``y[i] = all over t of (x[i + t] != 0)``, where ``t`` runs over the True entries of
+    ``structure``; repeated ``iterations`` times.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      structure: boolean array with an axis for each filtered axis, static; default an element and
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      structure: static boolean array with an axis for each filtered axis; default an element and
         its neighbours along each axis.
-      iterations: how often, >= 1; less than 1 is until nothing changes.
-      mask: array of the shape of ``x``; elements where it is zero stay as they are.
-      border_value: 0 or 1, what is outside of ``x``.
-      origin: an int, or one for each filtered axis: the window lies so many elements further back.
-      axes: an int or several, the axes that are filtered; default all. The others are batch axes.
+      iterations: number of repetitions; below 1, repeat until the result no longer changes.
+      mask: array of the shape of ``x``; elements at which it is zero are not changed.
+      border_value: 0 or 1, the value outside ``x``.
+      origin: by how many elements the window is shifted back: an int, or one for each filtered
+        axis.
+      axes: the filtered axes, an int or several; default all. The others are batch axes.
     Returns:
       Boolean array of the shape of ``x``.
     Derivatives: none; the result is boolean.
-    Edge cases: NaN counts as not zero. An empty array gives an empty result.
+    Edge cases: NaN counts as nonzero. An empty array gives an empty result.
     Raises:
       TypeError: a setting is not of its kind, or ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
@@ -81,13 +83,13 @@ def binary_dilation(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Binary dilation: what the structure reaches from the elements that are not zero.
+    """Return the binary dilation: whether the structure reaches from a nonzero element.
 
-    ``y[i] = any over t of (x[i - t] != 0)``, ``t`` running over the places where ``structure`` is
-    True; ``iterations`` times.
+    ``y[i] = any over t of (x[i - t] != 0)``, where ``t`` runs over the True entries of
+    ``structure``; repeated ``iterations`` times.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       structure, iterations, mask, border_value, origin, axes: as in :func:`binary_erosion`.
     Returns:
       Boolean array of the shape of ``x``.
@@ -118,12 +120,12 @@ def binary_opening(
     border_value: int = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Binary opening: an erosion and then a dilation, which takes away what is small.
+    """Return the binary opening: an erosion and then a dilation, which removes small objects.
 
     ``y = dilation(erosion(x))``, each ``iterations`` times.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       structure, iterations, origin, mask, border_value, axes: as in :func:`binary_erosion`.
     Returns:
       Boolean array of the shape of ``x``.
@@ -154,12 +156,12 @@ def binary_closing(
     border_value: int = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Binary closing: a dilation and then an erosion, which fills what is small.
+    """Return the binary closing: a dilation and then an erosion, which fills small holes.
 
     ``y = erosion(dilation(x))``, each ``iterations`` times.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       structure, iterations, origin, mask, border_value, axes: as in :func:`binary_erosion`.
     Returns:
       Boolean array of the shape of ``x``.
@@ -182,25 +184,25 @@ def binary_closing(
 # --- settings -------------------------------------------------------------------------------------
 
 
-def _canonical(
+def _canonicalize(
     structure: Any, iterations: Any, border_value: Any, origin: Any, axes: Any
 ) -> dict[str, Request]:
-    given = None if structure is None else footprint_of("structure", structure)
-    own = given, integer("iterations", iterations, -LARGEST_ORIGIN)
+    footprint = None if structure is None else footprint_of("structure", structure)
+    options = footprint, integer("iterations", iterations, -LARGEST_ORIGIN)
     border = bool(number("border_value", border_value))
-    return {"asked": request(3, None, "constant", border, origin, axes, own)}
+    return {"asked": request(3, None, "constant", border, origin, axes, options)}
 
 
-def _neighborhood(asked: Request, rank: int) -> Neighborhood:
+def _structure_neighborhood(asked: Request, rank: int) -> Neighborhood:
     count = rank if asked.axes is None else len(asked.axes)
-    structure = asked.own[0] or _cross(count)
-    given = replace(asked, size=None, footprint=structure)
+    footprint = asked.options[0] or _cross(count)
+    resolved = replace(asked, size=None, footprint=footprint)
     with renamed(footprint="structure"):
-        return neighborhood(given, rank)
+        return resolve_neighborhood(resolved, rank)
 
 
 def _cross(count: int) -> Footprint:
-    """An element and its neighbours along each axis."""
+    """Return the structure of an element and its neighbours along each axis."""
     distance = np.abs(np.indices((3,) * count) - 1).sum(0)
     return footprint_of("structure", distance <= 1)
 
@@ -210,23 +212,23 @@ def _cross(count: int) -> Footprint:
 Step = Callable[[Array], Array]
 
 
-def _body(steps: str) -> Callable[..., Array]:
-    """The body that erodes ("e") and dilates ("d") in this order."""
+def _body_of(steps: str) -> Callable[..., Array]:
+    """Return the body that erodes ("e") and dilates ("d") in the order of ``steps``."""
 
     def body(x: Array, mask: Array | None, *, asked: Request) -> Array:
         check_real(x)
-        hood, changing = _neighborhood(asked, x.ndim), _mask_of(mask, x.shape)
-        found = x.astype(bool)
+        neighborhood, may_change = _structure_neighborhood(asked, x.ndim), _bool_mask(mask, x.shape)
+        y = x.astype(bool)
         for letter in steps:
-            found = _repeated(_step(letter, hood, changing), found, asked.own[1])
-        return found
+            y = _repeat(_step(letter, neighborhood, may_change), y, asked.options[1])
+        return y
 
     return body
 
 
-def _step(letter: str, hood: Neighborhood, mask: Array | None) -> Step:
+def _step(letter: str, neighborhood: Neighborhood, mask: Array | None) -> Step:
     reduction: Reduction = MIN if letter == "e" else MAX
-    window = hood if letter == "e" else hood.mirrored()
+    window = neighborhood if letter == "e" else neighborhood.mirrored()
 
     def step(x: Array) -> Array:
         y = extreme(x, window, reduction)
@@ -235,16 +237,16 @@ def _step(letter: str, hood: Neighborhood, mask: Array | None) -> Step:
     return step
 
 
-def _repeated(step: Step, x: Array, iterations: int) -> Array:
+def _repeat(step: Step, x: Array, iterations: int) -> Array:
     if iterations == 1:
         return step(x)
     if iterations > 1:
-        return lax.fori_loop(0, iterations, lambda _, found: step(found), x)
+        return lax.fori_loop(0, iterations, lambda _, y: step(y), x)
     changes = lambda pair: (pair[0] != pair[1]).any()  # noqa: E731
     return lax.while_loop(changes, lambda pair: (pair[1], step(pair[1])), (x, step(x)))[1]
 
 
-def _mask_of(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
+def _bool_mask(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
     if mask is None or mask.shape == shape:
         return None if mask is None else mask.astype(bool)
     raise ValueError(
@@ -257,7 +259,7 @@ def _mask_of(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
 
 
 def _op(name: str, steps: str) -> Op:
-    return Op(name, _body(steps), _canonical, ("mask",))
+    return Op(name, _body_of(steps), _canonicalize, ("mask",))
 
 
 _EROSION = _op("binary_erosion", "e")

@@ -1,4 +1,4 @@
-"""What morphology adds, takes away, or tells apart: gradients, the Laplacian and top-hats.
+"""Differences of morphological operators: gradient, Laplacian and top-hats.
 
 With the erosion ``e``, dilation ``d``, opening ``o`` and closing ``c`` of an array ``x``:
 
@@ -32,12 +32,12 @@ def morphological_gradient(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Morphological gradient: how far an array varies in the neighbourhood of every element.
+    """Return the morphological gradient: the range of values in the neighbourhood of every element.
 
     ``y = dilation(x) - erosion(x)``.
 
     Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
       Array of the shape and dtype of ``x``; the difference of integers wraps.
@@ -66,12 +66,12 @@ def morphological_laplace(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Morphological Laplacian: the difference of the outer and the inner gradient.
+    """Return the morphological Laplacian: the difference of the outer and the inner gradient.
 
     ``y = dilation(x) + erosion(x) - 2 * x``.
 
     Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
       Array of the shape and dtype of ``x``; the result of integers wraps.
@@ -100,12 +100,12 @@ def white_tophat(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """White top-hat: the bright details that are smaller than the window.
+    """Return the white top-hat: the bright details that are smaller than the window.
 
-    ``y = x - opening(x)``; of booleans, where the two differ.
+    ``y = x - opening(x)``; for booleans, whether the two differ.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
       Array of the shape and dtype of ``x``; the difference of integers wraps.
@@ -134,12 +134,12 @@ def black_tophat(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Black top-hat: the dark details that are smaller than the window.
+    """Return the black top-hat: the dark details that are smaller than the window.
 
-    ``y = closing(x) - x``; of booleans, where the two differ.
+    ``y = closing(x) - x``; for booleans, whether the two differ.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
       Array of the shape and dtype of ``x``; the difference of integers wraps.
@@ -156,29 +156,29 @@ def black_tophat(
     return call_filter(_BLACK, x, size, footprint, mode, cval, origin, axes, structure=structure)
 
 
-def _gradient(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
-    _check_number(x)
-    return dilated(x, hood, structure) - eroded(x, hood, structure)
+def _gradient(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    _check_not_boolean(x)
+    return dilated(x, neighborhood, structure) - eroded(x, neighborhood, structure)
 
 
-def _laplace(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
-    _check_number(x)
-    return dilated(x, hood, structure) + eroded(x, hood, structure) - x - x
+def _laplace(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    _check_not_boolean(x)
+    return dilated(x, neighborhood, structure) + eroded(x, neighborhood, structure) - x - x
 
 
-def _white(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
-    return _difference(x, opened(x, hood, structure))
+def _white_tophat(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    return _difference(x, opened(x, neighborhood, structure))
 
 
-def _black(x: Array, hood: Neighborhood, structure: Array | None) -> Array:
-    return _difference(closed(x, hood, structure), x)
+def _black_tophat(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    return _difference(closed(x, neighborhood, structure), x)
 
 
 def _difference(a: Array, b: Array) -> Array:
     return a ^ b if a.dtype == jnp.bool_ else a - b
 
 
-def _check_number(x: Array) -> None:
+def _check_not_boolean(x: Array) -> None:
     if x.dtype == jnp.bool_:
         raise TypeError(
             message(
@@ -191,5 +191,5 @@ def _check_number(x: Array) -> None:
 
 _GRADIENT = morphology_op("morphological_gradient", _gradient)
 _LAPLACE = morphology_op("morphological_laplace", _laplace)
-_WHITE = morphology_op("white_tophat", _white)
-_BLACK = morphology_op("black_tophat", _black)
+_WHITE = morphology_op("white_tophat", _white_tophat)
+_BLACK = morphology_op("black_tophat", _black_tophat)

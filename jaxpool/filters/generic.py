@@ -1,7 +1,7 @@
-"""Any function of a window: all taps of a window at once, a block of the result after the other.
+"""An arbitrary function of all taps of a window, mapped over blocks of the result.
 
-An array of all taps of all windows would hold as many copies of the array as a window has taps.
-Blocks of the result bound it. Their derivative makes a block anew, so reverse mode keeps none.
+An array of all taps of all windows is larger than the input by the number of taps. Computing the
+result in blocks bounds that array. Reverse mode recomputes each block instead of storing it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from .._numerics.checks import function_of_the_user
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
-from ._windows import Taps, offsets_of, rectangle
+from ._windows import Taps, offsets_of, window_geometry
 
 
 @public
@@ -40,24 +40,27 @@ def generic_filter(
     extra_keywords: Mapping[str, Any] | None = None,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """A function of the neighbourhood of every element.
+    """Apply a function to the neighbourhood of every element.
 
-    ``y[i] = function([x[i + t] for t])``, ``t`` running in row-major order over a window of
-    ``size`` taps, or over the places where ``footprint`` is True, whatever the order of ``axes``.
+    ``y[i] = function([x[i + t] for t])``, where ``t`` runs over a window of ``size`` taps, or over
+    the True entries of ``footprint``. The taps are row-major in the axes of ``x``, whatever the
+    order of ``axes``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      function: takes an array of one axis, the taps, and returns one number; made of JAX
-        operations. It is traced once, so it must be a function of its arguments alone, and one that
-        is defined anew for each call is compiled anew. Integers and booleans reach it as floats.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      function: maps an array of one axis, the taps, to one number, by JAX operations. It is traced
+        once, so it must be pure; a function that is redefined for each call is recompiled for each
+        call. Integers and booleans are converted to floats.
       size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
       extra_arguments: further arguments of ``function``, hashable.
       extra_keywords: further keyword arguments of ``function``, hashable.
     Returns:
-      Array of the shape and dtype of ``x``; for integers the numbers are cut towards zero.
-    Derivatives: those of ``function``, forward and reverse, to every order that it has.
-    Edge cases: what ``function`` makes of NaN. Windows are laid out a block of the result at a
-      time, so the memory does not grow with the window. An empty array gives an empty result.
+      Array of the shape and dtype of ``x``; for integers the results are truncated towards
+      zero.
+    Derivatives: forward and reverse, of any order that ``function`` has.
+    Edge cases: ``function`` determines the effect of NaN. The taps are gathered for one block of
+      the result at a time, so the memory does not grow with the window. An empty array gives an
+      empty result.
     Raises:
       TypeError, ValueError: as :func:`maximum_filter`; TypeError also if ``function`` cannot be
         called or does not return one number.
@@ -72,16 +75,16 @@ def generic_filter(
     """
     arguments = tuple(_static("extra_arguments", value) for value in extra_arguments)
     named = {key: _static("extra_keywords", v) for key, v in (extra_keywords or {}).items()}
-    own = _checked(function), arguments, tuple(sorted(named.items()))
-    return call_filter(_GENERIC, x, size, footprint, mode, cval, origin, axes, *own)
+    options = _check_callable(function), arguments, tuple(sorted(named.items()))
+    return call_filter(_GENERIC, x, size, footprint, mode, cval, origin, axes, *options)
 
 
 @dataclass(frozen=True)
 class _Static:
-    """An argument of the function, equal to those that mean the same program.
+    """A hashable argument of the function, equal only to arguments that trace to the same program.
 
-    1, 1.0 and True are equal to Python, and so are 0.0 and -0.0: numbers, and numbers in tuples and
-    sets, are told apart.
+    Python treats 1, 1.0 and True as equal, and 0.0 and -0.0. The key distinguishes such numbers,
+    also inside tuples and frozensets.
     """
 
     key: Any
@@ -99,17 +102,17 @@ def _static(name: str, value: Any) -> _Static:
                 "Give numbers, words or tuples of them, or define the function with the value.",
             )
         ) from None
-    return _Static(_key(value), value)
+    return _Static(_program_key(value), value)
 
 
-def _key(value: Any) -> Any:
+def _program_key(value: Any) -> Any:
     if isinstance(value, (tuple, frozenset)):
-        inner = frozenset if isinstance(value, frozenset) else tuple
-        return type(value), inner(map(_key, value))
+        container = frozenset if isinstance(value, frozenset) else tuple
+        return type(value), container(map(_program_key, value))
     return type(value), repr(value) if isinstance(value, (float, complex, np.inexact)) else value
 
 
-def _checked(function: Any) -> Callable[..., Any]:
+def _check_callable(function: Any) -> Callable[..., Any]:
     if callable(function):
         return function
     raise TypeError(
@@ -121,38 +124,40 @@ def _checked(function: Any) -> Callable[..., Any]:
     )
 
 
-def _generic(x: Array, hood: Neighborhood, own: tuple[Any, ...], other: Any) -> Array:
+def _generic(x: Array, neighborhood: Neighborhood, options: tuple[Any, ...], second: Any) -> Array:
     check_known(x.shape)
-    function = own[0]
-    arguments = [static.value for static in own[1]]
-    keywords = {key: static.value for key, static in own[2]}
+    function = options[0]
+    arguments = [static.value for static in options[1]]
+    keywords = {key: static.value for key, static in options[2]}
     if not x.size:
         return x
-    taps = Taps(hood.extents, offsets_of(hood), x.shape)
-    real = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
+    taps = Taps(neighborhood.extents, offsets_of(neighborhood), x.shape)
+    as_float = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
 
-    def of_windows(windows: Array) -> Array:
-        flat = windows.reshape(-1, windows.shape[-1])
+    def apply(windows: Array) -> Array:
+        rows = windows.reshape(-1, windows.shape[-1])
         with function_of_the_user("$function"):
-            found = jax.vmap(lambda one: _number(function(one, *arguments, **keywords)))(flat)
-        return found.reshape(windows.shape[:-1])
+            values = jax.vmap(lambda one: _check_result(function(one, *arguments, **keywords)))(
+                rows
+            )
+        return values.reshape(windows.shape[:-1])
 
-    extended = extend(real, hood.extents, hood.cval)
-    y = _over_blocks(of_windows, extended, taps)
-    return _rounded(y, np.dtype(x.dtype))
+    extended = extend(as_float, neighborhood.extents, neighborhood.cval)
+    y = _over_blocks(apply, extended, taps)
+    return _cast_result(y, np.dtype(x.dtype))
 
 
-def _number(result: Any) -> Array:
+def _check_result(result: Any) -> Array:
     try:
         number = jnp.asarray(result)
-        found = f"an array of shape {number.shape} and dtype {number.dtype}"
+        description = f"an array of shape {number.shape} and dtype {number.dtype}"
     except (TypeError, ValueError):
-        number, found = None, shown(result)
+        number, description = None, shown(result)
     if number is not None and number.ndim == 0 and _is_real(number.dtype):
         return number
     raise TypeError(
         message(
-            f"$function returned {found}.",
+            f"$function returned {description}.",
             "It takes the taps of one window and returns one real number.",
             "Reduce the taps to a number.",
         )
@@ -164,7 +169,7 @@ def _is_real(dtype: Any) -> bool:
     return is_number and not jnp.issubdtype(dtype, jnp.complexfloating)
 
 
-def _rounded(y: Array, dtype: np.dtype) -> Array:
+def _cast_result(y: Array, dtype: np.dtype) -> Array:
     if jnp.issubdtype(dtype, jnp.integer) and jnp.issubdtype(y.dtype, jnp.floating):
         return y.astype(np.int64 if dtype.itemsize == 8 else np.int32).astype(dtype)
     return y.astype(dtype)
@@ -174,57 +179,60 @@ def _rounded(y: Array, dtype: np.dtype) -> Array:
 
 
 def _over_blocks(function: Callable[[Array], Array], extended: Array, taps: Taps) -> Array:
-    """Return ``function`` of the taps of every window, which it gets as the last axis."""
+    """Return ``function`` of every window, called with the taps as the last axis of an array."""
     extents = [extent for extent in taps.extents if extent.size > 1]
     filtered = {extent.position for extent in extents}
-    others = set(range(-extended.ndim, 0)) - filtered
-    whole = [*extents, *(Extent(position, 1, 0, "constant") for position in others)]
-    order = sorted(whole, key=lambda extent: -taps.shape[extent.position])
-    return _blocks(lambda slab: function(_taps_of(slab, taps)), extended, order, taps)
+    batch_axes = set(range(-extended.ndim, 0)) - filtered
+    all_extents = [*extents, *(Extent(position, 1, 0, "constant") for position in batch_axes)]
+    order = sorted(all_extents, key=lambda extent: -taps.shape[extent.position])
+    return _map_blocks(lambda slab: function(_taps_of(slab, taps)), extended, order, taps)
 
 
 def _taps_of(slab: Array, taps: Taps) -> Array:
-    """The taps of all windows of a slab as its last axis, row-major over the axes of the array."""
+    """Return the taps of all windows of a slab as a new last axis, row-major."""
     sizes = [extent.size for extent in taps.extents]
     if not sizes:
         return slab[..., None]
-    geometry = rectangle(slab.shape, taps.extents)
+    geometry = window_geometry(slab.shape, taps.extents)
     order = np.argsort([extent.position for extent in taps.extents])
     shape = tuple(sizes[n] for n in order)
     numbers = np.sort(np.ravel_multi_index(tuple(taps.offsets.T[order]), shape))
-    every = stacked(slab, geometry, np.zeros((), slab.dtype))
-    return every if len(numbers) == every.shape[-1] else every[..., numbers]
+    stacked_taps = stacked(slab, geometry, np.zeros((), slab.dtype))
+    return stacked_taps if len(numbers) == stacked_taps.shape[-1] else stacked_taps[..., numbers]
 
 
-def _blocks(
-    function: Callable[[Array], Array], extended: Array, order: Sequence[Extent], taps: Taps
+def _map_blocks(
+    function: Callable[[Array], Array], extended: Array, axes: Sequence[Extent], taps: Taps
 ) -> Array:
-    per_place = int(np.prod([extent.size for extent in taps.extents]))
-    sizes = {extent.position: extent.size for extent in order}
+    """Return ``function(extended)``, computed in bounded blocks along ``axes``."""
+    taps_per_window = int(np.prod([extent.size for extent in taps.extents]))
+    sizes = {extent.position: extent.size for extent in axes}
     lengths = {p: extended.shape[p] - size + 1 for p, size in sizes.items()}
-    places = int(np.prod(list(lengths.values())))
-    if places * per_place <= tuning.MOST_TAPS_AT_ONCE or len(order) == 0:
+    windows = int(np.prod(list(lengths.values())))
+    if windows * taps_per_window <= tuning.MOST_TAPS_AT_ONCE or len(axes) == 0:
         return function(extended)
-    (extent, *rest), length = order, lengths[order[0].position]
-    rows = max(1, min(length, tuning.MOST_TAPS_AT_ONCE // max(1, places // length * per_place)))
+    (extent, *remaining), length = axes, lengths[axes[0].position]
+    rows = max(
+        1, min(length, tuning.MOST_TAPS_AT_ONCE // max(1, windows // length * taps_per_window))
+    )
     starts = np.minimum(np.arange(cdiv(length, rows)) * rows, length - rows).astype(np.int32)
 
     @jax.checkpoint
     def block(start: Array) -> Array:
         count = rows + extent.size - 1
         slab = lax.dynamic_slice_in_dim(extended, start, count, extent.position % extended.ndim)
-        return _blocks(function, slab, rest, taps)
+        return _map_blocks(function, slab, remaining, taps)
 
-    return _joined(lax.map(block, jnp.asarray(starts)), extent.position, length, rows)
+    return _concatenate_blocks(lax.map(block, jnp.asarray(starts)), extent.position, length, rows)
 
 
-def _joined(parts: Array, position: int, length: int, rows: int) -> Array:
-    """Blocks in order along an axis; the last begins inside the one before it."""
-    axis = position % (parts.ndim - 1)
-    before = (len(parts) - 1) * rows
-    last = lax.slice_in_dim(parts[-1], rows - (length - before), rows, axis=axis)
-    first = jnp.moveaxis(parts[:-1], 0, axis)
-    shape = (*first.shape[:axis], before, *first.shape[axis + 2 :])
+def _concatenate_blocks(blocks: Array, position: int, length: int, rows: int) -> Array:
+    """Return the blocks concatenated along an axis; the last block overlaps the one before it."""
+    axis = position % (blocks.ndim - 1)
+    full_length = (len(blocks) - 1) * rows
+    last = lax.slice_in_dim(blocks[-1], rows - (length - full_length), rows, axis=axis)
+    first = jnp.moveaxis(blocks[:-1], 0, axis)
+    shape = (*first.shape[:axis], full_length, *first.shape[axis + 2 :])
     return lax.concatenate([first.reshape(shape), last], axis)
 
 

@@ -24,22 +24,24 @@ def maximum_filter(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Maximum over the neighbourhood of every element.
+    """Return the maximum over the neighbourhood of every element.
 
-    ``y[i] = max over t of x[i + t]``, ``t`` running over a window of ``size`` taps, or over the
-    places where ``footprint`` is True; ``mode`` says what ``x`` is outside its bounds.
+    ``y[i] = max over t of x[i + t]``, where ``t`` runs over a window of ``size`` taps, or over the
+    True entries of ``footprint``; ``mode`` defines ``x`` outside its bounds.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      size: taps of the window, >= 1: an int, or one for each filtered axis.
-      footprint: boolean array with an axis for each filtered axis, in place of ``size``. Static.
-      mode: "reflect" (the last element is repeated: d c b a | a b c d | d c b a), "mirror" (it is
-        not: d c b | a b c d | c b a), "nearest", "wrap" or "constant", or "grid-mirror",
-        "grid-wrap", "grid-constant", other names of three of them; or one for each filtered axis.
-      cval: the value outside of ``x`` under "constant"; for integers it is cut towards zero and to
-        the range of the dtype.
-      origin: an int, or one for each filtered axis: the window lies so many elements further back.
-      axes: an int or several, the axes that are filtered; default all. The others are batch axes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      size: number of taps of the window, >= 1: an int, or one for each filtered axis.
+      footprint: static boolean array with an axis for each filtered axis, instead of ``size``.
+      mode: "reflect" (repeats the last element: d c b a | a b c d | d c b a), "mirror" (does not
+        repeat it: d c b | a b c d | c b a), "nearest", "wrap" or "constant"; "grid-mirror",
+        "grid-wrap" and "grid-constant" are other names of three of them. Or one for each filtered
+        axis.
+      cval: the value outside ``x`` under "constant". For integers it is truncated towards zero and
+        clipped to the range of the dtype.
+      origin: by how many elements the window is shifted back: an int, or one for each filtered
+        axis.
+      axes: the filtered axes, an int or several; default all. The others are batch axes.
     Returns:
       Array of the shape and dtype of ``x``.
     Derivatives: forward and reverse, any order. The tangent follows one maximum of the window;
@@ -75,13 +77,13 @@ def minimum_filter(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Minimum over the neighbourhood of every element.
+    """Return the minimum over the neighbourhood of every element.
 
-    ``y[i] = min over t of x[i + t]``, ``t`` running over a window of ``size`` taps, or over the
-    places where ``footprint`` is True; ``mode`` says what ``x`` is outside its bounds.
+    ``y[i] = min over t of x[i + t]``, where ``t`` runs over a window of ``size`` taps, or over the
+    True entries of ``footprint``; ``mode`` defines ``x`` outside its bounds.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``.
@@ -109,14 +111,14 @@ def maximum_filter1d(
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
-    """Maximum over the neighbourhood of every element along one axis.
+    """Return the maximum over the neighbourhood of every element along one axis.
 
-    ``y[i] = max over t of x[i + t]``, ``t`` running over a window of ``size`` taps along ``axis``.
+    ``y[i] = max over t of x[i + t]``, where ``t`` runs over ``size`` taps along ``axis``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      size: taps of the window, >= 1.
-      axis: the axis that is filtered.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      size: number of taps of the window, >= 1.
+      axis: the filtered axis.
       mode, cval, origin: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``.
@@ -142,14 +144,14 @@ def minimum_filter1d(
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
-    """Minimum over the neighbourhood of every element along one axis.
+    """Return the minimum over the neighbourhood of every element along one axis.
 
-    ``y[i] = min over t of x[i + t]``, ``t`` running over a window of ``size`` taps along ``axis``.
+    ``y[i] = min over t of x[i + t]``, where ``t`` runs over ``size`` taps along ``axis``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      size: taps of the window, >= 1.
-      axis: the axis that is filtered.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      size: number of taps of the window, >= 1.
+      axis: the filtered axis.
       mode, cval, origin: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``.
@@ -165,12 +167,12 @@ def minimum_filter1d(
     return call_filter(_MINIMUM, x, size, None, mode, cval, origin, axis)
 
 
-def _maximum(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
-    return extreme(x, hood, MAX)
+def _maximum(x: Array, neighborhood: Neighborhood, options: Any, second: Any) -> Array:
+    return extreme(x, neighborhood, MAX)
 
 
-def _minimum(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
-    return extreme(x, hood, MIN)
+def _minimum(x: Array, neighborhood: Neighborhood, options: Any, second: Any) -> Array:
+    return extreme(x, neighborhood, MIN)
 
 
 _MAXIMUM = filter_op("maximum_filter", _maximum)

@@ -1,12 +1,13 @@
 """Grey-scale morphology.
 
-With ``B`` the places of a footprint and ``s`` the values of a structure on it (0 if it is flat),
+Let ``B`` be the taps of a footprint, and ``s`` the values of a structure at them (0 if flat):
 
     erosion   (x e s)[i] = min over t in B of x[i + t] - s[t],
     dilation  (x d s)[i] = max over t in B of x[i - t] + s[t],
 
 so a dilation is an erosion of the negative with the mirrored structure. An opening is an erosion
-and then a dilation, a closing the other way round; the top-hats are what they take away or add.
+followed by a dilation, a closing is a dilation followed by an erosion, and the top-hats are the
+differences between these and ``x``.
 
 Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "Morphological image
 analysis".
@@ -35,17 +36,17 @@ def grey_erosion(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Erosion: the minimum over the neighbourhood of every element, less a structure.
+    """Return the erosion: the minimum over the neighbourhood of every element, minus a structure.
 
-    ``y[i] = min over t of (x[i + t] - structure[t])``, ``t`` running over the window; without a
-    structure it is :func:`minimum_filter`.
+    ``y[i] = min over t of (x[i + t] - structure[t])``, where ``t`` runs over the window; without
+    a structure this is :func:`minimum_filter`.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint: as in :func:`maximum_filter`.
       structure: array with an axis for each filtered axis, which may be traced and differentiated.
-        Without a footprint all of it belongs to the window. Its values are taken in the dtype of
-        ``x``, for integers cut towards zero; a difference of integers wraps, as in NumPy.
+        Without a footprint, the window is the whole structure. The values are cast to the dtype of
+        ``x``, truncated towards zero for integers; a difference of integers wraps, as in NumPy.
       mode, cval, origin, axes: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``.
@@ -80,13 +81,13 @@ def grey_dilation(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Dilation: the maximum over the mirrored neighbourhood of every element, plus a structure.
+    """Return the dilation: the maximum over the mirrored neighbourhood, plus a structure.
 
-    ``y[i] = max over t of (x[i - t] + structure[t])``, ``t`` running over the window; for a centred
-    rectangle without a structure it is :func:`maximum_filter`.
+    ``y[i] = max over t of (x[i - t] + structure[t])``, where ``t`` runs over the window; for a
+    centred rectangle without a structure this is :func:`maximum_filter`.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint: as in :func:`maximum_filter`; the window is mirrored.
       structure: as in :func:`grey_erosion`; it is mirrored with the window.
       mode, cval, origin, axes: as in :func:`maximum_filter`.
@@ -117,12 +118,12 @@ def grey_opening(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Opening: an erosion and then a dilation, which takes away what is smaller than the window.
+    """Return the opening: an erosion, then a dilation, which removes peaks smaller than the window.
 
     ``y = dilation(erosion(x))``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
       Array of the shape and dtype of ``x``.
@@ -151,12 +152,12 @@ def grey_closing(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Closing: a dilation and then an erosion, which fills what is smaller than the window.
+    """Return the closing: a dilation and then an erosion, which fills gaps smaller than the window.
 
     ``y = erosion(dilation(x))``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
       Array of the shape and dtype of ``x``.

@@ -1,9 +1,9 @@
 """Median, percentile and rank filters.
 
-Rectangles are windows of pooling. In footprints, let ``t(i)`` be the first tap of the
-window of ``i`` that has the value of the rank. Where it is locally constant, ``y[i] = x[i + t(i)]``
-and ``dy[i] = dx[i + t(i)]``. Few taps are sorted by comparators, element by element of whole
-arrays; of many the element is found by its bits, see ``_lowerings.ranks.radix_select``.
+Rectangles are pooling windows. For a footprint, let ``t(i)`` be the first tap of window ``i`` whose
+value equals the result. Where ``t(i)`` is locally constant, ``y[i] = x[i + t(i)]`` and
+``dy[i] = dx[i + t(i)]``. A few taps are sorted by a network of elementwise comparators. For more
+taps the result is found by its bits, see ``_lowerings.ranks.radix_select``.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from ._arguments import LARGEST_ORIGIN, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._extreme import extreme
-from ._read import read
+from ._read import gather_taps
 from ._static import number
-from ._windows import Taps, cut, offsets_of, rectangle, with_room
+from ._windows import Taps, crop, offsets_of, pad_symbolic_axes, window_geometry
 
 
 @public
@@ -47,20 +47,20 @@ def rank_filter(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """The element of a given rank in the neighbourhood of every element.
+    """Return the element of a given rank in the neighbourhood of every element.
 
-    ``y[i]`` is entry number ``rank`` of the elements ``x[i + t]`` in ascending order, ``t`` running
-    over a window of ``size`` taps, or over the places where ``footprint`` is True.
+    ``y[i]`` is entry number ``rank`` of the elements ``x[i + t]`` in ascending order, where ``t``
+    runs over a window of ``size`` taps, or over the True entries of ``footprint``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      rank: from 0 for the smallest, or from -1 for the largest downwards.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      rank: counts up from 0 for the smallest element, or down from -1 for the largest.
       size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``.
-    Derivatives: forward and reverse, any order. The tangent follows the first tap that holds the
-      value, of the lowest and the highest rank over a footprint any one; second derivatives are
-      zero.
+    Derivatives: forward and reverse, any order. The tangent follows the first tap with the value
+      of the result (any such tap for the lowest and highest rank over a footprint); second
+      derivatives are zero.
     Edge cases: NaN in a window gives NaN, at every rank. An empty array gives an empty result.
     Raises:
       TypeError, ValueError: as :func:`maximum_filter`; ValueError also if ``rank`` is out of range.
@@ -69,8 +69,8 @@ def rank_filter(
       >>> rank_filter(jnp.array([5, 1, 4, 2]), 1, 3)
       Array([5, 4, 2, 2], dtype=int32)
     """
-    own = "rank", integer("rank", rank, -LARGEST_ORIGIN)
-    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, *own)
+    options = "rank", integer("rank", rank, -LARGEST_ORIGIN)
+    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, *options)
 
 
 @public
@@ -84,13 +84,14 @@ def median_filter(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Median of the neighbourhood of every element.
+    """Return the median of the neighbourhood of every element.
 
-    ``y[i] = median over t of x[i + t]``; of an even number of elements the larger of the middle
-    two, so that every result is an element of ``x`` (:func:`jaxpool.median_pool` takes their mean).
+    ``y[i] = median over t of x[i + t]``. The median of an even number of elements is the larger of
+    the middle two, so every result is an element of ``x`` (:func:`jaxpool.median_pool` returns the
+    mean of the two).
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``.
@@ -118,13 +119,13 @@ def percentile_filter(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """A percentile of the neighbourhood of every element, without interpolation.
+    """Return a percentile of the neighbourhood of every element, without interpolation.
 
     ``y[i]`` is entry number ``floor(count * percentile / 100)`` of the ``count`` elements
-    ``x[i + t]`` in ascending order, at 100 the last.
+    ``x[i + t]`` in ascending order; for percentile 100 it is the last entry.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       percentile: a number from 0 to 100; a negative one counts down from 100.
       size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
     Returns:
@@ -139,27 +140,27 @@ def percentile_filter(
       >>> percentile_filter(jnp.array([1.0, 9.0, 2.0, 3.0, 4.0]), 25, 5, mode="nearest")
       Array([1., 1., 2., 3., 3.], dtype=float32)
     """
-    own = "percentile", _percentile(percentile)
-    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, *own)
+    options = "percentile", _checked_percentile(percentile)
+    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, *options)
 
 
-def _percentile(value: Any) -> float:
-    given = number("percentile", value)
-    percentile = given + 100.0 if given < 0 else given
+def _checked_percentile(value: Any) -> float:
+    signed = number("percentile", value)
+    percentile = signed + 100.0 if signed < 0 else signed
     if 0 <= percentile <= 100:
         return percentile
     raise ValueError(
         message(
-            f"$percentile = {given} is out of range.",
+            f"$percentile = {signed} is out of range.",
             "Percentiles go from 0 for the smallest element to 100 for the largest.",
             "Give one of them, or a negative number that counts down from 100.",
         )
     )
 
 
-def _rank(x: Array, hood: Neighborhood, own: tuple[str, Any], other: Any) -> Array:
-    kind, value = own
-    taps = int(hood.mask.sum())
+def _rank(x: Array, neighborhood: Neighborhood, options: tuple[str, Any], second: Any) -> Array:
+    kind, value = options
+    taps = int(neighborhood.mask.sum())
     if kind == "percentile":
         value = min(int(float(taps) * value / 100.0), taps - 1)
     if not -taps <= value < taps:
@@ -170,50 +171,52 @@ def _rank(x: Array, hood: Neighborhood, own: tuple[str, Any], other: Any) -> Arr
                 "Give 0 for the smallest element, -1 for the largest.",
             )
         )
-    return _ranked(x, hood, value % taps)
+    return _select_rank(x, neighborhood, value % taps)
 
 
-def _ranked(x: Array, hood: Neighborhood, rank: int) -> Array:
+def _select_rank(x: Array, neighborhood: Neighborhood, rank: int) -> Array:
     """Return the element number ``rank``, from 0 up, of every neighbourhood; differentiable."""
-    taps = Taps(hood.extents, offsets_of(hood), x.shape)
+    taps = Taps(neighborhood.extents, offsets_of(neighborhood), x.shape)
     if rank in (0, len(taps) - 1):
-        return extreme(x, hood, MIN if rank == 0 else MAX)
+        return extreme(x, neighborhood, MIN if rank == 0 else MAX)
     if not x.size:
         return x
-    extended = extend(x, hood.extents, hood.cval)
-    if hood.footprint is None:
-        long = [extent for extent in hood.extents if extent.size > 1]
-        extended = with_room(extended, long, np.zeros((), x.dtype))
-        y = rank_.ranked(extended, None, rectangle(extended.shape, long), rank)
-        return cut(y, long, x.shape)
-    # XLA:CPU would widen and round narrow floats at every comparison.
-    wide = extended.astype(accumulator(np.dtype(x.dtype)))
-    return _of_footprint(wide, taps, rank).astype(x.dtype)
+    extended = extend(x, neighborhood.extents, neighborhood.cval)
+    if neighborhood.footprint is None:
+        extents = [extent for extent in neighborhood.extents if extent.size > 1]
+        extended = pad_symbolic_axes(extended, extents, np.zeros((), x.dtype))
+        y = rank_.ranked(extended, None, window_geometry(extended.shape, extents), rank)
+        return crop(y, extents, x.shape)
+    # XLA:CPU would convert low-precision floats back and forth at every comparison.
+    in_accumulator = extended.astype(accumulator(np.dtype(x.dtype)))
+    return _select_over_footprint(in_accumulator, taps, rank).astype(x.dtype)
 
 
-def _of_footprint(extended: Array, taps: Taps, rank: int) -> Array:
+def _select_over_footprint(extended: Array, taps: Taps, rank: int) -> Array:
     def reduce(extended: Array) -> Array:
         if len(taps) <= tuning.MOST_IN_NETWORK:
-            return sorted_lanes(list(taps.each(extended)))[rank]
-        places, with_nan = jnp.full(taps.shape, rank), jnp.issubdtype(extended.dtype, jnp.floating)
-        key = radix_select.kth(sort_keys(extended), with_nan, taps.reads(), places)
+            return sorted_lanes(list(taps.each_tap(extended)))[rank]
+        ranks, has_nan = jnp.full(taps.shape, rank), jnp.issubdtype(extended.dtype, jnp.floating)
+        key = radix_select.kth(sort_keys(extended), has_nan, taps.reads(), ranks)
         return from_sort_keys(key, extended.dtype)
 
     def argreduce(extended: Array) -> tuple[Array, Array]:
-        (extended,) = materialize(extended)  # XLA could compute it twice, and round it twice
+        (extended,) = materialize(extended)  # XLA could compute it twice, with different roundings
         (y,) = materialize(reduce(extended))
-        return y, _first_equal(extended, y, taps)
+        return y, _first_equal_tap(extended, y, taps)
 
-    return selection(reduce, argreduce, lambda x, first, y: read(x, first, taps, y), extended)
+    return selection(
+        reduce, argreduce, lambda x, first, y: gather_taps(x, first, taps, y), extended
+    )
 
 
-def _first_equal(extended: Array, y: Array, taps: Taps) -> Array:
-    last = np.int32(len(taps))
+def _first_equal_tap(extended: Array, y: Array, taps: Taps) -> Array:
+    none_equal = np.int32(len(taps))
 
-    def if_equal(number: Any, element: Array, y: Array) -> Array:
-        return jnp.where(same(element, y), number, last)
+    def number_if_equal(number: Any, element: Array, y: Array) -> Array:
+        return jnp.where(same(element, y), number, none_equal)
 
-    return taps.reduce(Fold(if_equal, last, lax.min), (extended,), (y,))
+    return taps.reduce(Fold(number_if_equal, none_equal, lax.min), (extended,), (y,))
 
 
 _RANK = filter_op("rank_filter", _rank)

@@ -15,7 +15,7 @@ from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._mean import mean
-from ._windows import cut, rectangle, with_room
+from ._windows import crop, pad_symbolic_axes, window_geometry
 
 
 @public
@@ -28,23 +28,23 @@ def uniform_filter(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Mean over the neighbourhood of every element.
+    """Return the mean over the neighbourhood of every element.
 
-    ``y[i] = (sum over t of x[i + t]) / count``, ``t`` running over a window of ``size`` taps; along
-    one axis after the other, each rounded to the dtype of ``x``.
+    ``y[i] = (sum over t of x[i + t]) / count``, where ``t`` runs over a window of ``size`` taps.
+    The axes are averaged sequentially, each mean rounded to the dtype of ``x``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      size, mode, cval, origin, axes: as in :func:`maximum_filter`; the axes are taken in the order
-        in which they are named.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      size, mode, cval, origin, axes: as in :func:`maximum_filter`; the axes are averaged in the
+        order in which they are listed.
     Returns:
-      Array of the shape and dtype of ``x``. Along each axis a mean is computed to more digits than
-      its dtype has and rounded once: of floats to nearest, of integers towards zero. Narrow floats
-      are rounded after the last axis alone.
+      Array of the shape and dtype of ``x``. Each mean along an axis is computed in higher
+      precision than its dtype and rounded once: floats to nearest, integers towards zero.
+      Low-precision floats are rounded only after the last axis.
     Derivatives: linear; forward and reverse, any order. Integers have none.
-    Edge cases: NaN and infinities propagate in the windows that hold them (in scipy.ndimage also to
-      those after). Where a sum exceeds the range of the dtype, the mean may be infinite. An empty
-      array gives an empty result.
+    Edge cases: NaN and infinities propagate only to the windows that contain them (in scipy.ndimage
+      also to later windows). If a sum overflows its dtype, the mean may be infinite. An empty array
+      gives an empty result.
     Raises:
       TypeError, ValueError: as :func:`maximum_filter`.
     References: scipy.ndimage ``uniform_filter``; Knuth, The Art of Computer Programming, 4.2.2, for
@@ -68,15 +68,14 @@ def uniform_filter1d(
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
-    """Mean over the neighbourhood of every element along one axis.
+    """Return the mean over the neighbourhood of every element along one axis.
 
-    ``y[i] = (sum over t of x[i + t]) / size``, ``t`` running over a window of ``size`` taps along
-    ``axis``.
+    ``y[i] = (sum over t of x[i + t]) / size``, where ``t`` runs over ``size`` taps along ``axis``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
-      size: taps of the window, >= 1.
-      axis: the axis that is filtered.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      size: number of taps of the window, >= 1.
+      axis: the filtered axis.
       mode, cval, origin: as in :func:`maximum_filter`.
     Returns:
       Array of the shape and dtype of ``x``, rounded as in :func:`uniform_filter`.
@@ -93,20 +92,20 @@ def uniform_filter1d(
     return call_filter(_UNIFORM, x, size, None, mode, cval, origin, axis)
 
 
-def _uniform(x: Array, hood: Neighborhood, own: Any, other: Any) -> Array:
+def _uniform(x: Array, neighborhood: Neighborhood, options: Any, second: Any) -> Array:
     if not x.size:
         return x
     y = x.astype(accumulator(x.dtype)) if jnp.issubdtype(x.dtype, jnp.floating) else x
-    for number, extent in enumerate(e for e in hood.extents if e.size > 1):
-        if number:  # or each of its ends would be computed once more, to extend it
+    for number, extent in enumerate(e for e in neighborhood.extents if e.size > 1):
+        if number:  # or the extension below would recompute its ends
             (y,) = materialize(y)
-        y = _along(y, extent, hood.cval)
+        y = _axis_mean(y, extent, neighborhood.cval)
     return y.astype(x.dtype)
 
 
-def _along(x: Array, extent: Extent, cval: float) -> Array:
-    extended = with_room(extend(x, [extent], cval), [extent], np.zeros((), x.dtype))
-    return cut(mean(extended, rectangle(extended.shape, [extent])), [extent], x.shape)
+def _axis_mean(x: Array, extent: Extent, cval: float) -> Array:
+    extended = pad_symbolic_axes(extend(x, [extent], cval), [extent], np.zeros((), x.dtype))
+    return crop(mean(extended, window_geometry(extended.shape, [extent])), [extent], x.shape)
 
 
 _UNIFORM = filter_op("uniform_filter", _uniform)
