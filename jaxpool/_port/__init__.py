@@ -1,1 +1,1 @@
-"""Model files as calls of the library."""
+"""Translation of the pooling operations in model files to calls of the library."""

@@ -1,4 +1,4 @@
-"""What a reader makes of a pooling operation of a model file."""
+"""The description of a pooling operation in a model file, as the readers return it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import numpy as np
 Arrays = tuple[Any, ...]
 
 OPEN = -1
-"""A length that the file leaves open."""
+"""The length of an axis that the file leaves open."""
 
 
 class Unchecked(Exception):
-    """An operation can be written down, but its file does not hold what a run of it needs."""
+    """Raised if an operation can be expressed, but the file lacks data that is needed to run it."""
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class Node:
     """A pooling operation of a model.
 
     Attributes:
-      name: its own.
-      operator: such as "MaxPool".
-      shape: of its array, -1 for a length that the file leaves open; None if it does not say.
-      dtype: of its array; None if the file does not say.
-      call: the equivalent call, line by line.
-      windows: window, strides, padding, dilations and rounding over axes of given lengths; None for
-        an operation without a window.
-      output_sizes: lengths of the pooled axes of the result over an array of a given shape, for an
-        operation without a window.
-      others: its inputs besides the array, for a given array.
-      run, peer: the operation by itself, in jaxpool and in the runtime of the file's library.
-      unknown_from: the operator of the file behind which its reader finds no shapes, if known.
+      name: name of the operation in the file.
+      operator: the operator, such as "MaxPool".
+      shape: shape of the pooled array, with -1 for an open length; None if the file has no shape.
+      dtype: dtype of the pooled array; None if the file has no dtype.
+      call: the lines of the equivalent call.
+      windows: returns the window, strides, padding, dilations and rounding for axes of the given
+        lengths; None for an operation without a window.
+      output_sizes: returns the lengths of the pooled axes of the result for an array of the given
+        shape; used for an operation without a window.
+      others: returns the inputs after the array, for a given array.
+      run, peer: run only this operation, in jaxpool and in the runtime of the file's library.
+      unknown_from: the operator at which shape inference stopped, if known.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Node:
 
 
 class Unsupported(NamedTuple):
-    """A pooling operation that cannot be expressed, and why."""
+    """A pooling operation that cannot be expressed, and the reason."""
 
     name: str
     operator: str
@@ -57,7 +57,7 @@ class Unsupported(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """How to read the files of a library, and what checks them."""
+    """The reader of a kind of file, and the runtime that checks the operations."""
 
     nodes: Callable[[str], Iterator[Node | Unsupported]]
     runtime: str

@@ -1,6 +1,6 @@
-"""The pooling layers of an OpenVINO model: its ``.xml`` file, the intermediate representation.
+"""The pooling layers of an OpenVINO model, from its ``.xml`` file (intermediate representation).
 
-References: OpenVINO IR, versions 10 and 11; the operations' own pages for ``<data>``.
+References: OpenVINO IR, versions 10 and 11; the pages of the operations for ``<data>``.
 """
 
 import functools
@@ -36,7 +36,7 @@ def openvino_nodes(path: str) -> Iterator[Node | Unsupported]:
         kind = element.get("type", "")
         if "pool" in kind.lower():
             try:
-                yield _node(layer_of(element))
+                yield _read_node(layer_of(element))
             except (NotImplementedError, ValueError) as error:
                 yield Unsupported(element.get("name", ""), kind, str(error))
 
@@ -51,8 +51,8 @@ def layer_of(layer: Any) -> front.Layer:
     """Read a ``<layer>``: an element of :mod:`xml.etree.ElementTree`, or its text."""
     element = layer if isinstance(layer, ElementTree.Element) else _parse(layer)
     kind, opset = element.get("type", ""), element.get("version", "opset1")
-    known = front.LAYERS.get(kind, {})
-    versions = [version for version in known if version <= _opset_number(opset)]
+    functions_by_version = front.LAYERS.get(kind, {})
+    versions = [version for version in functions_by_version if version <= _opset_number(opset)]
     if element.tag != "layer" or not versions:
         raise NotImplementedError(
             message(
@@ -62,9 +62,9 @@ def layer_of(layer: Any) -> front.Layer:
             )
         )
     name, version = element.get("name", ""), max(versions)
-    arguments = _arguments(name, known[version], element.find("data"))
-    first = element.find("input/port")
-    precision = "" if first is None else first.get("precision", "")
+    arguments = _arguments(name, functions_by_version[version], element.find("data"))
+    first_port = element.find("input/port")
+    precision = "" if first_port is None else first_port.get("precision", "")
     inputs, outputs = (_port_shapes(name, element, side) for side in ("input", "output"))
     return front.Layer(name, kind, version, arguments, inputs, outputs, precision)
 
@@ -73,7 +73,7 @@ def layer_of(layer: Any) -> front.Layer:
 
 
 def _layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
-    """Every ``<layer>`` of an OpenVINO IR file, in its order."""
+    """Return every ``<layer>`` of an OpenVINO IR file, in the order of the file."""
     with open(path, "rb") as file:
         root = _parse(file.read())
     if root.tag != "net" or root.get("version") not in ("10", "11"):
@@ -88,7 +88,7 @@ def _layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
 
 
 def _parse(text: Any) -> ElementTree.Element:
-    """Return the root of XML without a document type, and so without entities of its own."""
+    """Return the root of an XML text; reject document types, which could define entities."""
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -126,16 +126,16 @@ def _opset_number(opset: str) -> int:
 
 
 def _port_shapes(name: str, element: ElementTree.Element, side: str) -> tuple[tuple[int, ...], ...]:
-    """Lengths of the axes of each port; OpenVINO writes -1 for one that is open."""
+    """Return the shape of each port; OpenVINO writes -1 for an open length."""
     ports = element.findall(f"{side}/port")
     return tuple(
-        tuple(_value(name, "dim", dim.text or "-1", "axis") for dim in port.findall("dim"))
+        tuple(_parse_value(name, "dim", dim.text or "-1", "axis") for dim in port.findall("dim"))
         for port in ports
     )
 
 
 def _arguments(name: str, function: Any, data: ElementTree.Element | None) -> dict[str, Any]:
-    """The attributes of a layer as keyword arguments."""
+    """Return the attributes of a layer as keyword arguments of ``function``."""
     parameters = inspect.signature(function).parameters
     arguments: dict[str, Any] = {}
     for key, text in ({} if data is None else data.attrib).items():
@@ -148,7 +148,7 @@ def _arguments(name: str, function: Any, data: ElementTree.Element | None) -> di
                     "Check the version of the layer's operation.",
                 )
             )
-        arguments[argument] = _value(name, key, text, argument)
+        arguments[argument] = _parse_value(name, key, text, argument)
     arrays = ("data", "data_batch", "output_shape")
     required = [p.name for p in parameters.values() if p.default is p.empty]
     missing = [key for key in required if key not in arguments and key not in arrays]
@@ -163,7 +163,7 @@ def _arguments(name: str, function: Any, data: ElementTree.Element | None) -> di
     return arguments
 
 
-def _value(name: str, key: str, text: str, argument: str) -> Any:
+def _parse_value(name: str, key: str, text: str, argument: str) -> Any:
     try:
         if argument in _LISTS:
             return tuple(int(number) for number in text.split(",") if number.strip())
@@ -183,7 +183,7 @@ def _value(name: str, key: str, text: str, argument: str) -> Any:
 # --- operations -----------------------------------------------------------------------------------
 
 
-def _node(layer: front.Layer) -> Node:
+def _read_node(layer: front.Layer) -> Node:
     adaptive = layer.type.startswith("Adaptive")
     arguments: dict[str, Any] = dict(layer.arguments)
     if adaptive:
@@ -200,7 +200,7 @@ def _node(layer: front.Layer) -> Node:
         output_sizes=lambda shape: _output_lengths(layer),
         others=lambda x: (_output_lengths(layer),) if adaptive else (),
         run=functools.partial(front.run_layer, layer),
-        peer=functools.partial(_openvino, layer),
+        peer=functools.partial(_run_in_openvino, layer),
     )
 
 
@@ -220,7 +220,7 @@ def _dtype(precision: str) -> np.dtype:
 
 
 def _output_lengths(layer: front.Layer) -> tuple[int, ...]:
-    """Of the pooled axes of an adaptive pool; the file holds them in the shape of its result."""
+    """Return the output lengths of an adaptive pool, which the file stores as the output shape."""
     lengths = layer.output_shapes[0][2:] if layer.output_shapes else (OPEN,)
     if OPEN in lengths:
         raise ValueError(
@@ -233,8 +233,8 @@ def _output_lengths(layer: front.Layer) -> tuple[int, ...]:
     return lengths
 
 
-def _openvino(layer: front.Layer, x: np.ndarray, *sizes: Any) -> Arrays:
-    """The layer as a model of its own."""
+def _run_in_openvino(layer: front.Layer, x: np.ndarray, *sizes: Any) -> Arrays:
+    """Run the layer in OpenVINO, as a model of one layer."""
     runtime = module("openvino")
     opset = importlib.import_module(f"openvino.opset{layer.version}")
     array = opset.parameter(list(x.shape), x.dtype)
@@ -243,7 +243,7 @@ def _openvino(layer: front.Layer, x: np.ndarray, *sizes: Any) -> Arrays:
     arguments = dict(layer.arguments)
     if "index_element_type" in arguments:
         arguments["index_element_type"] = (
-            "i32"  # its CPU kernels do not give all operations 64 bits
+            "i32"  # its CPU kernels lack 64-bit indices for some operations
         )
     operation = getattr(opset, name)(array, *constants, **arguments)
     model = runtime.Model(operation.outputs(), [array], "layer")

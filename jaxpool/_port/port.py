@@ -1,8 +1,8 @@
-"""The pooling of a model file as calls of ``jaxpool.compat``: ``python -m jaxpool port``.
+"""Print the pooling of a model file as calls of ``jaxpool.compat``: ``python -m jaxpool port``.
 
-A file is read by its suffix (``READERS``) into one :class:`Node` a pooling operation; nothing
-but the file is opened. The file is not trusted: see :mod:`jaxpool._port.text` for what is printed
-of it, and :mod:`jaxpool._port.check` for what a check may cost.
+The suffix of the file selects a reader of ``READERS``, which yields one :class:`Node` per pooling
+operation and opens only that file. The file is not trusted: :mod:`jaxpool._port.text` makes its
+text safe to print, and :mod:`jaxpool._port.check` bounds the cost of a check.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pathlib import Path
 from .._errors import message, shown
 from .._explain.axes import axis_lines
 from .._geometry.resolve import geometry
-from .check import compared, module
+from .check import compare, module
 from .nodes import OPEN, Node, Reader, Unchecked, Unsupported
 from .onnx_file import onnx_nodes
 from .openvino_ir import openvino_nodes
@@ -20,7 +20,7 @@ from .text import printable
 
 _LONGEST_NAME = 200
 
-# A new kind of file is one row here.
+# To support another kind of file, add a row here.
 READERS = {
     ".onnx": Reader(onnx_nodes, "ONNX Runtime", "onnxruntime"),
     ".xml": Reader(openvino_nodes, "OpenVINO", "openvino"),
@@ -31,13 +31,13 @@ def port(path: str, check: bool = False) -> int:
     """Print every pooling operation of a model file and the call for it.
 
     Args:
-      path: of an ONNX file, or of the ``.xml`` file of an OpenVINO model.
-      check: also run each operation by itself and compare with ONNX Runtime or OpenVINO.
+      path: path of an ONNX file, or of the ``.xml`` file of an OpenVINO model.
+      check: also run each operation separately and compare it with ONNX Runtime or OpenVINO.
     Returns:
       0, or 1 if an operation cannot be expressed, cannot be checked or differs.
     Raises:
-      OSError: the file cannot be read. ValueError: it is no model, or is cut short.
-      ModuleNotFoundError: the package that reads it, or the one that checks it, is not installed.
+      OSError: the file cannot be read. ValueError: the file is not a model, or is truncated.
+      ModuleNotFoundError: the package that reads or checks the file is not installed.
     """
     reader = READERS.get(Path(path).suffix.lower())
     if reader is None:
@@ -52,42 +52,42 @@ def port(path: str, check: bool = False) -> int:
         module(reader.package)
     nodes = list(reader.nodes(path))
     print(printable(f"{path}: pooling operations: {len(nodes)}"))
-    sound = 0
+    passed = 0
     for node in nodes:
         print()
-        print(printable(f"{_cut(node.name) or '(no name)'}: {_cut(node.operator)}"))
-        sound += _show(node, reader if check else None)
+        print(printable(f"{_shorten(node.name) or '(no name)'}: {_shorten(node.operator)}"))
+        passed += _print_node(node, reader if check else None)
     if check:
-        print(f"\n{sound} of {len(nodes)} agree with {reader.runtime} {version(reader.package)}")
-    return int(sound < len(nodes))
+        print(f"\n{passed} of {len(nodes)} agree with {reader.runtime} {version(reader.package)}")
+    return int(passed < len(nodes))
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
 
 
-def _show(node: Node | Unsupported, checked_by: Reader | None) -> bool:
-    """Print an operation; return whether all is well with it."""
+def _print_node(node: Node | Unsupported, checked_by: Reader | None) -> bool:
+    """Print an operation; return whether it can be expressed and passes the check, if any."""
     try:
-        _print(_lines(node))
+        _print_lines(_lines(node))
         if isinstance(node, Unsupported):
             return False
         if checked_by is not None:
-            _print([f"agrees with {checked_by.runtime} {compared(node)}"])
+            _print_lines([f"agrees with {checked_by.runtime} {compare(node)}"])
     except Unchecked as error:
-        _print(f"not checked: {error}".splitlines())
+        _print_lines(f"not checked: {error}".splitlines())
     except AssertionError as error:
-        _print(f"differs: {str(error).strip()}".splitlines())
+        _print_lines(f"differs: {str(error).strip()}".splitlines())
     except (TypeError, ValueError, NotImplementedError) as error:
-        _print(f"refused: {error}".splitlines())
-    except Exception as error:  # one operation of a broken file does not hide the others
-        _print(f"refused: {type(error).__name__}: {error}".splitlines())
+        _print_lines(f"refused: {error}".splitlines())
+    except Exception as error:  # one broken operation must not hide the others
+        _print_lines(f"refused: {type(error).__name__}: {error}".splitlines())
     else:
         return True
     return False
 
 
-def _print(lines: Iterator[str] | list[str]) -> None:
+def _print_lines(lines: Iterator[str] | list[str]) -> None:
     for line in lines:
         print(printable(f"  {line.strip()}"))
 
@@ -97,7 +97,7 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
         yield "cannot be expressed:"
         yield from node.reason.splitlines()
         return
-    yield _array_text(node)
+    yield _describe_array(node)
     if node.shape and node.windows and OPEN not in node.shape[2:]:
         kernel, strides, padding, dilations, rounding = node.windows(node.shape[2:])
         settings = {"dilations": dilations, "rounding": rounding}
@@ -107,7 +107,7 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
     yield from node.call
 
 
-def _array_text(node: Node) -> str:
+def _describe_array(node: Node) -> str:
     if node.dtype is None:
         return "array of a shape and a dtype that the file does not say"
     if node.shape is None:

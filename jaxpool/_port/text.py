@@ -1,8 +1,8 @@
-"""Text of a file that is not trusted, made safe to print and to paste.
+"""Text from an untrusted file, made safe to print and to paste.
 
-A model names its operations, tensors and attributes as it likes: with escape sequences of a
-terminal, line breaks that forge a line of output, or code. What is printed is escaped, and what is
-to be pasted is an identifier or a literal.
+The names in a model are arbitrary: they may contain terminal escape sequences, line breaks that
+forge a line of output, or code. Printed text is escaped. Text meant to be pasted consists only of
+identifiers and literals.
 """
 
 import inspect
@@ -14,67 +14,67 @@ from typing import Any
 
 _LONGEST_NAME = 60
 _RESERVED = ("jaxpool", "x", "y", "indices", "float")
-"""Names that a printed call uses itself."""
+"""Names that a printed call uses for other things."""
 
 
 def printable(text: str) -> str:
-    """Return ``text`` on one line: what is no printable character is escaped, as by ``repr``."""
+    """Return ``text`` on one line, with unprintable characters escaped as in ``repr``."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Return an identifier for each name, the name itself where it is one; "" stays "".
+    """Return an identifier for each name: the name itself if it is a usable one; "" stays "".
 
-    Equal names have one identifier, and different names have different ones.
+    Equal names get equal identifiers, and different names get different identifiers.
     """
-    given: dict[str, str] = {"": ""}
+    identifier_of: dict[str, str] = {"": ""}
     for name in names:
-        if name not in given:
-            taken = set(given.values())
-            given[name] = next(c for c in _candidates(name) if c not in taken)
-    return [given[name] for name in names]
+        if name not in identifier_of:
+            taken = set(identifier_of.values())
+            identifier_of[name] = next(c for c in _candidates(name) if c not in taken)
+    return [identifier_of[name] for name in names]
 
 
 def _candidates(name: str) -> Iterator[str]:
-    plain = re.sub(r"\W", "_", name[:_LONGEST_NAME], flags=re.ASCII)
-    start = plain.strip("_") or "array"
-    if start[0].isdigit():
-        start = f"array_{start}"
+    ascii_name = re.sub(r"\W", "_", name[:_LONGEST_NAME], flags=re.ASCII)
+    base = ascii_name.strip("_") or "array"
+    if base[0].isdigit():
+        base = f"array_{base}"
     if name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME:
-        start = name
-    if not keyword.iskeyword(start) and not start.startswith("__") and start not in _RESERVED:
-        yield start
+        base = name
+    if not keyword.iskeyword(base) and not base.startswith("__") and base not in _RESERVED:
+        yield base
     number = 1
     while True:
-        yield f"{start.strip('_')}_{number}"
+        yield f"{base.strip('_')}_{number}"
         number += 1
 
 
 def call_lines(
     results: str, function: Callable[..., Any], inputs: Sequence[str], arguments: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield a call as text, its arguments in the order of the function.
+    """Yield the lines of a call, with the arguments in the order of the signature.
 
     Args:
-      results: names of the results.
-      function: a front end's.
-      inputs: names of the tensors beside the first, "" for one that is left out. One that is no
-        identifier is replaced by one, and a comment before the call says so.
-      arguments: by keyword.
+      results: the text before the equals sign, names of the results.
+      function: a function of a front end.
+      inputs: names of the tensors after the first, "" for an omitted one. A name that is not an
+        identifier is replaced by an identifier, and a comment before the call says so.
+      arguments: the keyword arguments.
     """
     safe = identifiers(inputs)
     for name, identifier in dict(zip(inputs, safe, strict=True)).items():
         if name != identifier:
             yield f"# {identifier} is the tensor {printable(ascii(name))}"
     order = list(inspect.signature(function).parameters)
-    given = (f"{word}={literal(arguments[word])}" for word in sorted(arguments, key=order.index))
-    listed = ["x", *(identifier or "None" for identifier in safe), *given]
+    keywords = (f"{key}={literal(arguments[key])}" for key in sorted(arguments, key=order.index))
+    call_arguments = ["x", *(identifier or "None" for identifier in safe), *keywords]
     module = function.__module__.removeprefix("jaxpool.compat.").partition(".")[0]
-    yield f"{results} = jaxpool.compat.{module}.{function.__name__}({', '.join(listed)})"
+    yield f"{results} = jaxpool.compat.{module}.{function.__name__}({', '.join(call_arguments)})"
 
 
 def literal(value: Any) -> str:
-    """Return Python text of a number, a string or a tuple of them."""
+    """Return the Python literal of a number, a string or a tuple of them."""
     if isinstance(value, tuple):
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, float) and not math.isfinite(value):
