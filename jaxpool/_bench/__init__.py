@@ -1,1 +1,1 @@
-"""One pool against ``lax.reduce_window``, measured on the user's own device."""
+"""Benchmark of a pool against ``lax.reduce_window`` on the user's device."""

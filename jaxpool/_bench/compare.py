@@ -1,4 +1,4 @@
-"""Whether two programs computed the same, within the rounding of their sums."""
+"""Comparison of the results of two programs, up to the rounding of sums."""
 
 import math
 from typing import Any
@@ -13,21 +13,21 @@ from .._explain.explain import Explanation
 
 
 def largest_difference(
-    found: Explanation, arguments: tuple[Array, ...], mine: Any, other: Any
+    explanation: Explanation, arguments: tuple[Array, ...], our_result: Any, their_result: Any
 ) -> float:
-    """Return the largest difference of two results of the same arguments.
+    """Return the largest difference between two results computed from the same arguments.
 
     Raises:
-      ValueError: it is larger than the rounding of their sums.
+      ValueError: the difference is larger than the rounding of sums can explain.
     """
-    pairs = zip(jax.tree.leaves(mine), jax.tree.leaves(other), strict=True)
+    pairs = zip(jax.tree.leaves(our_result), jax.tree.leaves(their_result), strict=True)
     largest = max(_difference(a, b) for a, b in pairs)
-    allowed = _allowed(found, arguments)
+    allowed = _allowed_difference(explanation, arguments)
     if largest > allowed:
         raise ValueError(
             message(
                 f"Results differ by {largest:.1e}, and {allowed:.1e} would be rounding.",
-                f"jaxpool and lax.reduce_window had the same {shown(found.dtype.name)} array.",
+                f"jaxpool and lax.reduce_window had the same {shown(explanation.dtype.name)} array.",
                 "Please report this call with what `python -m jaxpool doctor` prints.",
             )
         )
@@ -37,22 +37,23 @@ def largest_difference(
 def _difference(a: Array, b: Array) -> float:
     if a.shape != b.shape or a.dtype != b.dtype:
         return math.inf
-    exact = np.asarray(a) == np.asarray(b)  # infinities of empty windows too
-    wide = (np.asarray(c).astype(np.float64) for c in (a, b))
+    equal = np.asarray(a) == np.asarray(b)  # true also for the infinities of empty windows
+    as_float64 = (np.asarray(c).astype(np.float64) for c in (a, b))
     with np.errstate(invalid="ignore"):
-        gaps = np.where(exact, 0, np.abs(np.subtract(*wide)))
-    return float(np.where(np.isnan(gaps), math.inf, gaps).max())
+        differences = np.where(equal, 0, np.abs(np.subtract(*as_float64)))
+    return float(np.where(np.isnan(differences), math.inf, differences).max())
 
 
-def _allowed(found: Explanation, arguments: tuple[Array, ...]) -> float:
-    """Rounding of a sum of as many terms as a window has, of averages of one; 0 for integers.
+def _allowed_difference(explanation: Explanation, arguments: tuple[Array, ...]) -> float:
+    """Return the rounding error of a sum with one term per tap; of one term for averages.
 
-    An element lies in at most as many windows as a window has elements, so that holds for the
-    gradient too. A maximum without its gradient adds nothing.
+    The bound also holds for the gradient, because an element is in at most as many windows as a
+    window has taps. It is 0 for integers, and for a maximum without its gradient, which adds
+    nothing.
     """
-    adds = found.op in ("sum_pool", "avg_pool") or len(arguments) > 1
-    if not adds or not jnp.issubdtype(found.dtype, jnp.floating):
+    adds = explanation.op in ("sum_pool", "avg_pool") or len(arguments) > 1
+    if not adds or not jnp.issubdtype(explanation.dtype, jnp.floating):
         return 0.0
-    terms = 1 if found.op == "avg_pool" else found.geometry.taps
+    terms = 1 if explanation.op == "avg_pool" else explanation.geometry.taps
     largest = max(float(jnp.abs(array.astype(np.float32)).max()) for array in arguments)
-    return 4 * float(jnp.finfo(found.dtype).eps) * terms * largest
+    return 4 * float(jnp.finfo(explanation.dtype).eps) * terms * largest

@@ -1,4 +1,4 @@
-"""The same pool twice: the op of jaxpool, and ``lax.reduce_window`` over the same windows."""
+"""The two programs of a benchmark: the op of jaxpool, and the same by ``lax.reduce_window``."""
 
 import functools
 from collections.abc import Callable
@@ -28,25 +28,28 @@ OPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def ours(found: Explanation, data_format: str, implementation: str = "auto") -> Pool:
-    """The op of jaxpool."""
-    window = found.window
+def ours(explanation: Explanation, data_format: str, implementation: str = "auto") -> Pool:
+    """Return the pool as the op of jaxpool."""
+    window = explanation.window
     settings: dict[str, Any] = {"dilations": window.dilations, "rounding": window.rounding}
     settings["implementation"] = implementation
-    if found.op == "avg_pool":
-        settings["count_include_pad"] = found.count_include_pad
-    asked = (window.kernel, window.strides, window.padding)
-    return lambda x: OPS[found.op](x, *asked, data_format=data_format, **settings)
+    if explanation.op == "avg_pool":
+        settings["count_include_pad"] = explanation.count_include_pad
+    window_arguments = (window.kernel, window.strides, window.padding)
+    return lambda x: OPS[explanation.op](x, *window_arguments, data_format=data_format, **settings)
 
 
-def theirs(found: Explanation) -> Pool:
-    """The same by ``lax.reduce_window``; sums of narrow floats run in float32, as here."""
-    return functools.partial(_THEIRS[found.op], found)
+def theirs(explanation: Explanation) -> Pool:
+    """Return the pool as ``lax.reduce_window``.
+
+    Sums of low-precision floats are accumulated in float32, as in jaxpool.
+    """
+    return functools.partial(_THEIRS[explanation.op], explanation)
 
 
-def with_gradient(pool: Pool, found: Explanation) -> Callable[[Array, Array], Any]:
-    """The values, and the cotangent of the array for one of the values."""
-    has_index = found.op in WITH_INDICES
+def with_gradient(pool: Pool, explanation: Explanation) -> Callable[[Array, Array], Any]:
+    """Return a function of an array and a cotangent: the values, and the cotangent of the array."""
+    has_index = explanation.op in WITH_INDICES
 
     def step(x: Array, cotangent: Array) -> Any:
         y, transpose, *_ = jax.vjp(pool, x, has_aux=has_index)
@@ -58,52 +61,56 @@ def with_gradient(pool: Pool, found: Explanation) -> Callable[[Array, Array], An
 # --- lax.reduce_window ----------------------------------------------------------------------------
 
 
-def _extreme(found: Explanation, x: Array) -> Array:
-    reduction = MIN if found.op == "min_pool" else MAX
-    start = identity_array(reduction, found.dtype)
-    settings = configuration(found.geometry, x.ndim)
+def _extreme(explanation: Explanation, x: Array) -> Array:
+    reduction = MIN if explanation.op == "min_pool" else MAX
+    start = identity_array(reduction, explanation.dtype)
+    settings = configuration(explanation.geometry, x.ndim)
     return lax.reduce_window(x, start, reduction.combine, **settings)
 
 
-def _sum(found: Explanation, x: Array) -> Array:
-    return _wide_sum(found, x, sum_accumulator(found.dtype)).astype(sum_dtype(found.dtype))
+def _sum(explanation: Explanation, x: Array) -> Array:
+    return _accumulated_sum(explanation, x, sum_accumulator(explanation.dtype)).astype(
+        sum_dtype(explanation.dtype)
+    )
 
 
-def _average(found: Explanation, x: Array) -> Array:
-    total = _wide_sum(found, x, accumulator(found.dtype))
-    for (_, position), counts in zip(found.geometry.placed, found.divisors, strict=True):
-        divisors = np.maximum(counts, 1).astype(total.dtype)  # an empty window holds zero
+def _average(explanation: Explanation, x: Array) -> Array:
+    total = _accumulated_sum(explanation, x, accumulator(explanation.dtype))
+    for (_, position), counts in zip(
+        explanation.geometry.placed, explanation.divisors, strict=True
+    ):
+        divisors = np.maximum(counts, 1).astype(total.dtype)  # the sum of an empty window is zero
         total = total / broadcast_along(divisors, position, x.ndim)
     return total.astype(x.dtype)
 
 
-def _wide_sum(found: Explanation, x: Array, dtype: np.dtype) -> Array:
-    settings = configuration(found.geometry, x.ndim)
+def _accumulated_sum(explanation: Explanation, x: Array, dtype: np.dtype) -> Array:
+    settings = configuration(explanation.geometry, x.ndim)
     return lax.reduce_window(x.astype(dtype), np.zeros((), dtype), lax.add, **settings)
 
 
-def _extreme_with_index(found: Explanation, x: Array) -> tuple[Array, Array]:
-    """A reduction of two operands; an index is flat over the pooled axes, -1 of an empty window."""
-    geometry, last = found.geometry, np.int32(np.iinfo(np.int32).max)
+def _extreme_with_index(explanation: Explanation, x: Array) -> tuple[Array, Array]:
+    """Return the extreme and its flat index over the pooled axes, -1 for an empty window."""
+    geometry, sentinel = explanation.geometry, np.int32(np.iinfo(np.int32).max)
     indices = np.zeros((), np.int32)
     for axis, position in geometry.placed:
         indices = indices * axis.size + broadcast_along(np.arange(axis.size), position, x.ndim)
-    reduction, better = (MIN, lax.lt) if found.op == "min_pool_with_argmin" else (MAX, lax.gt)
-    starts = identity_array(reduction, found.dtype), last
+    reduction, better = (MIN, lax.lt) if explanation.op == "min_pool_with_argmin" else (MAX, lax.gt)
+    starts = identity_array(reduction, explanation.dtype), sentinel
     settings = configuration(geometry, x.ndim)
     operands = x, jnp.broadcast_to(jnp.asarray(indices, np.int32), x.shape)
-    y, index = lax.reduce_window(operands, starts, _chosen_by(better), **settings)
-    return y, jnp.where(index == last, np.int32(-1), index)
+    y, index = lax.reduce_window(operands, starts, _better_pair(better), **settings)
+    return y, jnp.where(index == sentinel, np.int32(-1), index)
 
 
-def _chosen_by(better: Callable[[Array, Array], Array]) -> Callable[[Pair, Pair], Pair]:
-    """What takes the better of two values with its index, of equal ones the first."""
+def _better_pair(better: Callable[[Array, Array], Array]) -> Callable[[Pair, Pair], Pair]:
+    """Return a reduction to the better of two (value, index) pairs; ties go to the lower index."""
 
-    def chosen(a: Pair, b: Pair) -> Pair:
+    def choose(a: Pair, b: Pair) -> Pair:
         is_a = better(a[0], b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
         return jnp.where(is_a, a[0], b[0]), jnp.where(is_a, a[1], b[1])
 
-    return chosen
+    return choose
 
 
 _THEIRS: dict[str, Callable[[Explanation, Array], Any]] = {

@@ -1,4 +1,4 @@
-"""Calls that take turns, so that noise of the machine hits all of them alike."""
+"""Timing of calls that alternate, so that noise of the machine affects all of them equally."""
 
 import statistics
 import time
@@ -11,12 +11,12 @@ MIN_ROUNDS = 9
 
 
 def race(contestants: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
-    """Return the median seconds of each call.
+    """Return the median time of each call in seconds.
 
     Args:
-      contestants: functions without arguments, compiled already. Each is run once beforehand, and
-        the one that begins alternates.
-      seconds: how long all of it takes, if ``MIN_ROUNDS`` rounds take no longer.
+      contestants: compiled functions without arguments. Each is run once before the measurement.
+        The order of the calls is reversed after every round.
+      seconds: duration of the measurement, which lasts at least ``MIN_ROUNDS`` rounds.
     """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for call in contestants.values():

@@ -1,1 +1,1 @@
-"""Pools of installed libraries, replaced in place."""
+"""In-place replacement of the pools of installed libraries."""

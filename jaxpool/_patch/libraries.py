@@ -1,14 +1,14 @@
-"""What is replaced in each library, and by what."""
+"""The functions and layers that are replaced in each library, and their stand-ins."""
 
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._errors import message, shown
-from .route import AVERAGES, THEIRS, run
+from .route import AVERAGES, ORIGINALS, run
 from .swap import Function, Swap, call_swap, code_swap
 
-# --- stand-ins: code that is lent to a function of a library, and uses only what it imports -------
+# --- stand-ins: their code runs in a function of a library and uses only what it imports ----------
 
 
 def _flax_max_pool(inputs, window_shape, strides=None, padding="VALID"):
@@ -74,7 +74,7 @@ def _keras_adaptive_average_pool(inputs, output_size, data_format=None):
 
 
 def _layer_call(name: str) -> Function:
-    """A stand-in for the call of a layer."""
+    """Return a stand-in for ``__call__`` of the layer ``name``."""
 
     def __call__(self: Any, x: Any, *, key: Any = None) -> Any:
         return run(name, self, x)
@@ -86,11 +86,11 @@ def _layer_call(name: str) -> Function:
 
 
 def _functions(module: str, *stand_ins: Function) -> Iterator[Swap]:
-    """Swaps of functions; a stand-in is named by the library and the function."""
-    found = importlib.import_module(module)
+    """Yield swaps of functions; a stand-in is named ``_library_function``."""
+    library_module = importlib.import_module(module)
     for stand_in in stand_ins:
         name = stand_in.__name__.partition("_")[2].partition("_")[2]
-        yield code_swap(f"{module}.{name}", getattr(found, name), stand_in)
+        yield code_swap(f"{module}.{name}", getattr(library_module, name), stand_in)
 
 
 def _flax() -> Iterator[Swap]:
@@ -109,7 +109,7 @@ def _equinox() -> Iterator[Swap]:
 
 
 def _keras() -> Iterator[Swap]:
-    """Keras's functions, which its layers call; its backend is that of its first import."""
+    """Return swaps of Keras's functions, which its layers call; needs the JAX backend."""
     backend = importlib.import_module("keras.config").backend()
     if backend != "jax":
         raise NotImplementedError(
@@ -124,20 +124,20 @@ def _keras() -> Iterator[Swap]:
     return _functions("keras.ops", *stand_ins, *adaptive)
 
 
-_MAKERS: dict[str, Callable[[], Iterator[Swap]]] = {
+_SWAP_FUNCTIONS: dict[str, Callable[[], Iterator[Swap]]] = {
     "flax": _flax,
     "haiku": _haiku,
     "equinox": _equinox,
     "keras": _keras,
 }
 
-_MADE: dict[str, tuple[Swap, ...]] = {}
+_CREATED: dict[str, tuple[Swap, ...]] = {}
 
 
 def swaps_of(library: str) -> tuple[Swap, ...]:
-    """The swaps of an installed library, made once, while it is as it was installed."""
-    if library not in _MADE:
-        swaps = tuple(_MAKERS[library]())
-        THEIRS.update({swap.name: swap.original for swap in swaps})
-        _MADE[library] = swaps
-    return _MADE[library]
+    """Return the swaps of an installed library, created once, before the library is patched."""
+    if library not in _CREATED:
+        swaps = tuple(_SWAP_FUNCTIONS[library]())
+        ORIGINALS.update({swap.name: swap.original for swap in swaps})
+        _CREATED[library] = swaps
+    return _CREATED[library]

@@ -1,16 +1,16 @@
-"""``patch``: the pooling of installed libraries is replaced in place, until ``unpatch``.
+"""``patch``: replace the pooling of installed libraries in place, until ``unpatch``.
 
-What is replaced. A function keeps its identity and gets other code (``__code__``), so every
-reference to it is served: ``nn.max_pool``, a name that a third package imported long ago, a
-``partial``. A layer's ``__call__`` is replaced on its class, so every instance is served.
+*Replaced.* A function keeps its identity and gets new code (``__code__``), so every reference to it
+is affected: ``nn.max_pool``, a name that a third package imported earlier, a ``partial``. The
+``__call__`` of a layer is replaced on its class, so every instance is affected.
 
-What stays. The stand-in has the arguments, shapes, dtypes and defaults of the library, through
-:mod:`jaxpool.compat`. Whatever the stand-in refuses runs in the library's own code: complex
-numbers, a reduction of one's own, a call that is wrong there too and raises the library's error.
+*Unchanged.* The stand-ins keep the arguments, shapes, dtypes and defaults of the library, through
+:mod:`jaxpool.compat`. Calls that a stand-in rejects run the code of the library: complex numbers, a
+user-defined reduction, or an invalid call, which then raises the library's error.
 
-Who holds a patch. Each call of ``patch`` is one holder of each of its libraries; leaving its
-``with`` block takes it away, ``unpatch`` takes all away, and the last one to go restores the
-library. So blocks may be nested, and overlap in threads.
+*Holders.* Each call of ``patch`` is one holder of each of its libraries. Leaving a ``with`` block
+removes its holder, and ``unpatch`` removes all holders. Removing the last holder restores the
+library. So blocks may be nested, and may overlap in threads.
 """
 
 import importlib.util
@@ -23,18 +23,18 @@ from types import TracebackType
 from .._errors import message, public, shown
 from .swap import Swap, apply, undo
 
-UNNAMED = ("flax", "haiku", "equinox")
-"""What is patched without a name: to import Keras would choose a backend for the process."""
-LIBRARIES = (*UNNAMED, "keras")
+DEFAULT_LIBRARIES = ("flax", "haiku", "equinox")
+"""Libraries that are patched by default. Importing Keras would fix the backend of the process."""
+LIBRARIES = (*DEFAULT_LIBRARIES, "keras")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Patch:
-    """What one call of :func:`patch` holds; a context manager.
+    """The result of :func:`patch`: a holder of the patched libraries, and a context manager.
 
     Attributes:
       libraries: names of the libraries.
-      replaced: full names of the functions and layers that are replaced.
+      replaced: full names of the replaced functions and layers.
     """
 
     libraries: tuple[str, ...]
@@ -43,7 +43,7 @@ class Patch:
     def __enter__(self) -> "Patch":
         with _LOCK:
             _ENTERED[self] += 1
-            _hold(self)
+            _add_holder(self)
         return self
 
     def __exit__(
@@ -56,7 +56,7 @@ class Patch:
             _ENTERED[self] -= 1
             if not _ENTERED[self]:
                 del _ENTERED[self]
-                _release(self.libraries, lambda holders: holders.discard(self))
+                _drop_holders(self.libraries, lambda holders: holders.discard(self))
 
     def __repr__(self) -> str:
         return f"jaxpool replaces {', '.join(self.replaced)}; jaxpool.unpatch() restores them"
@@ -66,24 +66,26 @@ class Patch:
 def patch(*libraries: str) -> Patch:
     """Replace the pooling of installed libraries in place.
 
-    Models of other packages run their pooling in jaxpool afterwards, without an edit, with the
-    shapes, dtypes and defaults that they had: ``nn.max_pool`` computes what
-    ``jaxpool.compat.flax.max_pool`` does. Call it before a model is compiled: what JAX has
-    compiled stays as it is, until ``jax.clear_caches()``.
+    Afterwards, unmodified models of other packages run their pooling in jaxpool, with the same
+    shapes, dtypes and defaults as before: ``nn.max_pool`` computes what
+    ``jaxpool.compat.flax.max_pool`` does. Call it before a model is compiled: functions that JAX
+    has already compiled do not change until ``jax.clear_caches()``.
 
     Args:
-      libraries: "flax" (Linen and NNX, which share their pools), "haiku", "equinox"; without a
-        name, all of these that are installed. Also "keras", on its JAX backend.
+      libraries: "flax" (Linen and NNX, which share their pools), "haiku", "equinox"; default: all
+        of these that are installed. Also "keras", with its JAX backend.
     Returns:
-      A :class:`Patch`, which prints what was replaced. As a context manager it restores the
-      libraries at the end of its block, unless another call of ``patch`` still holds them.
-    Edge cases: calling it again changes nothing. What jaxpool refuses, such as complex numbers,
-      runs in the library's own code. Sums of narrow floats and averages of integers are right where
-      the library's are not, and the gradient of a maximum goes to the first one.
+      A :class:`Patch`, whose ``repr`` lists the replaced functions. As a context manager it
+      restores the libraries at the end of its block, unless another call of ``patch`` still holds
+      them.
+    Edge cases: a second call changes nothing. Calls that jaxpool rejects, such as those with
+      complex numbers, run the code of the library. Sums of low-precision floats and averages of
+      integers are correct where those of the library are not, and the gradient of a maximum goes to
+      the first maximum.
     Raises:
       ValueError: a library is not one of these.
       ModuleNotFoundError: a library is not installed.
-      NotImplementedError: the installed version has pools with other arguments, or Keras has
+      NotImplementedError: the pools of the installed version have other arguments, or Keras uses
         another backend.
     Example:
       >>> from flax import linen as nn
@@ -94,24 +96,24 @@ def patch(*libraries: str) -> Patch:
       ...     nn.avg_pool(x, (32, 32)).item()
       1.0
     """
-    names = libraries or tuple(filter(_is_installed, UNNAMED))
+    names = libraries or tuple(filter(_is_installed, DEFAULT_LIBRARIES))
     with _LOCK:
-        swaps = {name: _swaps_of(name) for name in map(_check, names)}
-        made = Patch(tuple(swaps), tuple(swap.name for row in swaps.values() for swap in row))
-        _hold(made)
-    return made
+        swaps = {name: _swaps_of(name) for name in map(_check_library, names)}
+        holder = Patch(tuple(swaps), tuple(swap.name for row in swaps.values() for swap in row))
+        _add_holder(holder)
+    return holder
 
 
 @public
 def unpatch(*libraries: str) -> tuple[str, ...]:
     """Restore the pooling of libraries that :func:`patch` replaced.
 
-    Every holder loses them: calls of ``patch``, and ``with`` blocks that have not ended.
+    This also ends the effect of ``with`` blocks that have not ended yet.
 
     Args:
-      libraries: as in :func:`patch`; without a name, all.
+      libraries: as in :func:`patch`; default all.
     Returns:
-      Names of the libraries that were restored; those that were not patched are left out.
+      Names of the libraries that were restored, without those that were not patched.
     Raises:
       ValueError: a library is not one that :func:`patch` knows.
     Example:
@@ -121,8 +123,8 @@ def unpatch(*libraries: str) -> tuple[str, ...]:
       >>> jaxpool.unpatch()
       ()
     """
-    names = tuple(map(_check, libraries or LIBRARIES))
-    return _release(names, lambda holders: holders.clear())
+    names = tuple(map(_check_library, libraries or LIBRARIES))
+    return _drop_holders(names, lambda holders: holders.clear())
 
 
 # --- holders --------------------------------------------------------------------------------------
@@ -130,11 +132,11 @@ def unpatch(*libraries: str) -> tuple[str, ...]:
 _LOCK = threading.RLock()
 _HOLDERS: dict[str, set[Patch]] = {}
 _ENTERED: Counter[Patch] = Counter()
-"""How many ``with`` blocks of one patch are open."""
+"""The number of open ``with`` blocks of each patch."""
 
 
-def _hold(holder: Patch) -> None:
-    """Let a holder hold its libraries, and replace their pooling if no other holds them."""
+def _add_holder(holder: Patch) -> None:
+    """Add a holder to its libraries, and replace the pooling of those that had no holder."""
     with _LOCK:
         for name in holder.libraries:
             if not _HOLDERS.setdefault(name, set()):
@@ -142,22 +144,22 @@ def _hold(holder: Patch) -> None:
             _HOLDERS[name].add(holder)
 
 
-def _release(names: Iterable[str], drop: Callable[[set[Patch]], None]) -> tuple[str, ...]:
-    """Drop holders; restore the libraries whose last holder went, and return their names."""
+def _drop_holders(names: Iterable[str], drop: Callable[[set[Patch]], None]) -> tuple[str, ...]:
+    """Drop holders; restore the libraries that lost their last holder, and return their names."""
     restored = []
     with _LOCK:
         for name in names:
             holders = _HOLDERS.get(name, set())
-            held = bool(holders)
+            had_holders = bool(holders)
             drop(holders)
-            if held and not holders:
+            if had_holders and not holders:
                 undo(_swaps_of(name))
                 restored.append(name)
     return tuple(restored)
 
 
 def _swaps_of(library: str) -> tuple[Swap, ...]:
-    """The swaps of a library; the front ends that they need are loaded when they are first used."""
+    """Return the swaps of a library; imports the front ends on first use."""
     from .libraries import swaps_of
 
     return swaps_of(library)
@@ -167,7 +169,7 @@ def _is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def _check(library: str) -> str:
+def _check_library(library: str) -> str:
     if library not in LIBRARIES:
         raise ValueError(
             message(

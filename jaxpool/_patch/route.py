@@ -1,4 +1,4 @@
-"""How a call of a patched library finds its pool: jaxpool's, or the library's own."""
+"""Routing of calls of a patched library to jaxpool or, if jaxpool rejects them, to the library."""
 
 import functools
 import importlib
@@ -12,25 +12,25 @@ from jax import Array, lax
 from ..compat import equinox, flax, haiku, keras
 from .swap import Function
 
-_REFUSED = (TypeError, ValueError, NotImplementedError)
+_REJECTED = (TypeError, ValueError, NotImplementedError)
 
-THEIRS: dict[str, Function] = {}
-"""The libraries' own functions by full name, kept for the calls that jaxpool refuses."""
+ORIGINALS: dict[str, Function] = {}
+"""The original functions of the libraries by full name, for the calls that jaxpool rejects."""
 
 
 def run(name: str, *arguments: Any) -> Any:
-    """Pool by jaxpool or, where it refuses, by the library's own code."""
+    """Call the pool of jaxpool or, if it rejects the arguments, the original function."""
     try:
-        return _OURS[name](*arguments)
-    except _REFUSED:
-        return THEIRS[name](*arguments)
+        return _REPLACEMENTS[name](*arguments)
+    except _REJECTED:
+        return ORIGINALS[name](*arguments)
 
 
-# --- pools of jaxpool, in the words of the libraries ----------------------------------------------
+# --- pools of jaxpool, with the interface of the libraries ----------------------------------------
 
 
-def _known_pool(inputs: Any, init: Any, reduce_fn: Any, *window: Any) -> Any:
-    """Maxima, minima and sums; a function of one's own stays with the library."""
+def _reduction_pool(inputs: Any, init: Any, reduce_fn: Any, *window: Any) -> Any:
+    """Pool by maximum, minimum or sum; reject other functions, which the library then runs."""
     if reduce_fn not in (lax.max, lax.min, lax.add, jnp.maximum, jnp.minimum, jnp.add):
         raise NotImplementedError("a reduction of the caller's own")
     return flax.pool(inputs, init, reduce_fn, *window)
@@ -40,7 +40,7 @@ _EXTREMES = {lax.max: (-math.inf, equinox.max_pool), lax.min: (math.inf, equinox
 
 
 def _extreme_layer(layer: Any, x: Any) -> Any:
-    """Equinox's general ``Pool`` that is a maximum or a minimum."""
+    """Run Equinox's general ``Pool`` if its operation is a maximum or a minimum."""
     init, function = _EXTREMES.get(layer.operation, (None, None))
     if function is None or not isinstance(layer.init, float) or layer.init != init:
         raise NotImplementedError("an operation of the caller's own")
@@ -52,18 +52,18 @@ def _average_layer(layer: Any, x: Any) -> Any:
 
 
 def _adaptive_layer(layer: Any, x: Any) -> Any:
-    """Equinox's general ``AdaptivePool`` that is an average or a maximum."""
-    for operation, function in _PIECES:
+    """Run Equinox's general ``AdaptivePool`` if its operation is an average or a maximum."""
+    for operation, function in _ADAPTIVE:
         if layer.operation is operation:
             return function(x, layer)
     raise NotImplementedError("an operation of the caller's own")
 
 
-_PIECES = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
+_ADAPTIVE = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
 
 
-def _of_keras(function: Function, inputs: Any, *arguments: Any) -> Any:
-    """A function of arrays; symbolic tensors, from which Keras builds models, are the library's."""
+def _keras_pool(function: Function, inputs: Any, *arguments: Any) -> Any:
+    """Pool an array; reject the symbolic tensors from which Keras builds models."""
     if not isinstance(inputs, Array | np.ndarray):
         raise NotImplementedError("no array")
     *settings, data_format = arguments
@@ -73,15 +73,15 @@ def _of_keras(function: Function, inputs: Any, *arguments: Any) -> Any:
 
 AVERAGES = tuple(f"equinox.nn.AvgPool{count}d" for count in (1, 2, 3))
 
-_OURS: dict[str, Function] = {
+_REPLACEMENTS: dict[str, Function] = {
     "flax.linen.pooling.max_pool": flax.max_pool,
     "flax.linen.pooling.min_pool": flax.min_pool,
     "flax.linen.pooling.avg_pool": flax.avg_pool,
-    "flax.linen.pooling.pool": _known_pool,
+    "flax.linen.pooling.pool": _reduction_pool,
     "haiku.max_pool": haiku.max_pool,
     "haiku.avg_pool": haiku.avg_pool,
     "equinox.nn.Pool": _extreme_layer,
     **dict.fromkeys(AVERAGES, _average_layer),
     "equinox.nn.AdaptivePool": _adaptive_layer,
-    **{f"keras.ops.{n}": functools.partial(_of_keras, getattr(keras, n)) for n in keras.__all__},
+    **{f"keras.ops.{n}": functools.partial(_keras_pool, getattr(keras, n)) for n in keras.__all__},
 }

@@ -1,4 +1,4 @@
-"""One function or layer that is exchanged for a stand-in, and exchanged back."""
+"""Replacement of a function or layer by a stand-in, and restoration of the original."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -11,58 +11,58 @@ Function = Callable[..., Any]
 
 
 class Swap(NamedTuple):
-    """A value of a library and its stand-in.
+    """An attribute of a library and its replacement.
 
     Attributes:
       name: full name of the function or layer.
-      owner, attribute: where the value is: the code of a function, or the call of a class.
-      own, other: the library's value, and the stand-in's.
-      original: the library's function, as it was.
+      owner, attribute: the replaced attribute: ``__code__`` of a function, ``__call__`` of a class.
+      library_value, stand_in_value: the values of the attribute.
+      original: a function that runs the code of the library.
     """
 
     name: str
     owner: Any
     attribute: str
-    own: Any
-    other: Any
+    library_value: Any
+    stand_in_value: Any
     original: Function
 
 
 def apply(swaps: Iterable[Swap]) -> None:
-    """Put the stand-ins in place."""
+    """Replace the attributes by those of the stand-ins."""
     for swap in swaps:
-        setattr(swap.owner, swap.attribute, swap.other)
+        setattr(swap.owner, swap.attribute, swap.stand_in_value)
 
 
 def undo(swaps: Iterable[Swap]) -> None:
-    """Put the library's own values back."""
+    """Restore the attributes of the library."""
     for swap in swaps:
-        setattr(swap.owner, swap.attribute, swap.own)
+        setattr(swap.owner, swap.attribute, swap.library_value)
 
 
 def code_swap(name: str, function: FunctionType, stand_in: Any) -> Swap:
-    """A swap of the code of a function for that of one with the same arguments.
+    """Return a swap of the code of a function for that of a stand-in with the same arguments.
 
-    The stand-in's code will look up names where the library's function was defined, so it may use
-    nothing but what it imports itself.
+    The code of the stand-in runs with the globals of the library's function, so it may use only
+    names that it imports itself.
     """
     _check_arguments(name, function, stand_in)
-    own, names = function.__code__, function.__globals__
-    original = FunctionType(own, names, function.__name__, function.__defaults__)
-    return Swap(name, function, "__code__", own, stand_in.__code__, original)
+    library_code, module_globals = function.__code__, function.__globals__
+    original = FunctionType(library_code, module_globals, function.__name__, function.__defaults__)
+    return Swap(name, function, "__code__", library_code, stand_in.__code__, original)
 
 
 def call_swap(name: str, layer: type, stand_in: Function) -> Swap:
-    """A swap of ``__call__`` on a class of layers."""
-    own = vars(layer)["__call__"]
-    _check_arguments(name, own, stand_in)
-    return Swap(name, layer, "__call__", own, stand_in, own)
+    """Return a swap of ``__call__`` on a layer class."""
+    library_call = vars(layer)["__call__"]
+    _check_arguments(name, library_call, stand_in)
+    return Swap(name, layer, "__call__", library_call, stand_in, library_call)
 
 
 def _check_arguments(name: str, function: Function, stand_in: Function) -> None:
-    """Raise unless both take the same arguments with the same defaults."""
+    """Raise unless both functions have the same parameters with the same defaults."""
     signatures = [inspect.signature(f).parameters.values() for f in (function, stand_in)]
-    theirs, ours = ([(p.name, p.kind, p.default) for p in found] for found in signatures)
+    theirs, ours = ([(p.name, p.kind, p.default) for p in parameters] for parameters in signatures)
     if theirs != ours:
         raise NotImplementedError(
             message(

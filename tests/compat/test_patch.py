@@ -440,5 +440,5 @@ def test_every_replacement_has_a_pool() -> None:
     jaxpool.patch()
     jaxpool.unpatch()
     names = {name for row in REPLACED.values() for name in row}
-    theirs = {name for name in route.THEIRS if not name.startswith("keras")}
-    assert {name for name in route._OURS if not name.startswith("keras")} == theirs == names
+    theirs = {name for name in route.ORIGINALS if not name.startswith("keras")}
+    assert {name for name in route._REPLACEMENTS if not name.startswith("keras")} == theirs == names

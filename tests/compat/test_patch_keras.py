@@ -47,7 +47,7 @@ def test_keras_is_replaced_and_restored(keras: Any) -> None:
     with jaxpool.patch("keras"):
         assert average() == 1.0
     assert average() == 0.25
-    assert set(made.replaced) == {name for name in route._OURS if name.startswith("keras")}
+    assert set(made.replaced) == {name for name in route._REPLACEMENTS if name.startswith("keras")}
 
 
 def test_keras_must_be_named(keras: Any) -> None:
