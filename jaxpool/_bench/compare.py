@@ -27,7 +27,8 @@ def largest_difference(
         raise ValueError(
             message(
                 f"Results differ by {largest:.1e}, and {allowed:.1e} would be rounding.",
-                f"jaxpool and lax.reduce_window had the same {shown(explanation.dtype.name)} array.",
+                "jaxpool and lax.reduce_window had the same "
+                f"{shown(explanation.dtype.name)} array.",
                 "Please report this call with what `python -m jaxpool doctor` prints.",
             )
         )

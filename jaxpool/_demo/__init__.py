@@ -1,1 +1,1 @@
-"""``python -m jaxpool demo``: train a digit classifier, then look at its pooling layers."""
+"""``python -m jaxpool demo``: train a digit classifier and examine its pooling layers."""

@@ -54,7 +54,7 @@ class Digits(NamedTuple):
 
 
 def load_digits() -> tuple[Digits, Digits]:
-    """The digits to train on, and every fifth one of the file held out."""
+    """Return the digits to train on, and the held-out digits, every fifth one of the file."""
     with (files("jaxpool") / "_demo" / "digits.npz").open("rb") as file, np.load(file) as data:
         images = data["images"][..., np.newaxis].astype(np.float32) / 16
         digits = Digits(images, data["labels"].astype(np.int32))
@@ -63,13 +63,13 @@ def load_digits() -> tuple[Digits, Digits]:
 
 
 def jaxpool_layer(layer: Pooling, x: jax.Array) -> jax.Array:
-    """A pooling layer as jaxpool computes it."""
+    """Run a pooling layer by jaxpool."""
     pool = jaxpool.max_pool if layer.kind == "max" else jaxpool.avg_pool
     return pool(x, layer.window, layer.stride, layer.padding)
 
 
 def reduce_window_layer(layer: Pooling, x: jax.Array) -> jax.Array:
-    """The same layer as JAX's own windowed reduction, which other libraries call."""
+    """Run the same layer by JAX's windowed reduction, which other libraries call."""
     window = (1, *layer.window, 1)
     strides = (1, layer.stride, layer.stride, 1)
     pad = (layer.padding, layer.padding)
@@ -80,7 +80,7 @@ def reduce_window_layer(layer: Pooling, x: jax.Array) -> jax.Array:
 
 
 def init(key: jax.Array) -> Params:
-    """He-normal weights and zero biases of two convolutions and the output layer."""
+    """Return He-normal weights and zero biases of two convolutions and the output layer."""
     shapes = {"conv1": (3, 3, 1, 32), "conv2": (3, 3, 32, 64), "dense": (2 * 2 * 64, 10)}
     keys = jax.random.split(key, len(shapes))
     return {
@@ -93,7 +93,7 @@ def init(key: jax.Array) -> Params:
 
 
 def stages(params: Params, pool: PoolFunction, images: jax.Array) -> Iterator[jax.Array]:
-    """The input of each pooling layer in turn, then the class scores."""
+    """Yield the input of each pooling layer in order, then the class scores."""
     x = _convolve(params["conv1"], images)
     yield x
     x = _convolve(params["conv2"], pool(FIRST, x))
@@ -106,25 +106,25 @@ def stages(params: Params, pool: PoolFunction, images: jax.Array) -> Iterator[ja
 
 
 def scores(params: Params, pool: PoolFunction, images: jax.Array) -> jax.Array:
-    """Class scores, (count, 10)."""
+    """Return the class scores, float32 (count, 10)."""
     *_, last = stages(params, pool, images)
     return last
 
 
 def loss(params: Params, pool: PoolFunction, images: jax.Array, labels: jax.Array) -> jax.Array:
-    """Mean cross-entropy."""
+    """Return the mean cross-entropy."""
     log_p = jax.nn.log_softmax(scores(params, pool, images))
     return -jnp.take_along_axis(log_p, labels[:, np.newaxis], axis=1).mean()
 
 
 def accuracy(params: Params, digits: Digits) -> float:
-    """Share of the digits whose highest score is the right class."""
-    right = _jit_scores(params, digits.images).argmax(-1) == digits.labels
-    return float(right.mean())
+    """Return the fraction of the digits whose highest score is the correct class."""
+    correct = _jit_scores(params, digits.images).argmax(-1) == digits.labels
+    return float(correct.mean())
 
 
 def train(digits: Digits, report: Callable[[int, float, Params], None]) -> Params:
-    """Adam with a cosine rate; calls ``report(epoch, loss, params)`` after every epoch."""
+    """Train by Adam with a cosine schedule; call ``report(epoch, loss, params)`` each epoch."""
     shuffle = np.random.default_rng(SEED)
     params = init(jax.random.key(SEED))
     state = (params, jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params))
@@ -146,7 +146,7 @@ def _jit_scores(params: Params, images: jax.Array) -> jax.Array:
 
 @jax.jit
 def _step(state: Any, number: int, total: int, images: jax.Array, labels: jax.Array) -> Any:
-    """One step of Adam (Kingma & Ba 2015) with its usual decay rates."""
+    """Run one step of Adam (Kingma & Ba 2015) with the usual decay rates."""
     params, mean, square = state
     value, grads = jax.value_and_grad(loss)(params, jaxpool_layer, images, labels)
     mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
@@ -154,10 +154,10 @@ def _step(state: Any, number: int, total: int, images: jax.Array, labels: jax.Ar
     rate = PEAK_RATE * 0.5 * (1 + jnp.cos(jnp.pi * number / total))
     bias1, bias2 = 1 - 0.9**number, 1 - 0.999**number
 
-    def move(p: jax.Array, m: jax.Array, s: jax.Array) -> jax.Array:
+    def update(p: jax.Array, m: jax.Array, s: jax.Array) -> jax.Array:
         return p - rate * (m / bias1) / (jnp.sqrt(s / bias2) + 1e-8)
 
-    return (jax.tree.map(move, params, mean, square), mean, square), value
+    return (jax.tree.map(update, params, mean, square), mean, square), value
 
 
 def _convolve(layer: tuple[jax.Array, jax.Array], x: jax.Array) -> jax.Array:

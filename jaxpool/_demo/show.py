@@ -26,14 +26,14 @@ Rows = list[tuple[str, ...]]
 
 
 def show() -> int:
-    """Run the whole demo; returns 0 if the held-out accuracy reaches the goal, else 1."""
+    """Run the demo; return 0 if the held-out accuracy reaches the goal, else 1."""
     start = time.perf_counter()
     digits, held_out = model.load_digits()
     _print_task(digits, held_out)
     params = model.train(digits, partial(_progress, held_out, start))
-    right = model.accuracy(params, held_out)
+    accuracy = model.accuracy(params, held_out)
     print(
-        f"\nresult    {right:.1%} of the held-out digits are read correctly"
+        f"\nresult    {accuracy:.1%} of the held-out digits are read correctly"
         f" (goal {GOAL:.0%}), after {time.perf_counter() - start:.1f} s"
     )
     digits = digits.take(np.arange(RACE_IMAGES))
@@ -41,7 +41,7 @@ def show() -> int:
     _print_layers(inputs)
     _print_costs(params, digits, inputs)
     print(f"\ntotal     {time.perf_counter() - start:.1f} s")
-    return 0 if right >= GOAL else 1
+    return 0 if accuracy >= GOAL else 1
 
 
 def _print_task(digits: Digits, held_out: Digits) -> None:
@@ -85,17 +85,17 @@ def _layer_row(layer: Pooling, x: jax.Array) -> tuple[str, ...]:
     return (
         layer.name,
         f"{layer.kind}_pool",
-        _by(plan.geometry.spatial_shape),
-        _by(layer.window),
+        _join_by_x(plan.geometry.spatial_shape),
+        _join_by_x(layer.window),
         str(layer.stride),
         str(layer.padding),
-        _by(plan.geometry.out_shape),
+        _join_by_x(plan.geometry.out_shape),
         getattr(plan.reduce, jax.default_backend(), plan.reduce.gpu),
     )
 
 
 def _plan(layer: Pooling, x: jax.Array) -> Plan:
-    """What the layer's call decides for an array like ``x``, channels last."""
+    """Return the plan of the layer for an array of the shape and dtype of ``x``, channels last."""
     geometry = jaxpool.geometry(x.shape[1:3], layer.window, layer.stride, layer.padding)
     geometry = replace(geometry, positions=(-3, -2))
     reduction = MAX if layer.kind == "max" else SUM
@@ -103,7 +103,7 @@ def _plan(layer: Pooling, x: jax.Array) -> Plan:
 
 
 def _print_costs(params: Params, digits: Digits, inputs: list[jax.Array]) -> None:
-    """Race both implementations on these images, layer by layer and as a whole."""
+    """Time both implementations on these images, for each layer and for the network."""
     print(f"\nwhat their gradient costs, for {digits.count} images at once (both in turn, medians)")
     rows: Rows = [
         ("gradient of", "jaxpool", "lax.reduce_window", "ratio", "largest difference of results")
@@ -122,7 +122,7 @@ def _pooling_inputs(params: Params, images: jax.Array) -> list[jax.Array]:
 
 
 def _layer_gradient(layer: Pooling, pool: model.PoolFunction, x: jax.Array) -> jax.Array:
-    """Gradient of half the sum of squares of the layer's output."""
+    """Return the gradient of half the sum of squares of the layer's output."""
     return jax.grad(lambda x: (pool(layer, x) ** 2).sum() / 2)(x)
 
 
@@ -137,14 +137,18 @@ def _cost_row(name: str, gradient: Callable[..., Any], *arguments: Any) -> tuple
     ours = partial(jax.jit(partial(gradient, jaxpool_layer)), *arguments)
     theirs = partial(jax.jit(partial(gradient, reduce_window_layer)), *arguments)
     difference = _largest_difference(ours(), theirs())
-    fast, slow = race({"jaxpool": ours, "lax": theirs}, RACE_SECONDS).values()
-    times = (f"{fast * 1e3:.2f} ms", f"{slow * 1e3:.2f} ms", f"{slow / fast:.1f}x")
+    our_seconds, their_seconds = race({"jaxpool": ours, "lax": theirs}, RACE_SECONDS).values()
+    times = (
+        f"{our_seconds * 1e3:.2f} ms",
+        f"{their_seconds * 1e3:.2f} ms",
+        f"{their_seconds / our_seconds:.1f}x",
+    )
     return (name, *times, f"{difference:.0e}")
 
 
 def _largest_difference(a: Any, b: Any) -> float:
-    gaps = jax.tree.map(lambda x, y: np.abs(np.asarray(x) - np.asarray(y)).max(), a, b)
-    return float(max(jax.tree.leaves(gaps)))
+    differences = jax.tree.map(lambda x, y: np.abs(np.asarray(x) - np.asarray(y)).max(), a, b)
+    return float(max(jax.tree.leaves(differences)))
 
 
 def _print_table(rows: Rows) -> None:
@@ -154,5 +158,5 @@ def _print_table(rows: Rows) -> None:
         print(("  " + "  ".join(cells)).rstrip())
 
 
-def _by(numbers: tuple[int, ...]) -> str:
+def _join_by_x(numbers: tuple[int, ...]) -> str:
     return "x".join(map(str, numbers))

@@ -1,15 +1,15 @@
-"""What the library is tested and measured with: an oracle by brute force and real-network cases.
+"""Test and benchmark support: a brute-force oracle and poolings of real networks.
 
-The oracle is the definition of maxima, minima, averages and sums, of the indices of extrema and of
-their gradients, written as plain loops over windows and taps with Python numbers. It shares no code
-with the library, imports NumPy alone, and finds its geometry by walking along the axes and
-counting, so that a slip in a closed form of the library cannot repeat itself here. It is slow, and
-meant for arrays of a few hundred elements.
+The oracle computes maxima, minima, averages and sums, the indices of extrema, and their gradients
+from the definition, by loops over windows and taps with Python numbers. It shares no code with the
+library and imports only NumPy. It determines the geometry by stepping along the axes and counting,
+so an error in a closed form of the library cannot occur here as well. It is slow, and intended for
+arrays of a few hundred elements.
 
-One pooled axis has ``size`` elements, numbered from 0. Window ``o`` starts at ``o * stride - low``
-and has a tap every ``dilation`` elements, ``kernel`` of them. A tap at ``0 <= q < size`` reads one.
-A tap at any other ``-low <= q < size + high`` lies on declared padding. A tap further on, which
-only the ceil roundings make, is overhang.
+Let a pooled axis have ``size`` elements, numbered from 0. Window ``o`` starts at
+``o * stride - low`` and has ``kernel`` taps, ``dilation`` elements apart. A tap at
+``0 <= q < size`` reads an element. A tap at any other ``-low <= q < size + high`` is on declared
+padding. Later taps, which occur only with the ceil roundings, are overhang.
 
 Example:
   >>> x = np.array([[1.0, 5.0, 2.0, 4.0]])

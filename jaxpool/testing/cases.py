@@ -6,12 +6,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class NamedCase:
-    """A pooling that a published network or method really runs.
+    """A pooling of a published network or method.
 
     Attributes:
-      name: short and unique, usable as a test or benchmark id.
-      source: where the layer is described.
-      shape: input, channels last, batch first.
+      name: a short unique name, usable as a test or benchmark id.
+      source: the publication that describes the layer.
+      shape: shape of the input, batch first, channels last.
       op: name of the public function, such as "max_pool".
       window, strides, padding, rounding, dilations: settings of that function.
       count_include_pad: for "avg_pool".
@@ -30,7 +30,7 @@ class NamedCase:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything after ``x`` as keyword arguments of the public function."""
+        """The keyword arguments of the public function, all except ``x``."""
         arguments: dict[str, Any] = {
             "window_shape": self.window,
             "strides": self.strides,
@@ -47,7 +47,7 @@ _RESNET = "He et al. 2015, arXiv:1512.03385, table 1"
 _GOOGLENET = "Szegedy et al. 2014, arXiv:1409.4842, table 1"
 _YOLO_SPP = "Bochkovskiy et al. 2020, arXiv:2004.10934, block SPP"
 _C3D = "Tran et al. 2015, arXiv:1412.0767, section 3.2"
-_AROUND = (1, 1)
+_ONE_EACH_SIDE = (1, 1)
 
 NAMED_CASES: tuple[NamedCase, ...] = (
     NamedCase("alexnet-pool1", "Krizhevsky et al. 2012, section 3.4 (overlapping pooling)",
@@ -55,13 +55,13 @@ NAMED_CASES: tuple[NamedCase, ...] = (
     NamedCase("vgg-pool2", "Simonyan and Zisserman 2014, arXiv:1409.1556, section 2.1",
               (4, 112, 112, 128), "max_pool", (2, 2), (2, 2)),
     NamedCase("resnet-stem", _RESNET,
-              (8, 112, 112, 64), "max_pool", (3, 3), (2, 2), (_AROUND, _AROUND)),
+              (8, 112, 112, 64), "max_pool", (3, 3), (2, 2), (_ONE_EACH_SIDE, _ONE_EACH_SIDE)),
     NamedCase("googlenet-pool1", _GOOGLENET + "; ceil_mode of torchvision's GoogLeNet",
               (8, 112, 112, 64), "max_pool", (3, 3), (2, 2), rounding="ceil_torch"),
     NamedCase("googlenet-branch", _GOOGLENET,
-              (8, 28, 28, 192), "max_pool", (3, 3), (1, 1), (_AROUND, _AROUND)),
+              (8, 28, 28, 192), "max_pool", (3, 3), (1, 1), (_ONE_EACH_SIDE, _ONE_EACH_SIDE)),
     NamedCase("inception-v3-average", "Szegedy et al. 2015, arXiv:1512.00567; TensorFlow's SAME",
-              (8, 35, 35, 192), "avg_pool", (3, 3), (1, 1), (_AROUND, _AROUND),
+              (8, 35, 35, 192), "avg_pool", (3, 3), (1, 1), (_ONE_EACH_SIDE, _ONE_EACH_SIDE),
               count_include_pad=False),
     NamedCase("densenet-transition", "Huang et al. 2016, arXiv:1608.06993, table 1",
               (8, 56, 56, 128), "avg_pool", (2, 2), (2, 2)),

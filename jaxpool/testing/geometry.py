@@ -1,4 +1,4 @@
-"""Windows found by walking along the axes and counting their taps, in Python integers."""
+"""Windows, determined by stepping along the axes and counting taps, in Python integers."""
 
 import itertools
 from collections.abc import Sequence
@@ -16,10 +16,11 @@ def window_starts(
     dilation: int = 1,
     rounding: str = "floor",
 ) -> list[int]:
-    """Position of the first tap of every window of one axis; negative inside the low padding.
+    """Return the position of the first tap of every window of one axis; padding is negative.
 
-    floor: every window that ends inside the padded axis. ceil: one more if elements are left over.
-    ceil_torch: as ceil, without the last window if it starts past the elements and the low padding.
+    Rounding "floor" keeps every window that ends inside the padded axis. "ceil" adds one window if
+    elements are left over. "ceil_torch" is "ceil" without the last window if that starts after the
+    last element.
     """
     taps = range(0, kernel * dilation, dilation)
     end = size + high
@@ -41,21 +42,24 @@ def window_starts(
 def same_padding(
     size: int, kernel: int, stride: int, dilation: int = 1, word: str = "SAME"
 ) -> tuple[int, int]:
-    """Padding that makes one window for every ``stride``-th element; the odd one high, or low."""
+    """Return the padding for one window per ``stride`` elements; an odd total puts more at the end.
+
+    With ``word`` "SAME_LOWER", more goes to the start.
+    """
     last_start = range(0, size, stride)[-1]
     last_tap = last_start + (kernel - 1) * dilation
     total = max(last_tap + 1 - size, 0)
-    less, more = total // 2, total - total // 2
-    return (more, less) if word.upper() == "SAME_LOWER" else (less, more)
+    smaller, larger = total // 2, total - total // 2
+    return (larger, smaller) if word.upper() == "SAME_LOWER" else (smaller, larger)
 
 
 class WindowTaps(NamedTuple):
-    """One window of all pooled axes together.
+    """One window over all pooled axes.
 
     Attributes:
-      output: where its result goes.
+      output: position of the result of the window.
       elements: (offset, position) of each tap that reads an element; offsets count taps row-major.
-      padded: number of taps that lie on declared padding.
+      padded: number of taps on declared padding.
     """
 
     output: Position
@@ -82,7 +86,7 @@ def _padding_pairs(
 def windows_over(
     sizes: Position, kernel: Position, strides: Any, padding: Any, dilations: Any, rounding: str
 ) -> tuple[Position, list[WindowTaps]]:
-    """The lengths of the output, and all windows."""
+    """Return the shape of the output, and all windows."""
     strides, dilations = per_axis(strides, len(sizes)), per_axis(dilations, len(sizes))
     pads = _padding_pairs(padding, sizes, kernel, strides, dilations)
     starts = [

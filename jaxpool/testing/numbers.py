@@ -1,4 +1,4 @@
-"""Sums, averages and extremes of Python numbers, by the dtype that they stand for."""
+"""Sums, averages and extremes of Python numbers, with the rules of a given dtype."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from .geometry import Position, WindowTaps
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether ``dtype`` is a float; the narrow ones that ml_dtypes adds have no NumPy kind."""
+    """Return whether ``dtype`` is a float, including the ml_dtypes floats without a NumPy kind."""
     return np.dtype(dtype).kind not in "biu"
 
 
@@ -20,21 +20,24 @@ def is_nan(number: Any) -> bool:
 
 
 def argmax(numbers: np.ndarray, elements: list[tuple[int, Position]], op: str) -> Any:
-    """(offset, position) of the argmax: the first NaN, else the first extreme; None of nothing."""
-    found = None
+    """Return the (offset, position) of the first NaN, or else of the first extreme.
+
+    The result is None if there are no elements.
+    """
+    best = None
     for tap, position in elements:
-        if found is None:
-            found = tap, position
+        if best is None:
+            best = tap, position
             continue
-        new, old = numbers[position], numbers[found[1]]
+        new, old = numbers[position], numbers[best[1]]
         better = new > old if op == "max" else new < old
         if not is_nan(old) and (is_nan(new) or better):
-            found = tap, position
-    return found
+            best = tap, position
+    return best
 
 
 def identity(op: str, dtype: Any) -> Any:
-    """What a window without an element gives: the lowest value for max, the highest for min."""
+    """Return the result of an empty window: the lowest value for max, the highest for min."""
     if np.dtype(dtype) == np.bool_:
         return op == "min"
     if is_float(dtype):
@@ -44,14 +47,14 @@ def identity(op: str, dtype: Any) -> Any:
 
 
 def accumulator(dtype: Any) -> Callable[[Any], Any]:
-    """The numbers that sums of ``dtype`` are made of: exact integers, or floats of 32 bits up."""
+    """Return the type in which ``dtype`` is summed: int, or a float of at least 32 bits."""
     if not is_float(dtype):
         return int
     return np.float64 if np.dtype(dtype).itemsize == 8 else np.float32
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
-    """The result dtype of a sum, as ``jnp.sum`` without 64-bit types."""
+    """Return the result dtype of a sum: that of ``jnp.sum`` without 64-bit types."""
     if is_float(dtype) or dtype.itemsize >= 4:
         return dtype
     return np.dtype(np.uint32 if dtype.kind == "u" else np.int32)

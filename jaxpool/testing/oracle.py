@@ -1,4 +1,4 @@
-"""Pooling by its definition: loops over rows, windows and taps."""
+"""Pooling by the definition: loops over rows, windows and taps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,18 @@ from .numbers import (
 
 @dataclass(frozen=True)
 class _Problem:
-    """An array with its pooled axes last, as Python numbers, and the windows over it."""
+    """An array of Python numbers, with the pooled axes last, and the windows over it.
+
+    Attributes:
+      numbers: the array.
+      mask: False at elements that are masked out.
+      sizes, out: lengths of the pooled axes of the array and of the result.
+      windows: all windows over the pooled axes.
+      axes: the positions of the pooled axes in the original array.
+    """
 
     numbers: np.ndarray
-    there: np.ndarray
+    mask: np.ndarray
     sizes: Position
     out: Position
     windows: list[WindowTaps]
@@ -36,18 +44,18 @@ class _Problem:
         return self.numbers.shape[: self.numbers.ndim - len(self.sizes)]
 
     def visits(self) -> Iterator[tuple[Position, WindowTaps, list[tuple[int, Position]]]]:
-        """Every window of every row: the row, the window, and its elements that are not masked."""
+        """Yield (row, window, elements that are not masked) for every window of every row."""
         for row in np.ndindex(self.lead):
             for window in self.windows:
-                elements = [(tap, row + q) for tap, q in window.elements if self.there[row + q]]
+                elements = [(tap, row + q) for tap, q in window.elements if self.mask[row + q]]
                 yield row, window, elements
 
     def result(self, dtype: Any) -> np.ndarray:
-        """An array for the results, pooled axes last."""
+        """Return an array of zeros for the results, pooled axes last."""
         return np.zeros(self.lead + self.out, dtype)
 
     def restored(self, result: np.ndarray) -> np.ndarray:
-        """``result`` with its pooled axes back in their places."""
+        """Return ``result`` with the pooled axes moved to their original positions."""
         return np.moveaxis(result, range(-len(self.sizes), 0), self.axes)
 
 
@@ -68,13 +76,13 @@ def _problem(
     axes = tuple(axis % x.ndim for axis in spatial_axes)
     if len(axes) != len(kernel):
         raise ValueError(f"{len(kernel)} window entries for the pooled axes {axes}")
-    there = np.broadcast_to(True if where is None else where, x.shape)
+    mask = np.broadcast_to(True if where is None else where, x.shape)
     last = range(-len(axes), 0)
     numbers = x.astype(np.float64) if is_float(x.dtype) else x
     numbers = np.moveaxis(numbers.astype(object), axes, last)
     sizes = numbers.shape[numbers.ndim - len(axes) :]
     out, windows = windows_over(sizes, kernel, strides, padding, dilations, rounding)
-    return _Problem(numbers, np.moveaxis(there, axes, last), sizes, out, windows, axes)
+    return _Problem(numbers, np.moveaxis(mask, axes, last), sizes, out, windows, axes)
 
 
 def oracle_pool(
@@ -91,17 +99,17 @@ def oracle_pool(
     divisor_override: int | None = None,
     where: Any = None,
 ) -> np.ndarray:
-    """Pool ``x`` by the definition.
+    """Return ``x`` pooled by the definition.
 
     Args:
       x: array of any real dtype; bool for max, min and sum.
       op: "max", "min", "sum" or "avg".
       window_shape, strides, padding, dilations, rounding, where: as in :func:`jaxpool.max_pool`.
-      spatial_axes: the axis of ``x`` for each window entry; default: those before the last.
+      spatial_axes: the axis of ``x`` for each window entry; default: the axes before the last.
       count_include_pad, divisor_override: as in :func:`jaxpool.avg_pool`; other ops ignore them.
     Returns:
-      Array of the dtype of ``x``; a sum has the dtype of ``jnp.sum``. Narrow floats are added and
-      divided in float32 and rounded once, tap by tap; integer averages are exact.
+      Array of the dtype of ``x``; a sum has the dtype of ``jnp.sum``. Low-precision floats are
+      added tap by tap and divided in float32, and rounded once. Integer averages are exact.
     """
     if op in ("max", "min"):
         return _extreme(x, op, window_shape, strides, padding, dilations, rounding,
@@ -141,14 +149,14 @@ def oracle_argmax(
     spatial_axes: Sequence[int] | None = None,
     where: Any = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Maximum of every window and where it is: the first NaN, else the first maximum.
+    """Return the maximum of every window and its position: the first NaN, else the first maximum.
 
     Args:
       x, window_shape, strides, padding, dilations, rounding, spatial_axes, where: as in
         :func:`oracle_pool`.
     Returns:
       (values, offsets, positions). ``offsets`` are row-major in the window.
-      ``positions`` has one more axis, last: the position on each pooled axis, in the order of
+      ``positions`` has an additional last axis: the position on each pooled axis, in the order of
       ``window_shape``. Both are -1 for a window without an element.
     """
     return _extreme(x, "max", window_shape, strides, padding, dilations, rounding,
@@ -161,13 +169,13 @@ def _extreme(x: Any, op: str, *arguments: Any) -> tuple[np.ndarray, np.ndarray, 
     values, offsets = problem.result(dtype), problem.result(np.int64)
     positions = np.zeros((*values.shape, len(problem.sizes)), np.int64)
     for row, window, elements in problem.visits():
-        here = row + window.output
-        found = argmax(problem.numbers, elements, op)
-        if found is None:
-            values[here], offsets[here], positions[here] = identity(op, dtype), -1, -1
+        index = row + window.output
+        best = argmax(problem.numbers, elements, op)
+        if best is None:
+            values[index], offsets[index], positions[index] = identity(op, dtype), -1, -1
         else:
-            offsets[here], position = found
-            values[here], positions[here] = problem.numbers[position], position[len(row) :]
+            offsets[index], position = best
+            values[index], positions[index] = problem.numbers[position], position[len(row) :]
     each = [problem.restored(positions[..., k]) for k in range(len(problem.sizes))]
     return problem.restored(values), problem.restored(offsets), np.stack(each, axis=-1)
 
@@ -180,7 +188,7 @@ def oracle_indices(
     *,
     spatial_axes: Sequence[int] | None = None,
 ) -> np.ndarray:
-    """The result of :func:`oracle_argmax` as indices in one of the library's index spaces.
+    """Return the result of :func:`oracle_argmax` as indices in an index space of the library.
 
     Args:
       offsets, positions: from :func:`oracle_argmax`.
@@ -196,17 +204,17 @@ def oracle_indices(
     if spatial_axes is None:
         spatial_axes = range(rank - 1 - positions.shape[-1], rank - 1)
     axes = [axis % rank for axis in spatial_axes]
-    counted = sorted(axes) if isinstance(index_space, str) else range(index_space % rank, rank)
+    counted_axes = sorted(axes) if isinstance(index_space, str) else range(index_space % rank, rank)
     indices = np.full(offsets.shape, -1, np.int64)
     for output in np.ndindex(offsets.shape):
         if offsets[output] < 0:
             continue
-        at = list(output)
+        position = list(output)
         for axis, q in zip(axes, positions[output], strict=True):
-            at[axis] = int(q)
+            position[axis] = int(q)
         index = 0
-        for axis in counted:
-            index = index * shape[axis] + at[axis]
+        for axis in counted_axes:
+            index = index * shape[axis] + position[axis]
         indices[output] = index
     return indices
 
@@ -226,25 +234,26 @@ def oracle_gradient(
     divisor_override: int | None = None,
     where: Any = None,
 ) -> np.ndarray:
-    """The gradient of ``sum(cotangent * oracle_pool(x, op, ..))`` with respect to ``x``.
+    """Return the gradient of ``sum(cotangent * oracle_pool(x, op, ..))`` with respect to ``x``.
 
-    The argmax of a max or min takes the whole cotangent of its window; every element takes that of
-    a sum, and its share of that of an average. Padding, overhang and masked elements take none.
+    For a maximum or minimum, the argmax receives the full cotangent of its window. For a sum, every
+    element receives the cotangent; for an average, the cotangent divided by the divisor. Padding,
+    overhang and masked elements receive nothing.
 
     Returns:
       float64 array of the shape of ``x``.
     """
     problem = _problem(x, window_shape, strides, padding, dilations, rounding, spatial_axes, where)
-    arriving = np.asarray(cotangent).astype(np.float64)
-    arriving = np.moveaxis(arriving, problem.axes, range(-len(problem.axes), 0))
+    cotangents = np.asarray(cotangent).astype(np.float64)
+    cotangents = np.moveaxis(cotangents, problem.axes, range(-len(problem.axes), 0))
     gradient = np.zeros(problem.numbers.shape)
     for row, window, elements in problem.visits():
-        share = arriving[row + window.output]
+        value = cotangents[row + window.output]
         if op in ("max", "min"):
-            found = argmax(problem.numbers, elements, op)
-            elements = [] if found is None else [found]
+            best = argmax(problem.numbers, elements, op)
+            elements = [] if best is None else [best]
         elif op == "avg":
-            share /= divisor(window, elements, count_include_pad, divisor_override) or 1
+            value /= divisor(window, elements, count_include_pad, divisor_override) or 1
         for _, position in elements:
-            gradient[position] += share
+            gradient[position] += value
     return problem.restored(gradient)
