@@ -1,8 +1,8 @@
 """Pooling layers of the neural network libraries: ``linen``, ``nnx``, ``haiku``, ``equinox``.
 
-Each is a module of its own, loaded when it is first used, so that nobody needs a library that they
-do not use. All have the same layers. A layer holds the static settings of an op, spelled and meant
-as there, and calls it; only ``GeMPool`` learns anything, and only ``StochasticPool`` and
+Each is a separate module, imported on first use, so only the libraries in use must be installed.
+All modules have the same layers. A layer holds the static settings of an op, with the same names
+and meanings, and calls the op. Only ``GeMPool`` has a parameter, and only ``StochasticPool`` and
 ``FractionalMaxPool`` are random.
 """
 
@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-if not TYPE_CHECKING:  # or a checker would know every name
+if not TYPE_CHECKING:  # or a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in __all__:

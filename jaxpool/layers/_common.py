@@ -1,4 +1,4 @@
-"""What the layers of all libraries share."""
+"""Functions and types shared by the layers of all libraries."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from .._geometry.arguments import is_sequence
 from .._numerics.checks import as_array
 
 PerAxis = int | Sequence[int]
-"""One number for all pooled axes, or one for each."""
+"""An int for all pooled axes, or one for each."""
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 Rounding = Literal["floor", "ceil", "ceil_torch"]
 
 T = TypeVar("T")
 
-_HERE = __name__.rpartition(".")[0]
+_PACKAGE = __name__.rpartition(".")[0]
 
 
 def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """The error to raise for ``error``, which the import of the library of ``module`` raised."""
+    """Return the error to raise when importing the library of ``module`` failed with ``error``."""
     if error.name is None or error.name.partition(".")[0] != extra:
-        return error  # the library is there, but broken
+        return error  # the library is installed, but broken
     text = message(
         f"jaxpool.layers.{module}: {extra} is not installed.",
         "These layers are modules of that library; the ops of jaxpool do without it.",
@@ -39,14 +39,14 @@ def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> Module
 
 
 def name_errors_of_layers(module: dict[str, Any]) -> None:
-    """Let the errors of every public layer of a module, given by its names, bear its name."""
+    """Make the errors of every public layer name the layer; ``module`` is its ``globals()``."""
     for name in module["__all__"]:
         if isinstance(module[name], type):
             public_constructor(module[name])
 
 
 def show_types_of_layers(module: dict[str, Any]) -> None:
-    """Let signatures show the type of a setting; Equinox shows what its converter takes."""
+    """Make signatures show the type of each setting, not the type that its converter accepts."""
     for layer in (module[name] for name in module["__all__"]):
         for field in dataclasses.fields(layer):
             if field.metadata.get("converter") is hashable:
@@ -54,45 +54,45 @@ def show_types_of_layers(module: dict[str, Any]) -> None:
 
 
 @dataclass_transform(eq_default=False)
-def module(made: type[T]) -> type[T]:
-    """Make a dataclass of a layer that compares and prints as a module of its library."""
-    return dataclasses.dataclass(eq=False, repr=False)(made)
+def module(cls: type[T]) -> type[T]:
+    """Return a layer as a dataclass, with the equality and repr of the modules of its library."""
+    return dataclasses.dataclass(eq=False, repr=False)(cls)
 
 
-def settings(layer: Any, *, besides: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a layer by name, which are the arguments of its op, ``besides`` left out.
+def settings(layer: Any, *, excluded: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the fields of a layer by name, without ``excluded``: the arguments of its op.
 
-    A subclass that a user writes may have fields of its own, which are none of the op.
+    Only fields of the jaxpool class are included, because a subclass by a user may add others.
     """
-    ours = next(made for made in type(layer).__mro__ if made.__module__.startswith(_HERE))
-    names = (field.name for field in dataclasses.fields(ours))
-    return {name: getattr(layer, name) for name in names if name not in besides}
+    jaxpool_class = next(c for c in type(layer).__mro__ if c.__module__.startswith(_PACKAGE))
+    names = (field.name for field in dataclasses.fields(jaxpool_class))
+    return {name: getattr(layer, name) for name in names if name not in excluded}
 
 
 def hashable(value: Any) -> Any:
-    """A setting as static data: tuples in place of lists and arrays, Python's numbers of others.
+    """Return a setting as static data: sequences as tuples, other numbers as Python numbers.
 
-    A number in an array would be traced with the parameters of a layer. That of a float of JAX
-    stays one: it may be learned.
+    A number in an array would be traced like a parameter of the layer. A JAX array of floats is not
+    converted, because it may be learned.
     """
     if is_sequence(value):
         return tuple(map(hashable, value))
-    integral = isinstance(value, Array) and jnp.issubdtype(value.dtype, jnp.integer)
-    is_known = integral and not isinstance(value, Tracer)
-    return value.item() if is_known or isinstance(value, (np.generic, np.ndarray)) else value
+    is_integer = isinstance(value, Array) and jnp.issubdtype(value.dtype, jnp.integer)
+    is_concrete = is_integer and not isinstance(value, Tracer)
+    return value.item() if is_concrete or isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def exponent(p: float | Sequence[Any] | ArrayLike) -> Array:
-    """The initial value of the parameter of a GeMPool."""
+    """Return the initial value of the parameter of a GeMPool."""
     with framed("GeMPool"):
         return as_array("$p", p, lambda p: jnp.asarray(p, jnp.float32))
 
 
 def stochastic(x: Any, *, key: Any, **settings: Any) -> Array:
-    """:func:`jaxpool.stochastic_pool` with the array first."""
+    """Call :func:`jaxpool.stochastic_pool`, with the array as the first argument."""
     return jaxpool.stochastic_pool(key, x, **settings)
 
 
 def fractional(x: Any, *, key: Any, **settings: Any) -> Array:
-    """:func:`jaxpool.fractional_max_pool` with the array first."""
+    """Call :func:`jaxpool.fractional_max_pool`, with the array as the first argument."""
     return jaxpool.fractional_max_pool(key, x, **settings)

@@ -1,10 +1,10 @@
-"""From axes as Haiku counts them to the layouts of the ops.
+"""Conversion of Haiku's arguments, which have an entry for each axis, to those of the ops.
 
-An argument with an entry for each axis has those of the last axes of the value; axes before them
-are batch axes, as is a first axis with window 1. An int as window stands for every axis but the
-first and the channels, another int for the pooled axes. What is written for ``channel_axis`` leaves
-that axis alone: 1 as window, stride or dilation, 0 as padding, None as output size, its own length
-in an output shape. A window that names the axis, with another entry, pools it too.
+The entries of a sequence apply to the last axes of the value. The axes before them are batch axes,
+and so is a first axis with window 1. An int as window applies to every axis except the first and
+the channels; any other int applies to the pooled axes. A neutral entry leaves ``channel_axis``
+unpooled: 1 as window, stride or dilation, 0 as padding, None as output size, the length of the axis
+in an output shape. A window with another entry pools the channels as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,43 +17,44 @@ import numpy as np
 from .._errors import message, renamed, shown
 from .._geometry.arguments import is_sequence
 
-_ALONE = {
+_NEUTRAL = {
     "window_shape": 1, "strides": 1, "dilations": 1, "blur_shape": 1, "padding": 0,
     "output_size": None,
 }  # fmt: skip
-"""Arguments with an entry for each axis, and the entry that leaves an axis alone."""
+"""The neutral entry of each argument that has an entry for each axis."""
 _SIZES = ("output_shape", "window_shape", "output_size")
-"""Arguments that say which axes are pooled; the first that a function has does."""
+"""Arguments that determine the pooled axes; only the first one that a function has is used."""
 
 
-def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **given: Any) -> Any:
-    """Call ``op`` with the arguments of a function of Haiku, which hands over its ``locals()``."""
+def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **arguments: Any) -> Any:
+    """Call ``op`` with the arguments of a Haiku function, which passes its ``locals()``."""
     shape = jnp.shape(value)
-    channel = _channel(shape, channel_axis)
-    sizes = next(name for name in _SIZES if name in given)
-    first = _first_pooled(shape, sizes, given[sizes])
-    if _pools_channels(shape, channel, first, given):
+    channel = _channel_position(shape, channel_axis)
+    sizes = next(name for name in _SIZES if name in arguments)
+    first_pooled = _first_pooled(shape, sizes, arguments[sizes])
+    if _pools_channels(shape, channel, first_pooled, arguments):
         channel = None
-    pooled = [axis for axis in range(first, len(shape)) if axis != channel]
-    given |= {
-        name: _entries(shape, pooled, name, entries)
-        for name, entries in given.items()
-        if name in _ALONE or name == "output_shape"
+    pooled = [axis for axis in range(first_pooled, len(shape)) if axis != channel]
+    arguments |= {
+        name: _pooled_entries(shape, pooled, name, entries)
+        for name, entries in arguments.items()
+        if name in _NEUTRAL or name == "output_shape"
     }
     layout = _layout(shape, channel, pooled)
-    if pooled[:1] == [0] and layout == "channels_first":  # which has an axis before the pooled ones
-        return _call_on_all_axes(op, value, given)
+    if pooled[:1] == [0] and layout == "channels_first":  # which needs an axis before them
+        return _call_on_all_axes(op, value, arguments)
     with renamed(data_format="channel_axis"):
-        return op(value, data_format=layout, **given)
+        return op(value, data_format=layout, **arguments)
 
 
-def _call_on_all_axes(op: Callable[..., Any], value: Any, given: dict[str, Any]) -> Any:
-    space = given.get("index_space")
+def _call_on_all_axes(op: Callable[..., Any], value: Any, arguments: dict[str, Any]) -> Any:
+    """Call ``op`` on a value whose first axis is pooled, by adding an axis before it."""
+    space = arguments.get("index_space")
     if isinstance(space, int) and space >= 0:
-        given = {**given, "index_space": space - jnp.ndim(value)}
-    if "indices" in given:
-        given = {**given, "indices": jnp.asarray(given["indices"])[None]}
-    result = op(jnp.asarray(value)[None], data_format="channels_first", **given)
+        arguments = {**arguments, "index_space": space - jnp.ndim(value)}
+    if "indices" in arguments:
+        arguments = {**arguments, "indices": jnp.asarray(arguments["indices"])[None]}
+    result = op(jnp.asarray(value)[None], data_format="channels_first", **arguments)
     return jax.tree.map(lambda y: y[0], result)
 
 
@@ -61,7 +62,7 @@ def call_global(
     op: Callable[..., Any], value: Any, channel_axis: int | None, **options: Any
 ) -> Any:
     rank = jnp.ndim(value)
-    channel = _channel(jnp.shape(value), channel_axis)
+    channel = _channel_position(jnp.shape(value), channel_axis)
     spatial = sorted({*range(1, rank)} - {channel})
     letters = {0: "N", channel: "C", **dict(zip(reversed(spatial), "WHD", strict=False))}
     layout = "".join(letters.get(axis, "") for axis in range(rank))
@@ -69,8 +70,8 @@ def call_global(
         return op(value, data_format=layout, **options)
 
 
-def _channel(shape: tuple[int, ...], channel_axis: int | None) -> int | None:
-    """The channel axis, counted from the front."""
+def _channel_position(shape: tuple[int, ...], channel_axis: int | None) -> int | None:
+    """Return the channel axis as a nonnegative number, or None."""
     if channel_axis is None:
         return None
     if -len(shape) <= channel_axis < len(shape):
@@ -84,68 +85,71 @@ def _channel(shape: tuple[int, ...], channel_axis: int | None) -> int | None:
     )
 
 
-def _alone(name: str, shape: tuple[int, ...], axis: int) -> Any:
-    """The entry that leaves an axis alone."""
-    return shape[axis] if name == "output_shape" else _ALONE[name]
+def _neutral_entry(name: str, shape: tuple[int, ...], axis: int) -> Any:
+    """Return the entry that leaves an axis unpooled."""
+    return shape[axis] if name == "output_shape" else _NEUTRAL[name]
 
 
-def _is_alone(name: str, shape: tuple[int, ...], axis: int, entry: Any) -> bool:
-    return not np.any(np.not_equal(entry, _alone(name, shape, axis)))
+def _is_neutral(name: str, shape: tuple[int, ...], axis: int, entry: Any) -> bool:
+    return not np.any(np.not_equal(entry, _neutral_entry(name, shape, axis)))
 
 
 def _first_pooled(shape: tuple[int, ...], name: str, sizes: Any) -> int:
-    """The first pooled axis, channels included."""
+    """Return the first pooled axis, which may be the channel axis."""
     if not is_sequence(sizes):
         return 1
     start = len(shape) - len(sizes)
-    return start + (start == 0 and sizes[0] == _alone(name, shape, 0))
+    return start + (start == 0 and sizes[0] == _neutral_entry(name, shape, 0))
 
 
 def _pools_channels(
-    shape: tuple[int, ...], channel: int | None, first: int, axes: Mapping[str, Any]
+    shape: tuple[int, ...], channel: int | None, first_pooled: int, arguments: Mapping[str, Any]
 ) -> bool:
-    """Whether a window with an entry for each axis makes the channels one of the pooled axes.
+    """Return whether a window with an entry for each axis pools the channel axis as well.
 
-    Haiku then asks for no channels at all, so they may lie between other pooled axes.
+    Haiku does not need a channel axis in that case, so it may be between other pooled axes.
     """
-    if channel is None or channel < first or not is_sequence(axes.get("window_shape")):
+    if channel is None or channel < first_pooled or not is_sequence(arguments.get("window_shape")):
         return False
-    if channel not in (first, len(shape) - 1):
+    if channel not in (first_pooled, len(shape) - 1):
         return True
-    given = ((name, _given(shape, axes.get(name))) for name in ("window_shape", "strides"))
+    candidates = (
+        (name, _entries_by_axis(shape, arguments.get(name))) for name in ("window_shape", "strides")
+    )
     return any(
-        channel in entries and not _is_alone(name, shape, channel, entries[channel])
-        for name, entries in given
+        channel in entries and not _is_neutral(name, shape, channel, entries[channel])
+        for name, entries in candidates
     )
 
 
-def _given(shape: tuple[int, ...], value: Any) -> dict[int, Any]:
-    """The entries of an argument by axis; none of an int or a word."""
+def _entries_by_axis(shape: tuple[int, ...], value: Any) -> dict[int, Any]:
+    """Return the entries of a sequence by axis; an int or a string has none."""
     if not is_sequence(value):
         return {}
     return dict(enumerate(value, start=len(shape) - len(value)))
 
 
-def _entries(shape: tuple[int, ...], pooled: list[int], name: str, value: Any) -> Any:
-    """The entries of the pooled axes, of an argument that has an entry for each axis."""
+def _pooled_entries(shape: tuple[int, ...], pooled: list[int], name: str, value: Any) -> Any:
+    """Return the entries of the pooled axes, in order; raise if another entry is not neutral."""
     if not is_sequence(value):
-        spread = name in _SIZES and value is not None
-        return (value,) * len(pooled) if spread else value
-    given = _given(shape, value)
-    for axis in given.keys() - set(pooled):
-        if not _is_alone(name, shape, axis, given[axis]):
+        repeat = name in _SIZES and value is not None
+        return (value,) * len(pooled) if repeat else value
+    by_axis = _entries_by_axis(shape, value)
+    for axis in by_axis.keys() - set(pooled):
+        if not _is_neutral(name, shape, axis, by_axis[axis]):
             raise ValueError(
                 message(
-                    f"${name} = {shown(value)} has {given[axis]} for axis {axis}.",
+                    f"${name} = {shown(value)} has {by_axis[axis]} for axis {axis}.",
                     f"The value has shape {shape}; its pooled axes are {pooled}.",
-                    f"Give {_alone(name, shape, axis)} for that axis, or another $channel_axis.",
+                    f"Give {_neutral_entry(name, shape, axis)} for that axis, or another "
+                    "$channel_axis.",
                 )
             )
-    return tuple(given.get(axis, _alone(name, shape, axis)) for axis in pooled)
+    return tuple(by_axis.get(axis, _neutral_entry(name, shape, axis)) for axis in pooled)
 
 
 def _layout(shape: tuple[int, ...], channel: int | None, pooled: list[int]) -> str:
-    """The layout of a windowed op, to which an axis that is not pooled is a batch axis."""
+    """Return the layout for a windowed op, which treats axes that are not pooled as batch axes."""
     if channel == len(shape) - 1:
         return "channels_last"
     if channel is not None and pooled and channel > pooled[0]:

@@ -1,4 +1,4 @@
-"""What the modules for Haiku are made of."""
+"""Base classes of the modules for Haiku."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -19,16 +19,16 @@ class Layer(hk.Module):
     function: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
-        # Haiku's own does not look behind the wrapper of a constructor.
-        self._auto_repr = f"{type(self).__name__}({', '.join(_given(self))})"
+        # Haiku's own repr does not see through the wrapper of a constructor.
+        self._auto_repr = f"{type(self).__name__}({', '.join(_changed_settings(self))})"
         super().__post_init__()
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
-        return self.function(*arrays, **{**settings(self, besides=("name",)), **options})
+        return self.function(*arrays, **{**settings(self, excluded=("name",)), **options})
 
 
-def _given(layer: Layer) -> Iterator[str]:
-    """The settings of a layer that are not the defaults, as arguments."""
+def _changed_settings(layer: Layer) -> Iterator[str]:
+    """Yield ``name=value`` for every setting of a layer that differs from its default."""
     for setting in dataclasses.fields(layer):  # pyright: ignore[reportArgumentType]
         if setting.init and setting.repr:
             value = repr(getattr(layer, setting.name))

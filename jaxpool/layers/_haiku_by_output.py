@@ -1,4 +1,4 @@
-"""Adaptive, fractional and global pools and unpooling, which are told what comes out, for Haiku."""
+"""Adaptive, fractional and global pools and unpooling, whose output size is fixed, for Haiku."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def adaptive_avg_pool(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average over ``output_size`` windows, :func:`jaxpool.adaptive_avg_pool`."""
+    """Return the average over ``output_size`` windows, as :func:`jaxpool.adaptive_avg_pool`."""
     return call(jaxpool.adaptive_avg_pool, **locals())
 
 
@@ -32,7 +32,7 @@ def adaptive_max_pool(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over ``output_size`` windows, :func:`jaxpool.adaptive_max_pool`."""
+    """Return the maximum over ``output_size`` windows, as :func:`jaxpool.adaptive_max_pool`."""
     return call(jaxpool.adaptive_max_pool, **locals())
 
 
@@ -47,13 +47,13 @@ def fractional_max_pool(
     samples: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over windows at random places, :func:`jaxpool.fractional_max_pool`.
+    """Return the maximum over windows at random positions, as :func:`jaxpool.fractional_max_pool`.
 
     Args:
       key, samples, where: as in :func:`jaxpool.fractional_max_pool`.
       value, window_shape, channel_axis: as in :func:`max_pool`.
-      output_size: an int, or one for each of the last axes of ``value``, None for an axis that is
-        not pooled.
+      output_size: an int, or one for each of the last axes of ``value``, with None for an axis that
+        is not pooled.
     """
     return call(fractional, **locals())
 
@@ -66,7 +66,10 @@ def global_avg_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average over all axes but the first and the channels, :func:`jaxpool.global_avg_pool`."""
+    """Return the average over all axes except the first and the channels.
+
+    See :func:`jaxpool.global_avg_pool`.
+    """
     return call_global(jaxpool.global_avg_pool, **locals())
 
 
@@ -78,7 +81,10 @@ def global_max_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over all axes but the first and the channels, :func:`jaxpool.global_max_pool`."""
+    """Return the maximum over all axes except the first and the channels.
+
+    See :func:`jaxpool.global_max_pool`.
+    """
     return call_global(jaxpool.global_max_pool, **locals())
 
 
@@ -96,12 +102,12 @@ def max_unpool(
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
 ) -> Array:
-    """Maxima back at their indices, :func:`jaxpool.max_unpool`.
+    """Return an array with each maximum at its index, as :func:`jaxpool.max_unpool`.
 
     Args:
-      value, indices: of :func:`max_pool_with_argmax`.
-      output_shape: an int, or one for each of the last axes of the value that was pooled.
+      value, indices: the results of :func:`max_pool_with_argmax`.
+      output_shape: an int, or one for each of the last axes of the array that was pooled.
       channel_axis: the axis that was not pooled, or None.
-      index_space, window_shape, strides, padding, dilations, rounding: of the pooling.
+      index_space, window_shape, strides, padding, dilations, rounding: arguments of the pooling.
     """
     return call(jaxpool.max_unpool, **locals())

@@ -1,4 +1,4 @@
-"""Pools over windows that slide, with the axes of Haiku."""
+"""Pools over sliding windows, with the axis conventions of Haiku."""
 
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
@@ -23,12 +23,12 @@ def max_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Maximum over sliding windows, as ``hk.max_pool`` and :func:`jaxpool.max_pool`.
+    """Return the maximum over sliding windows, as ``hk.max_pool`` and :func:`jaxpool.max_pool`.
 
     Args:
       value: array to pool.
       window_shape, strides: an int, or one for each of the last axes of ``value``.
-      padding: "SAME", "VALID" or what :func:`jaxpool.max_pool` takes, an entry for each axis.
+      padding: "SAME", "VALID" or as in :func:`jaxpool.max_pool`, with an entry for each axis.
       channel_axis: the axis that is not pooled, or None.
       dilations, rounding, where, implementation: as in :func:`jaxpool.max_pool`.
     """
@@ -48,7 +48,10 @@ def min_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Minimum over sliding windows, :func:`jaxpool.min_pool`; arguments as :func:`max_pool`."""
+    """Return the minimum over sliding windows, as :func:`jaxpool.min_pool`.
+
+    Other arguments as in :func:`max_pool`.
+    """
     return call(jaxpool.min_pool, **locals())
 
 
@@ -67,7 +70,10 @@ def max_pool_with_argmax(
     index_space: str | int = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum and its index, :func:`jaxpool.max_pool_with_argmax`; see :func:`max_pool`."""
+    """Return the maximum and its index, as :func:`jaxpool.max_pool_with_argmax`.
+
+    Other arguments as in :func:`max_pool`.
+    """
     return call(jaxpool.max_pool_with_argmax, **locals())
 
 
@@ -86,7 +92,10 @@ def min_pool_with_argmin(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> tuple[Array, Array]:
-    """Minimum and its index, :func:`jaxpool.min_pool_with_argmin`; see :func:`max_pool`."""
+    """Return the minimum and its index, as :func:`jaxpool.min_pool_with_argmin`.
+
+    Other arguments as in :func:`max_pool`.
+    """
     return call(jaxpool.min_pool_with_argmin, **locals())
 
 
@@ -105,11 +114,11 @@ def avg_pool(
     count_include_pad: bool = False,
     divisor_override: int | None = None,
 ) -> Array:
-    """Average over sliding windows, as ``hk.avg_pool`` and :func:`jaxpool.avg_pool`.
+    """Return the average over sliding windows, as ``hk.avg_pool`` and :func:`jaxpool.avg_pool`.
 
     Args:
       value, window_shape, strides, padding, channel_axis: as in :func:`max_pool`.
-      count_include_pad: False, as in Haiku: padding does not count.
+      count_include_pad: whether padding counts; default False, as in Haiku.
       dilations, rounding, where, implementation, divisor_override: as in :func:`jaxpool.avg_pool`.
     """
     return call(jaxpool.avg_pool, **locals())
@@ -129,7 +138,7 @@ def lp_pool(
     implementation: str = "auto",
     p: float = 2,
 ) -> Array:
-    """Lp norm, :func:`jaxpool.lp_pool`; other arguments as :func:`max_pool`."""
+    """Return the Lp norm, as :func:`jaxpool.lp_pool`; see :func:`max_pool`."""
     return call(jaxpool.lp_pool, **locals())
 
 
@@ -148,7 +157,7 @@ def gem_pool(
     p: float | ArrayLike = 3.0,
     eps: float = 1e-6,
 ) -> Array:
-    """Generalised mean, :func:`jaxpool.gem_pool`; other arguments as :func:`max_pool`."""
+    """Return the generalised mean, as :func:`jaxpool.gem_pool`; see :func:`max_pool`."""
     return call(jaxpool.gem_pool, **locals())
 
 
@@ -165,7 +174,7 @@ def blur_pool(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Binomial blur, :func:`jaxpool.blur_pool`; other arguments as :func:`max_pool`."""
+    """Return the binomial blur, as :func:`jaxpool.blur_pool`; see :func:`max_pool`."""
     return call(jaxpool.blur_pool, **locals())
 
 
@@ -183,7 +192,7 @@ def max_blur_pool(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum and a binomial blur, :func:`jaxpool.max_blur_pool`; see :func:`max_pool`."""
+    """Return the blurred maximum, as :func:`jaxpool.max_blur_pool`; see :func:`max_pool`."""
     return call(jaxpool.max_blur_pool, **locals())
 
 
@@ -200,7 +209,7 @@ def std_pool(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Standard deviation, :func:`jaxpool.std_pool`; other arguments as :func:`max_pool`."""
+    """Return the standard deviation, as :func:`jaxpool.std_pool`; see :func:`max_pool`."""
     return call(jaxpool.std_pool, **locals())
 
 
@@ -218,7 +227,7 @@ def quantile_pool(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
 ) -> Array:
-    """A quantile, :func:`jaxpool.quantile_pool`; other arguments as :func:`max_pool`."""
+    """Return a quantile, as :func:`jaxpool.quantile_pool`; see :func:`max_pool`."""
     return call(jaxpool.quantile_pool, **locals())
 
 
@@ -234,7 +243,7 @@ def median_pool(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Median, :func:`jaxpool.median_pool`; other arguments as :func:`max_pool`."""
+    """Return the median, as :func:`jaxpool.median_pool`; see :func:`max_pool`."""
     return call(jaxpool.median_pool, **locals())
 
 
@@ -252,7 +261,7 @@ def logsumexp_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Smooth maximum, :func:`jaxpool.logsumexp_pool`; other arguments as :func:`max_pool`."""
+    """Return the smooth maximum, as :func:`jaxpool.logsumexp_pool`; see :func:`max_pool`."""
     return call(jaxpool.logsumexp_pool, **locals())
 
 
@@ -269,7 +278,7 @@ def soft_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Softmax-weighted average, :func:`jaxpool.soft_pool`; other arguments as :func:`max_pool`."""
+    """Return the softmax-weighted average, as :func:`jaxpool.soft_pool`; see :func:`max_pool`."""
     return call(jaxpool.soft_pool, **locals())
 
 
@@ -287,5 +296,5 @@ def stochastic_pool(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
 ) -> Array:
-    """A random element, :func:`jaxpool.stochastic_pool`; other arguments as :func:`max_pool`."""
+    """Return a random element, as :func:`jaxpool.stochastic_pool`; see :func:`max_pool`."""
     return call(stochastic, **locals())

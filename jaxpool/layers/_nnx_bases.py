@@ -1,4 +1,4 @@
-"""What the layers for Flax NNX are made of."""
+"""Base classes of the layers for Flax NNX."""
 
 import functools
 import inspect
@@ -19,12 +19,12 @@ except ModuleNotFoundError as error:
 
 
 def static(op: Callable[..., Any]) -> Any:
-    """``op`` as a static method; not as a function, which ``nnx.tabulate`` takes for a method."""
+    """Return ``op`` as a static method; ``nnx.tabulate`` would treat a function as a method."""
     return staticmethod(functools.partial(op))
 
 
 class _Signature:
-    """That of ``__init__``, which NNX hides behind a metaclass."""
+    """The signature of ``__init__``, which NNX hides behind a metaclass."""
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
         if instance is not None:
@@ -38,14 +38,14 @@ class Layer(nnx.Module):
     __signature__ = _Signature()
 
     def __post_init__(self) -> None:
-        for name, given in settings(self, besides=("rngs",)).items():
-            value = hashable(given)
-            # NNX goes on to trace an attribute that has held an array, unless it is told.
-            told = value is not given and not any(map(_is_array, jax.tree.leaves(value)))
-            setattr(self, name, nnx.static(value) if told else value)
+        for name, setting in settings(self, excluded=("rngs",)).items():
+            value = hashable(setting)
+            # NNX traces an attribute that has held an array, unless the new value is marked static.
+            is_static = value is not setting and not any(map(_is_array, jax.tree.leaves(value)))
+            setattr(self, name, nnx.static(value) if is_static else value)
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
-        return self.op(*arrays, **{**settings(self, besides=("rngs",)), **options})
+        return self.op(*arrays, **{**settings(self, excluded=("rngs",)), **options})
 
 
 def _is_array(leaf: Any) -> bool:
@@ -90,7 +90,7 @@ class Global(Pool):
 
 @module
 class Random(Layer):
-    """A layer that draws from a stream."""
+    """A layer that draws keys from a stream."""
 
     _: KW_ONLY
     rngs: nnx.Rngs | nnx.RngStream | None = None
@@ -99,10 +99,10 @@ class Random(Layer):
         super().__post_init__()
         self.rngs = nnx.data(None if self.rngs is None else _stream(self.rngs).fork())
 
-    def _key(self, needed: bool, rngs: Any) -> Any:
-        """The next key, of the stream of the call before that of the layer."""
-        if not needed or isinstance(rngs, jax.Array):
-            return rngs if needed else None
+    def _key(self, is_needed: bool, rngs: Any) -> Any:
+        """Return the next key, from the stream of the call if there is one, else of the layer."""
+        if not is_needed or isinstance(rngs, jax.Array):
+            return rngs if is_needed else None
         with framed(type(self).__name__):
             return _stream(self.rngs if rngs is None else rngs)()
 

@@ -1,8 +1,8 @@
-"""Pooling layers for Equinox: modules for one example, channels first; ``jax.vmap`` a batch.
+"""Pooling layers for Equinox: modules for one example, channels first; batch by ``jax.vmap``.
 
-The fields of a layer are the settings of its op but ``data_format``; they are static. ``where`` is
-an argument of the call. ``key`` is accepted and ignored, as by every layer of Equinox, but by
-:class:`StochasticPool` and :class:`FractionalMaxPool`, which draw from it.
+The fields of a layer are the static settings of its op, except ``data_format``. ``where`` is an
+argument of the call. ``key`` is accepted and ignored, as in every layer of Equinox, except in
+:class:`StochasticPool` and :class:`FractionalMaxPool`, which use it.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,18 +73,18 @@ class _Layer(eqx.Module):
     op: ClassVar[Callable[..., Any]]
 
     def _call(self, x: Any, *arrays: Any, sizes: tuple[str, Any], **options: Any) -> Any:
-        """Call the op; ``sizes`` name and hold an argument with an entry for each pooled axis."""
+        """Call the op; ``sizes``: name and value of an argument with an entry per pooled axis."""
         with framed(type(self).__name__, data_format="x", deterministic="inference"):
             _check_example(jnp.shape(x), *sizes)
             return self._run(x, *arrays, **options)
 
     def _run(self, *arrays: Any, **options: Any) -> Any:
-        own = settings(self, besides=("inference",))
-        return self.op(*arrays, data_format="channels_first", **own, **options)
+        op_settings = settings(self, excluded=("inference",))
+        return self.op(*arrays, data_format="channels_first", **op_settings, **options)
 
 
 def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
-    """Raise unless an example of ``shape`` has channels and the pooled axes, none of them empty."""
+    """Raise unless ``shape`` is an axis of channels and then nonempty pooled axes."""
     if not is_sequence(sizes):
         raise TypeError(
             message(
@@ -141,7 +141,7 @@ class _Global(_Layer):
     ) -> Any:
         with framed(type(self).__name__, data_format="x"):
             _check_example(jnp.shape(x), "x", jnp.shape(x)[1:] or (1,))
-            batch = jnp.asarray(x)[None]  # which the op looks for
+            batch = jnp.asarray(x)[None]  # the op needs a batch axis
             return self._run(batch, where=where)[0]
 
 
@@ -308,7 +308,7 @@ class StochasticPool(_Sliding):
 
     Attributes:
       inference: whether to return the expectation, ``deterministic`` of the op. It is changed by
-        ``eqx.nn.inference_mode``; that of a call goes before it.
+        ``eqx.nn.inference_mode`` and overridden by the argument of a call.
     """
 
     op = staticmethod(stochastic)
@@ -322,9 +322,9 @@ class StochasticPool(_Sliding):
         key: Array | None = None,
         inference: bool | None = None,
     ) -> Array:
-        expected = self.inference if inference is None else inference
-        sizes, drawn = ("window_shape", self.window_shape), None if expected else key
-        return self._call(x, sizes=sizes, where=where, key=drawn, deterministic=expected)
+        is_deterministic = self.inference if inference is None else inference
+        sizes, drawn = ("window_shape", self.window_shape), None if is_deterministic else key
+        return self._call(x, sizes=sizes, where=where, key=drawn, deterministic=is_deterministic)
 
 
 class FractionalMaxPool(_Layer):

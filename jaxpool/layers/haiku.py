@@ -1,13 +1,13 @@
 """Pooling for Haiku: functions and modules, drop-in for ``hk.max_pool`` and ``hk.MaxPool``.
 
-Arguments are written as in Haiku, with an entry for each of the last axes of the value. The entry
-of ``channel_axis`` leaves that axis alone: 1 as window, stride or dilation, 0 as padding, None as
-output size, its own length in an output shape. A window that names the axis with another entry
-pools it, as in Haiku. ``channel_axis`` None leaves no axis out. All else is as in the ops, but that
+As in Haiku, a sequence has an entry for each of the last axes of the value. The usual entry for
+``channel_axis`` leaves that axis unpooled: 1 as window, stride or dilation, 0 as padding, None as
+output size, the length of the axis in an output shape. A window with another entry pools that axis,
+as in Haiku. With ``channel_axis`` None, no axis is excluded. All else is as in the ops, except that
 averages do not count padding, as in Haiku.
 
-What differs from Haiku: an int as stride stands for the pooled axes alone, where Haiku thins every
-axis but the first and the channels, also one that the window leaves alone.
+Difference from Haiku: an int as stride applies only to the pooled axes. Haiku applies it to every
+axis except the first and the channels, even to an axis with window 1.
 """
 
 from collections.abc import Sequence
@@ -140,7 +140,7 @@ class GeMPool(Windowed):
     """:func:`gem_pool` as a module that learns its exponent, the parameter ``p``.
 
     Attributes:
-      p: its initial value: a number, or an array that broadcasts to the value with length 1 on the
+      p: the initial value: a number, or an array that broadcasts to the value with length 1 on the
         pooled axes, such as one number per channel.
     """
 
@@ -151,8 +151,8 @@ class GeMPool(Windowed):
     name: str | None = "gem_pool"
 
     def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-        start = exponent(self.p)
-        p = hk.get_parameter("p", start.shape, start.dtype, lambda shape, dtype: start)
+        initial = exponent(self.p)
+        p = hk.get_parameter("p", initial.shape, initial.dtype, lambda shape, dtype: initial)
         return self._call(value, where=where, p=p)
 
 
@@ -282,7 +282,7 @@ class MinPoolWithArgmin(Windowed):
 class StochasticPool(Sliding):
     """:func:`stochastic_pool` as a module, with a key of ``hk.next_rng_key``.
 
-    A call may be given ``deterministic``, which then goes before that of the module.
+    The argument ``deterministic`` of a call overrides that of the module.
     """
 
     function = staticmethod(stochastic_pool)
@@ -292,9 +292,9 @@ class StochasticPool(Sliding):
     def __call__(
         self, value: ArrayLike, *, where: ArrayLike | None = None, deterministic: bool | None = None
     ) -> Array:
-        expected = self.deterministic if deterministic is None else deterministic
-        key = None if expected else hk.next_rng_key()
-        return self._call(key, value, where=where, deterministic=expected)
+        is_deterministic = self.deterministic if deterministic is None else deterministic
+        key = None if is_deterministic else hk.next_rng_key()
+        return self._call(key, value, where=where, deterministic=is_deterministic)
 
 
 @module

@@ -1,7 +1,7 @@
 """Pooling layers for Flax Linen: dataclass modules, channels last.
 
 The fields of a layer are the settings of its op; ``where`` is an argument of the call. Every layer
-has a ``KW_ONLY``, also with no field behind it: Flax adds ``parent`` and ``name`` there.
+has a ``KW_ONLY``, even with no field after it, because Flax appends ``parent`` and ``name`` there.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,8 +65,8 @@ class _Layer(nn.Module):
     op: ClassVar[Callable[..., Any]]
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
-        own = settings(self, besides=("parent", "name"))
-        return self.op(*arrays, **{**own, **options})
+        op_settings = settings(self, excluded=("parent", "name"))
+        return self.op(*arrays, **{**op_settings, **options})
 
     def _key(self) -> Array:
         with framed(type(self).__name__):
@@ -149,7 +149,7 @@ class GeMPool(_Windowed):
     """:func:`jaxpool.gem_pool` as a layer that learns its exponent, the parameter ``p``.
 
     Attributes:
-      p: its initial value: a number, or nested tuples that broadcast to ``x`` with length 1 on the
+      p: the initial value: a number, or nested tuples that broadcast to ``x`` with length 1 on the
         pooled axes, such as one number per channel.
     """
 
@@ -286,7 +286,7 @@ class MinPoolWithArgmin(_Windowed):
 class StochasticPool(_Sliding):
     """:func:`jaxpool.stochastic_pool` as a layer, with a key of the collection "pooling".
 
-    A call may be given ``deterministic``, which then goes before that of the layer.
+    The argument ``deterministic`` of a call overrides that of the layer.
     """
 
     op = staticmethod(stochastic)
@@ -300,15 +300,15 @@ class StochasticPool(_Sliding):
         where: ArrayLike | None = None,
         deterministic: bool | None = None,
     ) -> Array:
-        expected = self.deterministic if deterministic is None else deterministic
-        key = None if expected else self._key()
-        return self._call(x, where=where, key=key, deterministic=expected)
+        is_deterministic = self.deterministic if deterministic is None else deterministic
+        key = None if is_deterministic else self._key()
+        return self._call(x, where=where, key=key, deterministic=is_deterministic)
 
 
 class FractionalMaxPool(_Layer):
     """:func:`jaxpool.fractional_max_pool` as a layer, with a key of the collection "pooling".
 
-    A call may be given ``samples``, which then stand for the key.
+    A call with ``samples`` draws no key.
     """
 
     op = staticmethod(fractional)

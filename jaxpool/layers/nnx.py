@@ -1,7 +1,7 @@
 """Pooling layers for Flax NNX: modules, channels last.
 
-The arguments of a layer are the settings of its op, which it holds as static attributes; ``where``
-is an argument of the call.
+The arguments of a layer are the settings of its op, stored as static attributes; ``where`` is an
+argument of the call.
 """
 
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ class GeMPool(Windowed):
         return self._call(x, where=where, p=self.p[...])
 
 
-# The field is the parameter, what is given is its initial value.
+# The field is the parameter, but the argument is its initial value.
 GeMPool.__init__.__annotations__["p"] = float | Sequence[Any] | ArrayLike
 
 
@@ -242,11 +242,11 @@ class MinPoolWithArgmin(Windowed):
 class StochasticPool(Sliding, Random):
     """:func:`jaxpool.stochastic_pool` as a layer, with keys of the stream "pooling".
 
-    A call may be given ``deterministic`` and ``rngs``, which then go before those of the layer, and
+    The arguments ``deterministic`` and ``rngs`` of a call override those of the layer, and
     ``nnx.view`` sets ``deterministic``.
 
     Attributes:
-      rngs: the stream, forked from the ``nnx.Rngs`` that is given; None if ``deterministic``.
+      rngs: the stream, forked from the ``nnx.Rngs`` in the argument; None without it.
     """
 
     op = static(stochastic)
@@ -261,12 +261,12 @@ class StochasticPool(Sliding, Random):
         deterministic: bool | None = None,
         rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
     ) -> Array:
-        expected = self.deterministic if deterministic is None else deterministic
-        key = self._key(not expected, rngs)
-        return self._call(x, where=where, key=key, deterministic=expected)
+        is_deterministic = self.deterministic if deterministic is None else deterministic
+        key = self._key(not is_deterministic, rngs)
+        return self._call(x, where=where, key=key, deterministic=is_deterministic)
 
     def set_view(self, deterministic: bool | None = None) -> None:
-        """What ``nnx.view`` calls.
+        """Set ``deterministic``; called by ``nnx.view``.
 
         Args:
           deterministic: if True, the layer computes the expected value and draws no key.
@@ -279,11 +279,11 @@ class StochasticPool(Sliding, Random):
 class FractionalMaxPool(Random):
     """:func:`jaxpool.fractional_max_pool` as a layer, with keys of the stream "pooling".
 
-    A call may be given ``rngs``, which then go before those of the layer, or ``samples``, which
-    stand for the key.
+    The argument ``rngs`` of a call overrides that of the layer. A call with ``samples`` draws no
+    key.
 
     Attributes:
-      rngs: the stream, forked from the ``nnx.Rngs`` that is given.
+      rngs: the stream, forked from the ``nnx.Rngs`` in the argument.
     """
 
     op = static(fractional)

@@ -238,7 +238,7 @@ def oracle_gradient(
 
     For a maximum or minimum, the argmax receives the full cotangent of its window. For a sum, every
     element receives the cotangent; for an average, the cotangent divided by the divisor. Padding,
-    overhang and masked elements receive nothing.
+    overhang and masked elements receive no cotangent.
 
     Returns:
       float64 array of the shape of ``x``.
