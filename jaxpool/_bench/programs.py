@@ -29,7 +29,7 @@ OPS: dict[str, Callable[..., Any]] = {
 
 
 def ours(explanation: Explanation, data_format: str, implementation: str = "auto") -> Pool:
-    """Return the pool as the op of jaxpool."""
+    """Return the function that calls the op of jaxpool."""
     window = explanation.window
     settings: dict[str, Any] = {"dilations": window.dilations, "rounding": window.rounding}
     settings["implementation"] = implementation
@@ -40,7 +40,7 @@ def ours(explanation: Explanation, data_format: str, implementation: str = "auto
 
 
 def theirs(explanation: Explanation) -> Pool:
-    """Return the pool as ``lax.reduce_window``.
+    """Return the function that calls ``lax.reduce_window``.
 
     Sums of low-precision floats are accumulated in float32, as in jaxpool.
     """

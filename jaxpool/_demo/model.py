@@ -106,7 +106,7 @@ def stages(params: Params, pool: PoolFunction, images: jax.Array) -> Iterator[ja
 
 
 def scores(params: Params, pool: PoolFunction, images: jax.Array) -> jax.Array:
-    """Return the class scores, float32 (count, 10)."""
+    """Return the class scores, shape (count, 10)."""
     *_, last = stages(params, pool, images)
     return last
 

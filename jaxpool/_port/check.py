@@ -25,12 +25,12 @@ _OPEN_LENGTHS = (2, 3, 32)
 
 
 def compare(node: Node) -> str:
-    """Run the operation in jaxpool and in the runtime; return text that says on which array.
+    """Run the operation in jaxpool and in the runtime; return text that describes the array.
 
     Raises:
       AssertionError: the results differ. Unchecked: the operation cannot be run.
     """
-    shape, dtype = _trial_array(node)
+    shape, dtype = _trial_shape_and_dtype(node)
     _check_cost(node, shape)
     x = _trial_numbers(shape, dtype)
     inputs = x, *node.others(x)
@@ -53,7 +53,7 @@ def compare(node: Node) -> str:
     return f"on an array {shape}"
 
 
-def _trial_array(node: Node) -> tuple[tuple[int, ...], np.dtype]:
+def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
     """Return the shape and dtype of the array, with numbers in place of the open lengths."""
     if node.shape is None or node.dtype is None:
         source = node.unknown_from and f"; onnx finds none of what {node.unknown_from} gives"

@@ -39,7 +39,7 @@ from ._windows import plan_of
 
 
 def mean(x: Array, geometry: Geometry) -> Array:
-    """Return the mean of every window along the one pooled axis; differentiable.
+    """Return the mean of every window along the only pooled axis; differentiable.
 
     Floats must be float32 or float64.
     """

@@ -38,7 +38,7 @@ _LARGEST = int(sys.float_info.max)
 
 
 def number(name: str, value: Any) -> float:
-    """Return ``value`` as a static Python number, clipped to infinities beyond float64.
+    """Return ``value`` as a static Python number; beyond the range of float64, an infinity.
 
     Raises:
       TypeError: ``value`` is not a Python or NumPy real number; the message names ``name``.

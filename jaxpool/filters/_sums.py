@@ -100,7 +100,7 @@ def _unpaired_window_sum(x: Array, taps: int, position: int) -> Array:
 
 
 def _window_sum(x: Pair, taps: int, position: int, total: Total, max_direct_taps: int) -> Pair:
-    """Return the sum of ``taps`` neighbours from every position on, added by ``total``."""
+    """Return the sum of ``taps`` neighbours starting at every position, added by ``total``."""
     length = x[0].shape[position] - taps + 1
     if taps <= max_direct_taps:
         return total([_shifted(x, position, n, length) for n in range(taps)])
@@ -113,7 +113,7 @@ def _window_sum(x: Pair, taps: int, position: int, total: Total, max_direct_taps
 
 @functools.lru_cache(maxsize=4096)
 def copies_of(taps: int, max_direct_taps: int) -> int:
-    """Return the number of inner windows that adds up a window of ``taps`` at the least cost."""
+    """Return the number of inner windows into which ``taps`` are split at the least cost."""
     return min(
         range(2, max_direct_taps + 3), key=lambda copies: cost_with(taps, copies, max_direct_taps)
     )
@@ -151,7 +151,7 @@ def _materialize_pair(x: Pair) -> Pair:
 
 
 def _pair_total(parts: Sequence[Pair]) -> Pair:
-    """Return the sum of all parts and the sum of its rounding errors."""
+    """Return the rounded sum of all parts, and its rounding error."""
     total, errors = parts[0][0], [low for _, low in parts if low is not None]
     for high, _ in parts[1:]:
         total, error = _two_sum(total, high)

@@ -1,8 +1,8 @@
 """Binary morphology.
 
 For a set ``X`` and a structure ``B``, the erosion is the set of positions at which ``B`` fits into
-``X``, and the dilation is the set of positions that ``B`` reaches from ``X``. They are minima and
-maxima of truth values.
+``X``, and the dilation is the union of the copies of ``B`` at the elements of ``X``. They are minima
+and maxima of truth values.
 
 Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "Morphological image
 analysis".
@@ -83,7 +83,7 @@ def binary_dilation(
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return the binary dilation: whether the structure reaches from a nonzero element.
+    """Return the binary dilation: whether the structure covers an element from a nonzero element.
 
     ``y[i] = any over t of (x[i - t] != 0)``, where ``t`` runs over the True entries of
     ``structure``; repeated ``iterations`` times.

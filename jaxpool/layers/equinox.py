@@ -84,7 +84,7 @@ class _Layer(eqx.Module):
 
 
 def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
-    """Raise unless ``shape`` is an axis of channels and then nonempty pooled axes."""
+    """Raise unless ``shape`` is an axis of channels followed by nonempty pooled axes."""
     if not is_sequence(sizes):
         raise TypeError(
             message(

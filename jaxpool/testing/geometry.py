@@ -16,7 +16,7 @@ def window_starts(
     dilation: int = 1,
     rounding: str = "floor",
 ) -> list[int]:
-    """Return the position of the first tap of every window of one axis; padding is negative.
+    """Return the first tap of every window of one axis, as a position; negative in low padding.
 
     Rounding "floor" keeps every window that ends inside the padded axis. "ceil" adds one window if
     elements are left over. "ceil_torch" is "ceil" without the last window if that starts after the
