@@ -17,7 +17,7 @@ from ._windows import Taps
 
 
 def gather_taps(extended: Array, numbers: Array, taps: Taps, value: Array) -> Array:
-    """Return the element of window ``i`` at the tap ``numbers[i]``; ``value`` is the known result."""
+    """Return the element of window ``i`` at tap ``numbers[i]``; ``value`` is the known result."""
 
     def forward(t: Array) -> Array:
         return taps.reduce(sum_of_named(t.dtype), (t,), (numbers,))
@@ -29,7 +29,7 @@ def gather_taps(extended: Array, numbers: Array, taps: Taps, value: Array) -> Ar
 
 
 def gather_weights(weights: Array, numbers: Array, taps: Taps, value: Array) -> Array:
-    """Return the weight of the tap ``numbers[i]`` of window ``i``; ``value`` is the known result."""
+    """Return the weight of tap ``numbers[i]`` for window ``i``; ``value`` is the known result."""
     # The weights lie along an axis that is filtered: any other axis may be sharded.
     weight_axis = [extent.position for extent in taps.extents if extent.size > 1][:1]
     column = [len(weights) if n in weight_axis else 1 for n in range(-numbers.ndim, 0)]

@@ -1,8 +1,8 @@
 """Binary morphology.
 
 For a set ``X`` and a structure ``B``, the erosion is the set of positions at which ``B`` fits into
-``X``, and the dilation is the union of the copies of ``B`` at the elements of ``X``. They are minima
-and maxima of truth values.
+``X``, and the dilation is the union of copies of ``B`` at the elements of ``X``. They are minima and
+maxima of truth values.
 
 Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "Morphological image
 analysis".
