@@ -13,7 +13,7 @@ OPEN = -1
 
 
 class Unchecked(Exception):
-    """Raised if an operation can be expressed, but the file lacks data that is needed to run it."""
+    """Raised if an operation can be expressed, but cannot be checked; the text is the reason."""
 
 
 @dataclass(frozen=True)

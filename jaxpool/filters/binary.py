@@ -1,8 +1,8 @@
 """Binary morphology.
 
 For a set ``X`` and a structure ``B``, the erosion is the set of positions at which ``B`` fits into
-``X``, and the dilation is the union of copies of ``B`` at the elements of ``X``. They are minima and
-maxima of truth values.
+``X``, and the dilation is the union of copies of ``B`` at the elements of ``X``. They are computed
+as minima and maxima of truth values.
 
 Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "Morphological image
 analysis".
@@ -50,8 +50,8 @@ def binary_erosion(
       iterations: number of repetitions; below 1, repeat until the result no longer changes.
       mask: array of the shape of ``x``; elements at which it is zero are not changed.
       border_value: 0 or 1, the value outside ``x``.
-      origin: by how many elements the window is shifted back: an int, or one for each filtered
-        axis.
+      origin: number of elements by which the window is shifted towards lower indices: an int, or
+        one for each filtered axis.
       axes: the filtered axes, an int or several; default all. The others are batch axes.
     Returns:
       Boolean array of the shape of ``x``.

@@ -33,14 +33,14 @@ def maximum_filter(
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       size: number of taps of the window, >= 1: an int, or one for each filtered axis.
       footprint: static boolean array with an axis for each filtered axis, instead of ``size``.
-      mode: "reflect" (repeats the last element: d c b a | a b c d | d c b a), "mirror" (does not
-        repeat it: d c b | a b c d | c b a), "nearest", "wrap" or "constant"; "grid-mirror",
-        "grid-wrap" and "grid-constant" are other names of three of them. Or one for each filtered
-        axis.
+      mode: a mode, or one for each filtered axis: "reflect" (repeats the last element:
+        d c b a | a b c d | d c b a), "mirror" (does not repeat it: d c b | a b c d | c b a),
+        "nearest", "wrap" or "constant". "grid-mirror", "grid-wrap" and "grid-constant" are other
+        names of "reflect", "wrap" and "constant".
       cval: the value outside ``x`` under "constant". For integers it is truncated towards zero and
         clipped to the range of the dtype.
-      origin: by how many elements the window is shifted back: an int, or one for each filtered
-        axis.
+      origin: number of elements by which the window is shifted towards lower indices: an int, or
+        one for each filtered axis.
       axes: the filtered axes, an int or several; default all. The others are batch axes.
     Returns:
       Array of the shape and dtype of ``x``.

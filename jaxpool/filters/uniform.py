@@ -41,7 +41,7 @@ def uniform_filter(
       Array of the shape and dtype of ``x``. Each mean along an axis is computed in higher
       precision than its dtype and rounded once: floats to nearest, integers towards zero.
       Low-precision floats are rounded only after the last axis.
-    Derivatives: linear; forward and reverse, any order. Integers have none.
+    Derivatives: linear; forward and reverse, any order. Integers have no derivative.
     Edge cases: NaN and infinities propagate only to the windows that contain them (in scipy.ndimage
       also to later windows). If a sum overflows its dtype, the mean may be infinite. An empty array
       gives an empty result.
