@@ -58,8 +58,8 @@ def binary_erosion(
     Derivatives: none; the result is boolean.
     Edge cases: NaN counts as nonzero. An empty array gives an empty result.
     Raises:
-      TypeError: a setting is not of its kind, or ``x`` is complex.
-      ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
+      TypeError: an argument has the wrong type, or ``x`` is complex.
+      ValueError: an argument is out of range, has the wrong length or does not fit ``x``.
     References: Serra 1982, "Image analysis and mathematical morphology"; scipy.ndimage
       ``binary_erosion``.
     Example:

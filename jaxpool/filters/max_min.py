@@ -45,13 +45,13 @@ def maximum_filter(
     Returns:
       Array of the shape and dtype of ``x``.
     Derivatives: forward and reverse, any order. The tangent follows one maximum of the window;
-      second derivatives are zero. Reverse mode has no scatter, so it is deterministic on every
+      second derivatives are zero. Reverse mode uses no scatter, so it is deterministic on every
       backend.
     Edge cases: NaN in a window gives NaN. The sign of a zero result is unspecified. An empty array
       gives an empty result.
     Raises:
-      TypeError: a setting is not of its kind, or ``x`` is complex.
-      ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
+      TypeError: an argument has the wrong type, or ``x`` is complex.
+      ValueError: an argument is out of range, has the wrong length or does not fit ``x``.
     References: scipy.ndimage ``maximum_filter``; van Herk 1992 and Gil and Werman 1993 for cost
       that does not grow with the window.
     Example:

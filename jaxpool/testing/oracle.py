@@ -39,22 +39,22 @@ class _Problem:
     axes: Position
 
     @property
-    def lead(self) -> Position:
+    def batch_shape(self) -> Position:
         """The lengths of the axes that are not pooled."""
         return self.numbers.shape[: self.numbers.ndim - len(self.sizes)]
 
     def visits(self) -> Iterator[tuple[Position, WindowTaps, list[tuple[int, Position]]]]:
         """Yield (row, window, elements that are not masked) for every window of every row."""
-        for row in np.ndindex(self.lead):
+        for row in np.ndindex(self.batch_shape):
             for window in self.windows:
                 elements = [(tap, row + q) for tap, q in window.elements if self.mask[row + q]]
                 yield row, window, elements
 
-    def result(self, dtype: Any) -> np.ndarray:
+    def zeros(self, dtype: Any) -> np.ndarray:
         """Return an array of zeros for the results, pooled axes last."""
-        return np.zeros(self.lead + self.out, dtype)
+        return np.zeros(self.batch_shape + self.out, dtype)
 
-    def restored(self, result: np.ndarray) -> np.ndarray:
+    def restore_axes(self, result: np.ndarray) -> np.ndarray:
         """Return ``result`` with the pooled axes moved to their original positions."""
         return np.moveaxis(result, range(-len(self.sizes), 0), self.axes)
 
@@ -121,7 +121,7 @@ def oracle_pool(
         raise TypeError("an average of booleans is a fraction, which a boolean cannot hold")
     problem = _problem(x, window_shape, strides, padding, dilations, rounding, spatial_axes, where)
     number = accumulator(dtype)
-    result = problem.result(dtype if op == "avg" else sum_dtype(dtype))
+    result = problem.zeros(dtype if op == "avg" else sum_dtype(dtype))
     with np.errstate(all="ignore"):
         for row, window, elements in problem.visits():
             total = number(0)
@@ -135,7 +135,7 @@ def oracle_pool(
             else:
                 value = wrapped(total, result.dtype)
             result[row + window.output] = value
-    return problem.restored(result)
+    return problem.restore_axes(result)
 
 
 def oracle_argmax(
@@ -166,7 +166,7 @@ def oracle_argmax(
 def _extreme(x: Any, op: str, *arguments: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     dtype = np.asarray(x).dtype
     problem = _problem(x, *arguments)
-    values, offsets = problem.result(dtype), problem.result(np.int64)
+    values, offsets = problem.zeros(dtype), problem.zeros(np.int64)
     positions = np.zeros((*values.shape, len(problem.sizes)), np.int64)
     for row, window, elements in problem.visits():
         index = row + window.output
@@ -176,8 +176,8 @@ def _extreme(x: Any, op: str, *arguments: Any) -> tuple[np.ndarray, np.ndarray, 
         else:
             offsets[index], position = best
             values[index], positions[index] = problem.numbers[position], position[len(row) :]
-    each = [problem.restored(positions[..., k]) for k in range(len(problem.sizes))]
-    return problem.restored(values), problem.restored(offsets), np.stack(each, axis=-1)
+    each = [problem.restore_axes(positions[..., k]) for k in range(len(problem.sizes))]
+    return problem.restore_axes(values), problem.restore_axes(offsets), np.stack(each, axis=-1)
 
 
 def oracle_indices(
@@ -256,4 +256,4 @@ def oracle_gradient(
             value /= divisor(window, elements, count_include_pad, divisor_override) or 1
         for _, position in elements:
             gradient[position] += value
-    return problem.restored(gradient)
+    return problem.restore_axes(gradient)
