@@ -53,13 +53,13 @@ def _average_layer(layer: Any, x: Any) -> Any:
 
 def _adaptive_layer(layer: Any, x: Any) -> Any:
     """Run Equinox's general ``AdaptivePool`` if its operation is an average or a maximum."""
-    for operation, function in _ADAPTIVE:
+    for operation, function in _ADAPTIVE_POOLS:
         if layer.operation is operation:
             return function(x, layer)
     raise NotImplementedError("an operation of the caller's own")
 
 
-_ADAPTIVE = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
+_ADAPTIVE_POOLS = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
 
 
 def _keras_pool(function: Function, inputs: Any, *arguments: Any) -> Any:

@@ -62,13 +62,13 @@ def call_lines(
         identifier is replaced by an identifier, and a comment before the call says so.
       arguments: the keyword arguments.
     """
-    safe = identifiers(inputs)
-    for name, identifier in dict(zip(inputs, safe, strict=True)).items():
+    safe_names = identifiers(inputs)
+    for name, identifier in dict(zip(inputs, safe_names, strict=True)).items():
         if name != identifier:
             yield f"# {identifier} is the tensor {printable(ascii(name))}"
     order = list(inspect.signature(function).parameters)
     keywords = (f"{key}={literal(arguments[key])}" for key in sorted(arguments, key=order.index))
-    call_arguments = ["x", *(identifier or "None" for identifier in safe), *keywords]
+    call_arguments = ["x", *(identifier or "None" for identifier in safe_names), *keywords]
     module = function.__module__.removeprefix("jaxpool.compat.").partition(".")[0]
     yield f"{results} = jaxpool.compat.{module}.{function.__name__}({', '.join(call_arguments)})"
 

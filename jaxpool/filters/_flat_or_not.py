@@ -23,24 +23,24 @@ def morphology_op(name: str, body: Body) -> Op:
     )
 
 
-def eroded(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+def erosion(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     if structure is None:
         return extreme(x, neighborhood, MIN)
     return weighted_extreme(x, -_signed(structure), neighborhood, MIN)
 
 
-def dilated(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+def dilation(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     if structure is None:
         return extreme(x, neighborhood.mirrored(), MAX)
     return weighted_extreme(x, _signed(jnp.flip(structure)), neighborhood.mirrored(), MAX)
 
 
-def opened(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
-    return dilated(eroded(x, neighborhood, structure), neighborhood, structure)
+def opening(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    return dilation(erosion(x, neighborhood, structure), neighborhood, structure)
 
 
-def closed(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
-    return eroded(dilated(x, neighborhood, structure), neighborhood, structure)
+def closing(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
+    return erosion(dilation(x, neighborhood, structure), neighborhood, structure)
 
 
 def _signed(structure: Array) -> Array:

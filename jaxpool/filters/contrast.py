@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from .._errors import message, public
 from ._arguments import Neighborhood
 from ._call import call_filter
-from ._flat_or_not import closed, dilated, eroded, morphology_op, opened
+from ._flat_or_not import closing, dilation, erosion, morphology_op, opening
 
 
 @public
@@ -158,20 +158,20 @@ def black_tophat(
 
 def _gradient(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     _check_not_boolean(x)
-    return dilated(x, neighborhood, structure) - eroded(x, neighborhood, structure)
+    return dilation(x, neighborhood, structure) - erosion(x, neighborhood, structure)
 
 
 def _laplace(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     _check_not_boolean(x)
-    return dilated(x, neighborhood, structure) + eroded(x, neighborhood, structure) - x - x
+    return dilation(x, neighborhood, structure) + erosion(x, neighborhood, structure) - x - x
 
 
 def _white_tophat(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
-    return _difference(x, opened(x, neighborhood, structure))
+    return _difference(x, opening(x, neighborhood, structure))
 
 
 def _black_tophat(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
-    return _difference(closed(x, neighborhood, structure), x)
+    return _difference(closing(x, neighborhood, structure), x)
 
 
 def _difference(a: Array, b: Array) -> Array:

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from ._call import call_filter
-from ._flat_or_not import closed, dilated, eroded, morphology_op, opened
+from ._flat_or_not import closing, dilation, erosion, morphology_op, opening
 
 
 @public
@@ -174,7 +174,7 @@ def grey_closing(
     return call_filter(_CLOSING, x, size, footprint, mode, cval, origin, axes, structure=structure)
 
 
-_EROSION = morphology_op("grey_erosion", eroded)
-_DILATION = morphology_op("grey_dilation", dilated)
-_OPENING = morphology_op("grey_opening", opened)
-_CLOSING = morphology_op("grey_closing", closed)
+_EROSION = morphology_op("grey_erosion", erosion)
+_DILATION = morphology_op("grey_dilation", dilation)
+_OPENING = morphology_op("grey_opening", opening)
+_CLOSING = morphology_op("grey_closing", closing)

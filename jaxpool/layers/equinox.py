@@ -323,8 +323,8 @@ class StochasticPool(_Sliding):
         inference: bool | None = None,
     ) -> Array:
         is_deterministic = self.inference if inference is None else inference
-        sizes, drawn = ("window_shape", self.window_shape), None if is_deterministic else key
-        return self._call(x, sizes=sizes, where=where, key=drawn, deterministic=is_deterministic)
+        sizes, op_key = ("window_shape", self.window_shape), None if is_deterministic else key
+        return self._call(x, sizes=sizes, where=where, key=op_key, deterministic=is_deterministic)
 
 
 class FractionalMaxPool(_Layer):
@@ -342,8 +342,8 @@ class FractionalMaxPool(_Layer):
         key: Array | None = None,
         samples: ArrayLike | None = None,
     ) -> Array:
-        sizes, drawn = ("window_shape", self.window_shape), key if samples is None else None
-        return self._call(x, sizes=sizes, where=where, key=drawn, samples=samples)
+        sizes, op_key = ("window_shape", self.window_shape), key if samples is None else None
+        return self._call(x, sizes=sizes, where=where, key=op_key, samples=samples)
 
 
 show_types_of_layers(globals())
