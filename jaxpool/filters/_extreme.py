@@ -9,7 +9,7 @@ padded by the identity instead of extended, with the same result.
 *Structures*: ``y[i] = max over t of (x[i + t] + s[t])``. Let ``t(i)`` be the first tap that
 attains the maximum. Then ``dy[i] = dx[i + t(i)] + ds[t(i)]`` is linear; its transpose adds the
 cotangent to one element and to one tap. The taps are processed sequentially, so no array of all
-taps is materialized.
+taps is materialised.
 
 Source: Serra 1982, "Image analysis and mathematical morphology", for the definitions.
 """

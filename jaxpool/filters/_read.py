@@ -5,7 +5,7 @@ Let ``n[i]`` be the number of a tap of window ``i``, and ``s[n]`` the offset of 
     gather(t)[i] = t[i + s[n[i]]],    transpose(g)[j] = sum over {i: i + s[n[i]] = j} of g[i].
 
 The weights of these taps are ``w[n[i]]``, with the transpose ``sum over {i: n[i] = n} of g[i]``.
-Both transposes process the taps sequentially, so no array of all taps is materialized.
+Both transposes process the taps sequentially, so no array of all taps is materialised.
 """
 
 import jax.numpy as jnp

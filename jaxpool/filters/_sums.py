@@ -142,7 +142,7 @@ def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
 
 
 def _materialize_pair(x: Pair) -> Pair:
-    """Return the pair, materialized so that its shifted copies do not recompute it."""
+    """Return the pair, materialised so that its shifted copies do not recompute it."""
     high, low = x
     if low is None:
         return materialize(high)[0], None
