@@ -29,7 +29,7 @@ from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_lat
 from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import Fold
 from .._xla.materialize import materialize
-from ..reductions import Reduction, accumulator, identity_array
+from ..reductions import MIN, Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._cover import Box, cover
@@ -165,10 +165,11 @@ def _box_extreme(
 def weighted_extreme(
     x: Array, structure: Array, neighborhood: Neighborhood, reduction: Reduction
 ) -> Array:
-    """Return the extreme of ``x[i + t] + structure[t]`` over the taps; differentiable in both.
+    """Return the maximum of ``x[i + t] + structure[t]``, or the minimum of the differences.
 
-    Floats are added in the accumulator dtype of ``x``. For integers the structure is truncated to
-    integers, and sums wrap in the dtype of ``x``, as in NumPy.
+    The reduction decides which. The result is differentiable in both arrays. Floats are added in
+    the accumulator dtype of ``x``. For integers the structure is truncated to integers, and sums
+    wrap in the dtype of ``x``, as in NumPy.
     """
     if not x.ndim:  # linear maps need an axis
         return weighted_extreme(x[None], structure, neighborhood, reduction)[0]
@@ -183,6 +184,7 @@ def weighted_extreme(
     taps = Taps(neighborhood.extents, offsets, x.shape)
     weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
     weights = _cast_weights(weights, np.dtype(extended.dtype))
+    weights = -weights if reduction is MIN else weights
     if len(offsets) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
         (weights,) = materialize(weights)
     y = _over_taps(extended, weights, taps, reduction)

@@ -26,13 +26,13 @@ def morphology_op(name: str, body: Body) -> Op:
 def erosion(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     if structure is None:
         return extreme(x, neighborhood, MIN)
-    return weighted_extreme(x, -_signed(structure), neighborhood, MIN)
+    return weighted_extreme(x, structure, neighborhood, MIN)
 
 
 def dilation(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     if structure is None:
         return extreme(x, neighborhood.mirrored(), MAX)
-    return weighted_extreme(x, _signed(jnp.flip(structure)), neighborhood.mirrored(), MAX)
+    return weighted_extreme(x, jnp.flip(structure), neighborhood.mirrored(), MAX)
 
 
 def opening(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
@@ -41,10 +41,3 @@ def opening(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Ar
 
 def closing(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     return erosion(dilation(x, neighborhood, structure), neighborhood, structure)
-
-
-def _signed(structure: Array) -> Array:
-    """Return the structure, with booleans and integers of up to 32 bits as int32, to be negated."""
-    if jnp.issubdtype(structure.dtype, jnp.floating) or structure.dtype.itemsize == 8:
-        return structure
-    return structure.astype(jnp.int32)

@@ -177,6 +177,19 @@ def test_until_nothing_changes(rng: np.random.Generator) -> None:
     assert_same(got, ndimage.binary_dilation(x, iterations=0, mask=mask), "a region grows")
 
 
+@pytest.mark.parametrize("name", ["grey_erosion", "grey_dilation"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64", "int8", "int64", "bool"])
+def test_a_structure_of_any_integers_is_cast_before_it_is_negated(
+    name: str, dtype: str, rng: np.random.Generator
+) -> None:
+    x = rng.permutation(20).reshape(4, 5).astype(np.float64)
+    top = 1 if dtype == "bool" else np.iinfo(dtype).max
+    structure = np.array([[0, 1, 0], [1, top, 1]], dtype)
+    with jax.enable_x64(True):
+        got = getattr(jaxpool.filters, name)(x, structure=structure)
+        assert_same(got, getattr(ndimage, name)(x, structure=structure.astype(np.float64)), name)
+
+
 def test_integers_with_a_structure_of_fractions(rng: np.random.Generator) -> None:
     x = rng.integers(20, 90, (9, 8)).astype(np.int16)
     structure = np.array([[1, 1.25, -0.5], [0, 2, 0.75]], np.float32)
