@@ -1,15 +1,16 @@
-"""Windows as slices, one for every offset: small windows.
+"""Reduce small windows by slices, one slice for each window offset.
 
 ``y[o] = combine over t of x[o * stride - pad_low + t * dilation]``. The elements at one offset of
 all windows are a strided slice, and a balanced tree combines the slices. Windows at the ends of an
-axis hold fewer elements: the windows that read the same offsets form a segment with a tree of its
-own, and ``concatenate`` makes one array of the segments. So an array is hardly ever padded, and
-never for an argmax. XLA fuses slices, tree and concatenation into one vectorised loop.
+axis contain fewer elements. The windows that read the same offsets form a segment, each segment has
+its own tree, and ``concatenate`` joins the results. So an array is rarely padded, and never for an
+argmax. XLA fuses slices, tree and concatenation into one vectorised loop.
 
-All axes at once read every element of a window. One axis after the other reads fewer, but stores
-what lies between, which pays for larger windows and where the contiguous axis is pooled. Padded
-rows are left to :mod:`.reduce_window`: sums, and extremes of what is stored anyway. Values and
-argmax come from one variadic reduction where there is nothing to concatenate, and in large arrays.
+Reducing all axes jointly reads every element of a window. Reducing one axis after another reads
+fewer elements but stores the intermediate results, which pays for larger windows and if the
+contiguous axis is pooled. Along padded contiguous rows, :mod:`.reduce_window` computes sums, and
+extremes of arrays that are stored anyway. Values and argmax come from one variadic reduction if
+there is nothing to concatenate, and for large arrays.
 """
 
 import functools
@@ -50,7 +51,7 @@ from ..request import Request, has_rule
 from . import padded_slices, reduce_window
 
 PlacedAxis = tuple[Axis, int]
-Search = Callable[[Sequence[ValueOffset], Reduction, bool], ValueOffset]
+PairReducer = Callable[[Sequence[ValueOffset], Reduction, bool], ValueOffset]
 Piece = tuple[int, Any]
 """An offset, row-major over the axes of a group, and its elements: an array or a pytree."""
 
@@ -59,179 +60,187 @@ def unsupported_reason(request: Request) -> str | None:
     """Return why slices do not compute what is asked, or None."""
     geometry, verb = request.geometry, request.verb
     if verb == "reduce":
-        most = _longest_kernels(request)
-        long = [(axis.kernel, n) for axis, n in zip(geometry.axes, most, strict=True)]
-        return next((_too_long(kernel, n) for kernel, n in long if kernel > n), None)
+        limits = _max_kernels(request)
+        pairs = [(axis.kernel, n) for axis, n in zip(geometry.axes, limits, strict=True)]
+        return next((_too_long(kernel, n) for kernel, n in pairs if kernel > n), None)
     if verb == "argreduce":
-        longest, most = max(geometry.kernel), _longest_kernel_of_argmax(request)
-        return _too_long(longest, most) if longest > most else None
+        longest, limit = max(geometry.kernel), _max_argmax_kernel(request)
+        return _too_long(longest, limit) if longest > limit else None
     if verb == "scatter" and geometry.is_non_overlapping:
         return "windows do not overlap: tiles broadcast them"
-    every = verb == "gather" or request.any_offset
-    most = tuning.MOST_SLICED_OFFSETS if every else tuning.MOST_SCATTERED
-    if geometry.taps > most:
-        return f"windows of {geometry.taps} elements; slices pay up to {most}"
-    strided = geometry.is_strided
-    if verb == "scatter" and -1 in geometry.positions and strided and not request.any_offset:
+    any_offset = verb == "gather" or request.any_offset
+    limit = tuning.MOST_SLICED_OFFSETS if any_offset else tuning.MOST_SCATTERED
+    if geometry.taps > limit:
+        return f"windows of {geometry.taps} elements; slices pay up to {limit}"
+    is_strided = geometry.is_strided
+    if verb == "scatter" and -1 in geometry.positions and is_strided and not request.any_offset:
         return "interleaving phases along the contiguous axis is slow"
     return None
 
 
-def _too_long(kernel: int, most: int) -> str:
-    return f"{kernel} elements on one axis; slices pay up to {most}"
+def _too_long(kernel: int, limit: int) -> str:
+    return f"{kernel} elements on one axis; slices pay up to {limit}"
 
 
-def _longest_kernels(request: Request) -> list[int]:
-    """Elements on each axis up to which windows are reduced by slices."""
-    geometry, reduction, most = request.geometry, request.reduction, tuning.LONGEST_SLICED
-    if request.platform != "cpu" or all(map(_lies_end_to_end, geometry.axes)):
-        return [most] * len(geometry.axes)
+def _max_kernels(request: Request) -> list[int]:
+    """Return, for each axis, the longest kernel that is reduced by slices."""
+    geometry, reduction, limit = request.geometry, request.reduction, tuning.LONGEST_SLICED
+    if request.platform != "cpu" or all(map(_windows_adjoin, geometry.axes)):
+        return [limit] * len(geometry.axes)
     is_sum = reduction is not None and not reduction.idempotent
-    found = []
+    max_kernels = []
     for axis, position in geometry.placed:
-        longest = min(most * axis.stride, tuning.LONGEST_SLICED_STRIDED)
-        in_sum = tuning.LONGEST_SLICED_SUM if is_sum and position != -1 else 0
-        found.append(max(longest, in_sum))
-    return found
+        max_strided = min(limit * axis.stride, tuning.LONGEST_SLICED_STRIDED)
+        max_in_sum = tuning.LONGEST_SLICED_SUM if is_sum and position != -1 else 0
+        max_kernels.append(max(max_strided, max_in_sum))
+    return max_kernels
 
 
-def _lies_end_to_end(axis: Axis) -> bool:
-    """Whether windows lie end to end, or are one: :mod:`.tiled` then reads each element once."""
+def _windows_adjoin(axis: Axis) -> bool:
+    """Return whether windows adjoin or are one: :mod:`.tiled` then reads each element once."""
     return axis.out == 1 or axis.stride == axis.span
 
 
-def _longest_kernel_of_argmax(request: Request) -> int:
+def _max_argmax_kernel(request: Request) -> int:
+    """Return the longest kernel whose argmax is found by slices."""
     geometry = request.geometry
     if request.platform != "cpu" or not geometry.is_non_overlapping:
         return tuning.LONGEST_SLICED
     if -1 not in geometry.positions:
         return tuning.LONGEST_SLICED_APART
-    low = geometry.taps < tuning.LEAST_ROWS * geometry.kernel[-1]
-    return tuning.LONGEST_SLICED_ROWS if low else tuning.LONGEST_SLICED
+    has_few_rows = geometry.taps < tuning.LEAST_ROWS * geometry.kernel[-1]
+    return tuning.LONGEST_SLICED_ROWS if has_few_rows else tuning.LONGEST_SLICED
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
     if is_narrow_extreme(reduction, x):
-        return reduce_in_integers(lambda k, order: reduce(k, geometry, order), x, reduction)
+        return reduce_in_integers(lambda k, extreme: reduce(k, geometry, extreme), x, reduction)
     if padded_slices.saves_loops(x, geometry, reduction):
         return padded_slices.window_sum(x, geometry)
-    if _is_narrow_sum(x, geometry, reduction):
+    if _is_short_row_sum(x, geometry, reduction):
         return reduce_window.reduce(x, geometry, reduction)
-    first, *others = sorted(_groups(geometry), key=functools.partial(_order, reduction))
+    first, *others = sorted(_axis_groups(geometry), key=functools.partial(_sort_key, reduction))
     x = _reduce_group(x, first, reduction)
     for axes in others:
-        shared = any(axis.stride < axis.span for axis, _ in axes)
-        if shared and has_rule(reduction):  # a combine of one's own is differentiated as it is
-            (x,) = materialize(x)  # or every window that reads an element would compute it anew
-        x = _reduce_group(x, axes, reduction, is_stored=shared)
+        overlap = any(axis.stride < axis.span for axis, _ in axes)
+        if overlap and has_rule(reduction):  # else JAX differentiates through this code
+            (x,) = materialize(x)  # otherwise every window that reads an element recomputes it
+        x = _reduce_group(x, axes, reduction, is_stored=overlap)
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and not others:
-        (x,) = materialize(x)  # or a pooling of the result computes it anew for each slice
+        (x,) = materialize(x)  # otherwise a pool of the result recomputes it for each slice
     return x
 
 
-def _order(reduction: Reduction, axes: list[PlacedAxis]) -> tuple[int, bool]:
-    """A key for sorting groups: what leaves least comes first, the contiguous axis last of equals.
+def _sort_key(reduction: Reduction, axes: list[PlacedAxis]) -> tuple[int, bool]:
+    """Return the sort key of a group of axes: the group with the largest strides comes first.
 
-    But sums by ``lax.reduce_window`` come before those that are fused with what reads them.
+    Its result is the smallest. Among equals the contiguous axis comes last, except for a sum by
+    :mod:`.reduce_window`, which comes before sums that are fused with their consumers.
     """
-    in_rows = reduction.combine is lax.add and reduce_window.is_quicker(*axes[0])
-    last = axes[0][1] == -1 and not in_rows
-    return -math.prod(axis.stride for axis, _ in axes), last
+    by_reduce_window = reduction.combine is lax.add and reduce_window.is_quicker(*axes[0])
+    comes_last = axes[0][1] == -1 and not by_reduce_window
+    return -math.prod(axis.stride for axis, _ in axes), comes_last
 
 
-def _is_narrow_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
-    """Whether slices fill no vectors: strided sums along one axis, of rows of few elements."""
-    long = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
-    if reduction.combine is not lax.add or len(long) != 1:
+def _is_short_row_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+    """Return whether slices fill no vectors: a strided sum along one axis whose rows are short."""
+    pooled = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
+    if reduction.combine is not lax.add or len(pooled) != 1:
         return False
-    ((axis, position),) = long
-    row = math.prod(x.shape[position % x.ndim + 1 :])
-    if not isinstance(row, int) or not tuning.LEAST_NARROW_ROW <= row <= tuning.MOST_NARROW_ROW:
+    ((axis, position),) = pooled
+    size = math.prod(x.shape[position % x.ndim + 1 :])
+    if not isinstance(size, int) or not tuning.LEAST_NARROW_ROW <= size <= tuning.MOST_NARROW_ROW:
         return False
     return axis.dilation == 1 < axis.stride < axis.kernel
 
 
-def _groups(geometry: Geometry) -> list[list[PlacedAxis]]:
-    """Axes to take at once: neighbours of few elements, the contiguous one alone; last first.
+def _axis_groups(geometry: Geometry) -> list[list[PlacedAxis]]:
+    """Return groups of axes to reduce jointly, the last axes first, see :func:`_argreduce`.
 
-    An argmax needs them in this order, see :func:`_argreduce`.
+    Neighbouring axes with few elements form a group; the contiguous axis is a group of its own.
     """
     groups: list[list[PlacedAxis]] = []
-    full = tuning.MOST_JOINT + 1
-    elements = full
+    closed = tuning.MOST_JOINT + 1
+    taps = closed
     for axis, position in geometry.placed[::-1]:
-        if elements * axis.kernel > tuning.MOST_JOINT:
+        if taps * axis.kernel > tuning.MOST_JOINT:
             groups.append([])
-            elements = 1
+            taps = 1
         groups[-1].insert(0, (axis, position))
-        elements = full if position == -1 else elements * axis.kernel
+        taps = closed if position == -1 else taps * axis.kernel
     return groups
 
 
 def _reduce_group(
     x: Any, axes: list[PlacedAxis], reduction: Reduction, is_stored: bool = False
 ) -> Any:
-    """The reduction of windows along some axes; ``is_stored``: whether ``x`` is stored anyway."""
+    """Return the reduction along ``axes``; ``is_stored`` says whether ``x`` is stored anyway."""
     identity = identity_like(reduction, x)
     (axis, position), *others = axes
-    in_rows = reduction.combine is lax.add or (is_stored and reduction.extremum is not None)
-    if in_rows and reduce_window.is_quicker(axis, position):
+    eligible = reduction.combine is lax.add or (is_stored and reduction.extremum is not None)
+    if eligible and reduce_window.is_quicker(axis, position):
         return reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
-    if position == -1 and not others and _has_single_slice(axis):
-        x, axes = _padded(x, axis, identity)
-    leaf = lambda pieces: reduce_slices(reduction, [elements for _, elements in pieces])  # noqa: E731
-    return _windows([(0, x)], axes, leaf, identity)
+    if position == -1 and not others and _has_single_element_window(axis):
+        x, axes = _pad_contiguous(x, axis, identity)
+    combine = lambda pieces: reduce_slices(reduction, [elements for _, elements in pieces])  # noqa: E731
+    return _combine_segments([(0, x)], axes, combine, identity)
 
 
-def _has_single_slice(axis: Axis) -> bool:
-    """Whether windows at an end hold one element each, a copy that XLA does not fuse."""
-    single = any(run.high - run.low == 1 for run in axis.segments())
+def _has_single_element_window(axis: Axis) -> bool:
+    """Return whether a window at an end contains one element, a copy that XLA does not fuse."""
+    single = any(segment.high - segment.low == 1 for segment in axis.segments())
     return single and axis.stride == 1 and axis.kernel > 1
 
 
-def _padded(x: Any, axis: Axis, identity: Any) -> tuple[Any, list[PlacedAxis]]:
+def _pad_contiguous(x: Any, axis: Axis, identity: Any) -> tuple[Any, list[PlacedAxis]]:
+    """Return ``x`` padded along its contiguous axis, and the axis without padding."""
     low, high = lax_padding(axis)
     size = axis.size + low + high
-    whole = Axis(size, axis.kernel, axis.stride, axis.dilation, 0, 0, 0, axis.out)
-    return pad(x, -1, low, high, identity), [(whole, -1)]
+    padded_axis = Axis(size, axis.kernel, axis.stride, axis.dilation, 0, 0, 0, axis.out)
+    return pad(x, -1, low, high, identity), [(padded_axis, -1)]
 
 
-def _windows(
-    pieces: list[Piece], axes: list[PlacedAxis], leaf: Callable[[list[Piece]], Any], identity: Any
+def _combine_segments(
+    pieces: list[Piece],
+    axes: list[PlacedAxis],
+    combine: Callable[[list[Piece]], Any],
+    identity: Any,
 ) -> Any:
-    """Slice every offset of ``axes`` out of the pieces, and concatenate the segments.
+    """Slice ``pieces`` at every offset of ``axes``, combine the slices, concatenate the segments.
 
     Args:
-      pieces: offsets and elements of the axes before.
-      axes: the axes still to slice.
-      leaf: from the pieces of a window to its result.
-      identity: the result of a window without an element, a scalar for each array of a leaf.
+      pieces: offsets along the preceding axes and the elements there.
+      axes: the axes that are not yet sliced.
+      combine: maps the pieces of all offsets of a window to its result.
+      identity: the result of a window without an element, one scalar for each array of a result.
     """
     if not axes:
-        return leaf(pieces)
-    (axis, position), rest = axes[0], axes[1:]
+        return combine(pieces)
+    (axis, position), remaining_axes = axes[0], axes[1:]
     parts = []
     for segment in axis.segments():
         if segment.low == segment.high:
-            parts.append(_constant(pieces[0][1], segment, axes, identity))
+            parts.append(_constant_segment(pieces[0][1], segment, axes, identity))
             continue
         slices = [
-            (outer * axis.kernel + offset, _at(elements, position, axis, segment, offset))
+            (outer * axis.kernel + offset, _slice_at(elements, position, axis, segment, offset))
             for outer, elements in pieces
             for offset in range(segment.low, segment.high)
         ]
-        parts.append(_windows(slices, rest, leaf, identity))
+        parts.append(_combine_segments(slices, remaining_axes, combine, identity))
     return jax.tree.map(lambda *arrays: concatenate(arrays, position), *parts)
 
 
-def _at(elements: Any, position: int, axis: Axis, segment: Segment, offset: int) -> Any:
+def _slice_at(elements: Any, position: int, axis: Axis, segment: Segment, offset: int) -> Any:
+    """Return the elements at one offset of the windows of a segment."""
     start = axis.start(segment.first) + offset * axis.dilation
     count = segment.last - segment.first
     return jax.tree.map(lambda x: slice_axis(x, position, start, count, axis.stride), elements)
 
 
-def _constant(like: Any, segment: Segment, axes: list[PlacedAxis], values: Any) -> Any:
+def _constant_segment(like: Any, segment: Segment, axes: list[PlacedAxis], values: Any) -> Any:
+    """Return ``values`` as the results of the windows of a segment."""
     shape = list(jax.tree.leaves(like)[0].shape)
     for axis, position in axes:
         shape[position] = axis.out
@@ -243,31 +252,31 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    few, groups = geometry.taps <= tuning.FEW_ELEMENTS, _argreduce_groups(geometry)
+    is_small, groups = geometry.taps <= tuning.FEW_ELEMENTS, _argreduce_groups(geometry)
     if is_narrow_extreme(reduction, x):
-        if not few:
+        if not is_small:
             integers = functools.partial(_argreduce_integers, geometry=geometry)
             return argreduce_in_integers(integers, x, valid, reduction)
-        wide = x.astype(jnp.float32)
-        _, offsets = _argreduce(wide, valid, geometry, reduction, variadic=False)
+        x_float32 = x.astype(jnp.float32)
+        _, offsets = _argreduce(x_float32, valid, geometry, reduction, variadic=False)
         return reduce(x, geometry, reduction), offsets
     values, offsets = _argreduce(x, valid, geometry, reduction)
-    alone = few or len(groups) == 1  # a loop that is not asked for offsets is quicker then
-    if alone and not _is_variadic(x, groups[-1]):
+    separate_loops = is_small or len(groups) == 1  # a loop without offsets is then faster
+    if separate_loops and not _is_variadic(x, groups[-1]):
         values = reduce(x, geometry, reduction)
     return values, offsets
 
 
 def _argreduce_groups(geometry: Geometry) -> list[list[PlacedAxis]]:
-    """:func:`_groups`, but where some result is stored anyway, that of every axis."""
-    groups = _groups(geometry)
+    """Return :func:`_axis_groups`, or one group for each axis if results are stored anyway."""
+    groups = _axis_groups(geometry)
     return groups if len(groups) == 1 else [[placed] for placed in geometry.placed[::-1]]
 
 
-def _argreduce_integers(keys: Array, order: Reduction, geometry: Geometry) -> ValueOffset:
-    if len(_argreduce_groups(geometry)) > 1:  # they are read by two loops
+def _argreduce_integers(keys: Array, extreme: Reduction, geometry: Geometry) -> ValueOffset:
+    if len(_argreduce_groups(geometry)) > 1:  # two loops read the keys
         (keys,) = materialize(keys)
-    return _argreduce(keys, None, geometry, order)
+    return _argreduce(keys, None, geometry, extreme)
 
 
 def _argreduce(
@@ -277,42 +286,42 @@ def _argreduce(
     reduction: Reduction,
     variadic: bool = True,
 ) -> ValueOffset:
-    """Values and offsets, by one ``variadic`` reduction where that pays, else by a loop each.
+    """Return values and offsets: one variadic reduction where that pays, otherwise separate loops.
 
-    The last axis goes first: its argmax is the first of each row, and the earlier axes then choose
-    among rows, which is the row-major order of ties.
+    The last axis is reduced first, which finds the first argmax of each row. The earlier axes then
+    choose among rows, so ties go to the first element in row-major order.
     """
     may_be_empty, dtype = valid is not None, offset_dtype(geometry)
     pair: Any = initial_pair(x, valid, dtype) if may_be_empty else (x,)
-    inner = 1
+    unit = 1
     identity = identity_array(reduction, x.dtype), sentinel(dtype)
     groups = _argreduce_groups(geometry)
-    one_loop = [variadic and _is_variadic(x, axes) for axes in groups]
-    # What later windows share is stored, or each of them would compute it anew.
-    stored = geometry.taps > (
+    variadic_groups = [variadic and _is_variadic(x, axes) for axes in groups]
+    # Results that later windows have in common are stored, or each window would recompute them.
+    is_stored = geometry.taps > (
         tuning.MOST_FUSED if geometry.is_non_overlapping else tuning.FEW_ELEMENTS
     )
-    for axes, once in zip(groups, one_loop, strict=True):
+    for axes, is_variadic in zip(groups, variadic_groups, strict=True):
         last = axes is groups[-1]
-        search = reduce_pairs_variadic if once and (stored or last) else reduce_pairs
-        leaf = functools.partial(
-            _combined,
-            unit=inner,
+        reducer = reduce_pairs_variadic if is_variadic and (is_stored or last) else reduce_pairs
+        combine = functools.partial(
+            _argreduce_pieces,
+            unit=unit,
             dtype=dtype,
             reduction=reduction,
             may_be_empty=may_be_empty,
-            search=search,
+            reducer=reducer,
         )
-        pair = _windows([(0, pair)], axes, leaf, identity)
-        if one_loop[-1] and not (once or last):
-            values, offsets = materialize(*pair)  # or the one loop would have to concatenate
+        pair = _combine_segments([(0, pair)], axes, combine, identity)
+        if variadic_groups[-1] and not (is_variadic or last):
+            values, offsets = materialize(*pair)  # else the variadic loop must concatenate
             pair = values, offsets
-        inner *= math.prod(axis.kernel for axis, _ in axes)
+        unit *= math.prod(axis.kernel for axis, _ in axes)
     return set_sentinels(pair, geometry)
 
 
 def _is_variadic(x: Array, axes: list[PlacedAxis]) -> bool:
-    """Whether a variadic reduction pays, a loop that cannot also concatenate segments."""
+    """Return whether a variadic reduction pays, although its loop cannot concatenate segments."""
     short = all(axis.kernel <= tuning.LONGEST_SLICED and position != -1 for axis, position in axes)
     if short and x.shape[-1] == 2:
         return False  # it would not be vectorised
@@ -323,19 +332,19 @@ def _is_variadic(x: Array, axes: list[PlacedAxis]) -> bool:
     return few_results and large
 
 
-def _combined(
+def _argreduce_pieces(
     pieces: list[Piece],
     unit: int,
     dtype: np.dtype,
     reduction: Reduction,
     may_be_empty: bool,
-    search: Search,
+    reducer: PairReducer,
 ) -> ValueOffset:
-    """The argmax of some axes; of the first ones a piece is values alone, all at its offset."""
+    """Return the argmax of pieces; those of the first group are values only, all at one offset."""
     pairs = []
-    for number, (values, *offsets) in pieces:
+    for offset, (values, *offsets) in pieces:
         if offsets:
-            pairs.append(add_offset((values, *offsets), number * unit, may_be_empty))
+            pairs.append(add_offset((values, *offsets), offset * unit, may_be_empty))
         else:
-            pairs.append((values, jnp.full(values.shape, number, dtype)))
-    return search(pairs, reduction, may_be_empty)
+            pairs.append((values, jnp.full(values.shape, offset, dtype)))
+    return reducer(pairs, reduction, may_be_empty)
