@@ -114,7 +114,11 @@ FAULTS = [
     Fault(
         "_lowerings/parts/offset_levels.py", "high = axis.pad_low + axis.size", "high = axis.size"
     ),
-    Fault("_lowerings/implementations/tiled.py", "wide // axis.kernel", "wide // axis.stride"),
+    Fault(
+        "_lowerings/implementations/tiled.py",
+        "offsets_int32 // axis.kernel",
+        "offsets_int32 // axis.stride",
+    ),
     Fault(
         "_lowerings/implementations/tiled.py",
         "axis.kernel) * axis.dilation == column",

@@ -1,19 +1,20 @@
-"""Tiled windows: split each axis into windows and their elements, and reduce the elements.
+"""Reduce tiled windows: split each axis into windows and their elements, and reduce the elements.
 
-For axes with ``stride == kernel`` or a single window, without dilation:
+This is for axes without dilation that have ``stride == kernel`` or a single window:
 ``y[o] = combine over t of x.reshape(windows, kernel)[o, t]``. A window that covers an axis is the
-plain reduction of that axis.
+ordinary reduction of that axis.
 
-XLA:CPU reduces several axes at once mostly one number after the other, and drops NaN from large
-reductions of floats (jaxlib 0.10.2 and 0.12). Where windows are short it is up to ten times as fast
-to combine slices, along one axis after the other, in long loops over the others.
+XLA:CPU mostly reduces several axes jointly one number at a time, and drops NaN from large
+reductions of floats (jaxlib 0.10.2 and 0.12). For short windows it is up to ten times as fast to
+combine slices along one axis after another, in long loops over the other axes.
 
-Offsets are written where windows do not overlap, of any length. An element lies in at most one
-window ``o`` and receives ``where(offsets[o] == its own offset, g[o], 0)``. In an array of ``(q,
-phase)``, see :mod:`..parts.phases`, the phases are broadcast axes of one vectorised loop. Where the
-contiguous axis is pooled with others, it goes first: a window's value is repeated over its columns,
-with what is left of the offset where that lies in the column. Whole rows follow, where all axes at
-once would make loops as short as a window.
+``scatter`` is for non-overlapping windows of any length. An element lies in at most one window
+``o`` and receives ``g[o]`` if ``offsets[o]`` is the offset of the element, otherwise 0. In an array
+of ``(q, phase)``, see :mod:`..parts.phases`, the phases are broadcast axes of one vectorised loop.
+If the contiguous axis is pooled with other axes, it is scattered first: the value of a window is
+repeated over the columns of the window, with the offset along the other axes in the column that
+the offset selects. The other axes are then scattered in full rows; all axes jointly would make the
+loops as short as a window.
 """
 
 import functools
@@ -62,7 +63,7 @@ def unsupported_reason(request: Request) -> str | None:
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
-    elements, axes = _split(x, geometry, identity_like(reduction, x))
+    elements, axes = _split_windows(x, geometry, identity_like(reduction, x))
     return reduce_axes(elements, axes, reduction)
 
 
@@ -70,17 +71,17 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    elements, axes = _split(x, geometry, identity_array(reduction, x.dtype))
+    elements, axes = _split_windows(x, geometry, identity_array(reduction, x.dtype))
     if valid is not None or is_padded(geometry):
         valid = jnp.ones(x.shape, bool) if valid is None else valid
-        valid, _ = _split(valid, geometry, np.zeros((), bool))
+        valid, _ = _split_windows(valid, geometry, np.zeros((), bool))
     (values,) = materialize(reduce_axes(elements, axes, reduction))
     dtype = offset_dtype(geometry)
     return values, argmax_offsets(elements, valid, values, axes, reduction, dtype)
 
 
-def _split(x: Any, geometry: Geometry, padding: Any) -> tuple[Any, tuple[int, ...]]:
-    """Split every axis in two, windows and their elements; return also the axes of the elements."""
+def _split_windows(x: Any, geometry: Geometry, padding: Any) -> tuple[Any, tuple[int, ...]]:
+    """Split each pooled axis into windows and elements; return also the axes of the elements."""
     shape = jax.tree.leaves(x)[0].shape
     split: list[tuple[int, ...]] = [(size,) for size in shape]
     for axis, position in geometry.placed:
@@ -92,11 +93,11 @@ def _split(x: Any, geometry: Geometry, padding: Any) -> tuple[Any, tuple[int, ..
 
 
 def offset_iota(shape: Sequence[int], axes: tuple[int, ...], dtype: np.dtype) -> Array:
-    """Return the offset of every element in its window, row-major over ``axes`` as given."""
-    found = jnp.zeros((1,) * len(shape), dtype)
+    """Return the offset of every element in its window, row-major in the order of ``axes``."""
+    offsets = jnp.zeros((1,) * len(shape), dtype)
     for axis in axes:
-        found = found * shape[axis] + iota(shape[axis], axis - len(shape), len(shape), dtype)
-    return found
+        offsets = offsets * shape[axis] + iota(shape[axis], axis - len(shape), len(shape), dtype)
+    return offsets
 
 
 def argmax_offsets(
@@ -107,159 +108,164 @@ def argmax_offsets(
     reduction: Reduction,
     dtype: np.dtype,
 ) -> Array:
-    """Return the offset of the argmax, row-major over ``axes``; the sentinel if none is valid.
+    """Return the offset of the argmax, row-major over ``axes``, or the sentinel if none is valid.
 
     Args:
-      elements: what was reduced over ``axes``.
-      valid: mask of the elements, or None.
-      values: the results.
-      axes: in the order in which they count.
+      elements: the operand that was reduced over ``axes``.
+      valid: the mask of the elements, or None.
+      values: the results of the reduction.
+      axes: the axes of the elements, the major axis first.
       reduction: a maximum or minimum.
-      dtype: of the offsets.
+      dtype: the dtype of the offsets.
     """
-    order = offset_iota(elements.shape, axes, dtype)
+    numbers = offset_iota(elements.shape, axes, dtype)
     count = math.prod(elements.shape[axis] for axis in axes)
     last_nan = takes_last_nan(reduction)
-    if last_nan:  # counted backwards, the last one is the first
-        order = jnp.where(elements != elements, count - 1 - order, order)
+    if last_nan:  # number NaN backwards, so that the last NaN has the smallest number
+        numbers = jnp.where(elements != elements, count - 1 - numbers, numbers)
     by_rows = not last_nan and _has_rows(elements.shape, axes)
-    find = _first_by_rows if by_rows else _first
-    found = find(elements, valid, jnp.expand_dims(values, axes), order, axes)
+    find_first = _first_match_by_rows if by_rows else _first_match
+    first = find_first(elements, valid, jnp.expand_dims(values, axes), numbers, axes)
     empty = identity_array(MIN, dtype)
     if last_nan:
-        found = jnp.where((values != values) & (found != empty), count - 1 - found, found)
-    return jnp.where(found == empty, sentinel(dtype), found)
+        first = jnp.where((values != values) & (first != empty), count - 1 - first, first)
+    return jnp.where(first == empty, sentinel(dtype), first)
 
 
-def _first(
-    elements: Array, valid: Array | None, values: Array, order: Array, axes: tuple[int, ...]
+def _first_match(
+    elements: Array, valid: Array | None, values: Array, numbers: Array, axes: tuple[int, ...]
 ) -> Array:
-    """Return the least ``order`` of the elements that are the value of the window or NaN."""
-    hit = (elements == values) | (elements != elements)
+    """Return the smallest of the ``numbers`` of elements that equal their value or are NaN."""
+    is_match = (elements == values) | (elements != elements)
     if valid is not None:
-        hit = hit & valid
-    empty = identity_array(MIN, order.dtype)
-    return reduce_axes(jnp.where(hit, order, empty), axes, MIN)
+        is_match = is_match & valid
+    empty = identity_array(MIN, numbers.dtype)
+    return reduce_axes(jnp.where(is_match, numbers, empty), axes, MIN)
 
 
 def _has_rows(shape: Sequence[int], axes: tuple[int, ...]) -> bool:
-    """Whether windows lie along the contiguous axis, and are high enough to look there by rows."""
+    """Return whether windows extend along the contiguous axis and are high enough for full rows."""
     height = math.prod(shape[axis] for axis in axes if axis != len(shape) - 1)
     return len(shape) - 1 in axes and shape[-2] != 1 and height >= tuning.LEAST_ROWS
 
 
-def _first_by_rows(
-    elements: Array, valid: Array | None, values: Array, order: Array, axes: tuple[int, ...]
+def _first_match_by_rows(
+    elements: Array, valid: Array | None, values: Array, numbers: Array, axes: tuple[int, ...]
 ) -> Array:
-    """:func:`_first`, in loops as long as a row and not as a window."""
+    """Return :func:`_first_match`, in loops that are as long as a row instead of a window."""
     row = elements.shape[-2:]
-    elements, values, order = (_whole_rows(a, row) for a in (elements, values, order))
-    valid = None if valid is None else _whole_rows(valid, row)
+    elements, values, numbers = (_merge_rows(a, row) for a in (elements, values, numbers))
+    valid = None if valid is None else _merge_rows(valid, row)
     (values,) = materialize(values)
     others = tuple(axis for axis in axes if axis < elements.ndim)
-    (found,) = materialize(_first(elements, valid, values, order, others))
-    return reduce_axes(found.reshape(*found.shape[:-1], *row), (found.ndim,), MIN)
+    (first,) = materialize(_first_match(elements, valid, values, numbers, others))
+    return reduce_axes(first.reshape(*first.shape[:-1], *row), (first.ndim,), MIN)
 
 
-def _whole_rows(a: Array, row: Sequence[int]) -> Array:
-    """Return ``a`` with its last axes, windows and their elements, as one of whole rows."""
-    whole = jnp.broadcast_to(a, (*a.shape[:-2], *row))
-    return whole.reshape(*a.shape[:-2], math.prod(row))
+def _merge_rows(a: Array, row: Sequence[int]) -> Array:
+    """Return ``a`` with its last two axes, windows and their elements, merged into full rows."""
+    rows = jnp.broadcast_to(a, (*a.shape[:-2], *row))
+    return rows.reshape(*a.shape[:-2], math.prod(row))
 
 
 def reduce_axes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
-    """Return the reduction over whole axes, in any order."""
-    on_cpu, elsewhere = (
+    """Return the reduction over entire axes, in any order."""
+    on_cpu, jointly = (
         functools.partial(function, axes=tuple(sorted(axes)), reduction=reduction)
-        for function in (_on_cpu, _at_once)
+        for function in (_reduce_on_cpu, _reduce_jointly)
     )
-    return by_platform({"cpu": on_cpu, "gpu": elsewhere, "tpu": elsewhere}, x)
+    return by_platform({"cpu": on_cpu, "gpu": jointly, "tpu": jointly}, x)
 
 
-def _on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
-    wide, order = widened(x, reduction)
-    if wide is not x:
-        return _on_cpu(wide, axes, order).astype(x.dtype)
+def _reduce_on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
+    wide_x, wide_reduction = widened(x, reduction)
+    if wide_x is not x:
+        return _reduce_on_cpu(wide_x, axes, wide_reduction).astype(x.dtype)
     if is_narrow_extreme(reduction, x):
-        return reduce_in_integers(lambda keys, order: _on_cpu(keys, axes, order), x, reduction)
-    if _has_passes(x, axes, reduction):
-        return _in_passes(x, axes, lambda slices: reduce_slices(reduction, slices))
-    at_once = _with_nan if is_float_extreme(reduction, x) else _at_once
-    return at_once(x, axes, reduction)
+        return reduce_in_integers(lambda k, extreme: _reduce_on_cpu(k, axes, extreme), x, reduction)
+    if _uses_passes(x, axes, reduction):
+        return _reduce_in_passes(x, axes, lambda slices: reduce_slices(reduction, slices))
+    reduce_all = _reduce_with_nan if is_float_extreme(reduction, x) else _reduce_jointly
+    return reduce_all(x, axes, reduction)
 
 
-def _has_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
+def _uses_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
+    """Return whether XLA:CPU is faster with one pass for each axis, which combines slices."""
     if reduction.extremum is None and reduction.combine is not lax.add:
         return False
     lengths = [x.shape[axis] for axis in axes]
     if not all(isinstance(length, int) for length in lengths):
         return False
-    contiguous = x.ndim - 1 in axes
+    is_contiguous = x.ndim - 1 in axes
     if reduction.extremum is not None:
-        return max(lengths) <= (tuning.LONGEST_PASS_ROWS if contiguous else tuning.LONGEST_PASS)
-    if contiguous:
+        return max(lengths) <= (tuning.LONGEST_PASS_ROWS if is_contiguous else tuning.LONGEST_PASS)
+    if is_contiguous:
         return x.shape[-2] != 1 and max(lengths) <= tuning.LONGEST_SUM_PASS_ROWS
-    large = isinstance(x.size, int) and x.size >= tuning.LEAST_SIZE_OF_SUM_PASS
-    short, long = tuning.SHORTEST_SUM_PASS, tuning.LONGEST_SUM_PASS
-    return large and short <= min(lengths) and max(lengths) <= long
+    is_large = isinstance(x.size, int) and x.size >= tuning.LEAST_SIZE_OF_SUM_PASS
+    shortest, longest = tuning.SHORTEST_SUM_PASS, tuning.LONGEST_SUM_PASS
+    return is_large and shortest <= min(lengths) and max(lengths) <= longest
 
 
-def _in_passes(
+def _reduce_in_passes(
     x: Array, axes: tuple[int, ...], combine: Callable[[Sequence[Array]], Array]
 ) -> Array:
-    """Reduce the elements of one axis after the other.
+    """Reduce the elements of one axis after another, the contiguous axis last.
 
-    The contiguous axis comes last; till then its windows and their elements are whole rows.
+    Until then the windows and elements of the contiguous axis are merged into full rows.
     """
     *others, last = axes
-    row, in_rows = x.shape[-2:], last == x.ndim - 1
-    x = x.reshape(*x.shape[:-2], math.prod(row)) if in_rows else x
+    row, is_contiguous = x.shape[-2:], last == x.ndim - 1
+    x = x.reshape(*x.shape[:-2], math.prod(row)) if is_contiguous else x
     for axis in others:
-        (x,) = materialize(_pass(x, axis, combine))
-    x = x.reshape(*x.shape[:-1], *row) if in_rows else x
-    return lax.squeeze(_pass(x, last, combine), axes)
+        (x,) = materialize(_reduce_axis(x, axis, combine))
+    x = x.reshape(*x.shape[:-1], *row) if is_contiguous else x
+    return lax.squeeze(_reduce_axis(x, last, combine), axes)
 
 
-def _pass(x: Array, axis: int, combine: Callable[[Sequence[Array]], Array]) -> Array:
+def _reduce_axis(x: Array, axis: int, combine: Callable[[Sequence[Array]], Array]) -> Array:
+    """Reduce an axis to length 1 by combining its slices."""
     return combine([lax.slice_in_dim(x, n, n + 1, axis=axis) for n in range(x.shape[axis])])
 
 
-def _with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
-    """Reduce floats at once, and again in integers if there may be a NaN.
+def _reduce_with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
+    """Reduce floats directly, or in integers if there may be a NaN.
 
-    Integers cost several times the reduction, but without a NaN the sum is a NaN only where
-    infinities of both signs meet.
+    Integers cost several times as much. The sum of the elements shows whether they are needed: without
+    a NaN among the elements, it is NaN only where infinities of both signs meet.
     """
 
-    def in_order(x: Array) -> Array:
-        return reduce_in_integers(lambda keys, order: _at_once(keys, axes, order), x, reduction)
+    def in_integers(x: Array) -> Array:
+        return reduce_in_integers(
+            lambda k, extreme: _reduce_jointly(k, axes, extreme), x, reduction
+        )
 
     total = lax.reduce_sum(x, axes)
-    plain = functools.partial(_at_once, axes=axes, reduction=reduction)
-    return lax.cond(any_in_batch(total != total), in_order, plain, x)
+    in_floats = functools.partial(_reduce_jointly, axes=axes, reduction=reduction)
+    return lax.cond(any_in_batch(total != total), in_integers, in_floats, x)
 
 
-def _at_once(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
+def _reduce_jointly(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
+    """Return the reduction over all ``axes`` by one ``lax.reduce``."""
     return lax.reduce(x, identity_like(reduction, x), reduction.combine, axes)
 
 
-# --- writing at offsets ---------------------------------------------------------------------------
+# --- scatter at offsets ---------------------------------------------------------------------------
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return, for each element, the value of its window if the offset names it, else 0."""
-    g, offsets = _stored(g, offsets, geometry)
+    """Return, for each element, the value of its window if the offset selects it, otherwise 0."""
+    g, offsets = _materialize_operands(g, offsets, geometry)
     (*axes, last), (*positions, contiguous) = geometry.axes, geometry.positions
     if geometry.taps <= tuning.MOST_SCATTERED or not axes or contiguous != -1:
-        return _over_phases(g, offsets, geometry)
-    g, offsets = materialize(*_columns(g, offsets, last))
-    return _over_phases(g, offsets, Geometry(tuple(axes), tuple(positions)))
+        return _scatter_over_phases(g, offsets, geometry)
+    g, offsets = materialize(*_repeat_over_columns(g, offsets, last))
+    return _scatter_over_phases(g, offsets, Geometry(tuple(axes), tuple(positions)))
 
 
-def _stored(g: Array, offsets: Array, geometry: Geometry) -> tuple[Array, Array]:
-    """Return both, stored: XLA:CPU would compute anew for each element what makes them.
+def _materialize_operands(g: Array, offsets: Array, geometry: Geometry) -> tuple[Array, Array]:
+    """Return both arrays stored; otherwise XLA:CPU recomputes their producers for each element.
 
-    Values of few elements in channels last are not, where storing them costs more than it saves.
+    ``g`` is not stored for small windows in channels last, where the copy costs more than it saves.
     """
     if geometry.taps <= tuning.MOST_UNSTORED and -1 not in geometry.positions:
         return g, materialize(offsets)[0]
@@ -267,38 +273,38 @@ def _stored(g: Array, offsets: Array, geometry: Geometry) -> tuple[Array, Array]
     return g, offsets
 
 
-def _over_phases(g: Array, offsets: Array, geometry: Geometry) -> Array:
-    """All phases of all axes at once."""
+def _scatter_over_phases(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    """Return :func:`scatter` over all phases of all axes jointly."""
     for axis, position in geometry.placed:
         g = holders(g, axis, position)
         offsets = holders(offsets, axis, position, sentinel(offsets.dtype))
     axes = step_axes(geometry.positions, g.ndim)
-    g, offsets, merged = jnp.expand_dims(g, axes), jnp.expand_dims(offsets, axes), list(g.shape)
-    own, exists = jnp.zeros((1,) * g.ndim, jnp.int32), jnp.ones((1,) * g.ndim, bool)
-    for (axis, position), dimension in zip(geometry.placed, axes, strict=True):
-        step = iota(axis.stride, dimension - g.ndim, g.ndim, jnp.int32)
-        exists = exists & (step % axis.dilation == 0) & (step < axis.kernel * axis.dilation)
-        own = own * axis.kernel + step // axis.dilation
-        merged[position] = g.shape[dimension - 1] * axis.stride
-    hit = exists & (offsets.astype(jnp.int32) == own)
-    received = jnp.where(hit, g, jnp.zeros((), g.dtype)).reshape(merged)
+    g, offsets, shape = jnp.expand_dims(g, axes), jnp.expand_dims(offsets, axes), list(g.shape)
+    element_offset, is_tap = jnp.zeros((1,) * g.ndim, jnp.int32), jnp.ones((1,) * g.ndim, bool)
+    for (axis, position), step_axis in zip(geometry.placed, axes, strict=True):
+        step = iota(axis.stride, step_axis - g.ndim, g.ndim, jnp.int32)
+        is_tap = is_tap & (step % axis.dilation == 0) & (step < axis.kernel * axis.dilation)
+        element_offset = element_offset * axis.kernel + step // axis.dilation
+        shape[position] = g.shape[step_axis - 1] * axis.stride
+    is_match = is_tap & (offsets.astype(jnp.int32) == element_offset)
+    elements = jnp.where(is_match, g, jnp.zeros((), g.dtype)).reshape(shape)
     for axis, position in geometry.placed:
-        received = crop(received, axis, position)
-    return received
+        elements = crop(elements, axis, position)
+    return elements
 
 
-def _columns(g: Array, offsets: Array, axis: Axis) -> tuple[Array, Array]:
-    """Values, and offsets over the other axes, for each column of the last axis.
+def _repeat_over_columns(g: Array, offsets: Array, axis: Axis) -> tuple[Array, Array]:
+    """Return ``g`` for each column of the last axis, and its offsets along the other axes.
 
-    An offset in another column becomes the sentinel, which divides to no row.
+    In columns that an offset does not select, it becomes the sentinel, which matches no row.
     """
 
-    def repeated(a: Array) -> Array:
+    def repeat(a: Array) -> Array:
         return jnp.repeat(holders(a, axis, -1), axis.stride, -1)
 
-    wide, given = offsets.astype(jnp.int32), repeated(g)
-    column = iota(given.shape[-1], -1, g.ndim, jnp.int32) % axis.stride
-    here = repeated(wide % axis.kernel) * axis.dilation == column
-    rows = repeated((wide // axis.kernel).astype(offsets.dtype))
-    rows = jnp.where(here, rows, sentinel(offsets.dtype))
-    return crop(given, axis, -1), crop(rows, axis, -1)
+    offsets_int32, values = offsets.astype(jnp.int32), repeat(g)
+    column = iota(values.shape[-1], -1, g.ndim, jnp.int32) % axis.stride
+    in_column = repeat(offsets_int32 % axis.kernel) * axis.dilation == column
+    rows = repeat((offsets_int32 // axis.kernel).astype(offsets.dtype))
+    rows = jnp.where(in_column, rows, sentinel(offsets.dtype))
+    return crop(values, axis, -1), crop(rows, axis, -1)
