@@ -230,8 +230,8 @@ def _reduce_axis(x: Array, axis: int, combine: Callable[[Sequence[Array]], Array
 def _reduce_with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
     """Reduce floats directly, or in integers if there may be a NaN.
 
-    Integers cost several times as much. The sum of the elements shows whether they are needed: without
-    a NaN among the elements, it is NaN only where infinities of both signs meet.
+    Integers cost several times the direct reduction. They are needed if the sum of the elements is NaN:
+    without a NaN among the elements, that is so only where infinities of both signs meet.
     """
 
     def in_integers(x: Array) -> Array:
