@@ -1,25 +1,26 @@
-"""Two kernels in Pallas for TPU: extremes with their offsets, and the transpose of reading there.
+"""Pallas kernels for TPU: extremes with offsets, and the transpose of a gather at such offsets.
 
-Arrays are (rows, columns, batch, channels): on a TPU a batch lies on sublanes and channels on
-lanes, so that a shift or a stride along rows and columns is an address. A block is one row of a few
-images and channels. The grid runs over rows innermost, and the rows that later steps need once more
-stay in scratch: every array goes through main memory once.
+Arrays are (rows, columns, batch, channels). On a TPU the batch is then on sublanes and the channels
+are on lanes, so a shift or a stride along rows and columns is only an address. A block is one row
+of a few images and channels. The innermost axis of the grid runs over rows, and the rows that later
+steps need again stay in scratch, so every array passes through main memory once.
 
-With ``i`` counted from the first step that writes, step ``i`` of the forward kernel holds the rows
+Let ``i`` count grid steps from the first step that writes. In step ``i`` of the forward kernel,
+scratch contains the rows
 
     i * stride - pad_low + r,    0 <= r < span,
 
-in scratch, of which the last ``min(stride, span)`` are new. Rows and columns outside the array are
-the identity there. Where a window is equal to the identity, all its elements are, and its offset is
-that of the first element inside the array: numbers of ``i`` and of the column, as the sentinel is.
+of which the last ``min(stride, span)`` are new. Rows and columns outside the array are the identity
+in scratch. If a window reduces to the identity, all its elements equal it, and its offset is that
+of its first element inside the array, or the sentinel: numbers computed from ``i`` and the column.
 
 Step ``i`` of the transpose writes the elements ``i * stride + r`` with ``0 <= r < stride``. Offset
-``t`` of window ``o`` reads such an element where
+``t`` of window ``o`` reads such an element if
 
     o = i + (r + pad_low - t * dilation) / stride,
 
-which is an integer for the offsets of one phase. It holds the windows of all those ``o`` in
-scratch. Where there is no window, the offset there is the sentinel, which no element has.
+which is an integer for the offsets of one phase. Scratch contains the windows of all these ``o``.
+If there is no such window, the offset in scratch is the sentinel, which matches no element.
 """
 
 import functools
@@ -47,14 +48,14 @@ _LANES = 128
 
 
 class Tile(NamedTuple):
-    """The part of the batch and of the channels that one block holds."""
+    """The part of the batch and of the channels that is in one block."""
 
     images: int
     channels: int
 
 
 def tile_of(shape: tuple[int, ...], dtype: np.dtype) -> Tile:
-    """Whole registers, where the array has as many: 8 sublanes of 32 bits, 128 lanes."""
+    """Return a tile of full registers if ``shape`` allows: 8 sublanes of 32 bits, 128 lanes."""
     images, channels = shape[2:]
     sublanes = 32 // dtype.itemsize
     sublanes = sublanes if images % sublanes == 0 else 8
@@ -64,8 +65,8 @@ def tile_of(shape: tuple[int, ...], dtype: np.dtype) -> Tile:
 # --- forward --------------------------------------------------------------------------------------
 
 
-def new_rows(rows: Axis) -> int:
-    """Rows that a step reads."""
+def rows_per_step(rows: Axis) -> int:
+    """Return the number of rows that a step reads."""
     return min(rows.stride, rows.span)
 
 
@@ -77,23 +78,23 @@ def extremes(
     with_offsets: bool,
     interpret: bool,
 ) -> tuple[Array, ...]:
-    """Return the extreme of every window and, if asked, its offset.
+    """Return the extreme of every window and, if requested, its offset.
 
     Args:
       x: float32 or bfloat16, (rows, columns, batch, channels).
-      rows, columns: the windows.
+      rows, columns: the windows along these axes.
       reduction: a maximum or minimum.
-      with_offsets: whether offsets are asked for.
-      interpret: without a TPU.
+      with_offsets: whether to return offsets, in uint8.
+      interpret: whether to interpret the kernel, which needs no TPU.
     """
-    tile, new = tile_of(x.shape, np.dtype(x.dtype)), new_rows(rows)
-    first = rows.span - new  # of the new rows in scratch
-    early = cdiv(first, rows.stride)  # steps that only fill it
+    tile, new = tile_of(x.shape, np.dtype(x.dtype)), rows_per_step(rows)
+    first = rows.span - new  # the index in scratch of the first new row
+    warmup = cdiv(first, rows.stride)  # steps that fill scratch and write no results
     block = (1, columns.size, *tile)
     out = (1, columns.out, *tile)
 
-    def place(r: int) -> Callable[..., Any]:
-        row = lambda i: (i - early) * rows.stride - rows.pad_low + first + r  # noqa: E731
+    def block_index(r: int) -> Callable[..., Any]:
+        row = lambda i: (i - warmup) * rows.stride - rows.pad_low + first + r  # noqa: E731
         return lambda n, c, i: (jnp.clip(row(i), 0, rows.size - 1), 0, n, c)
 
     dtypes = (x.dtype, jnp.uint8) if with_offsets else (x.dtype,)
@@ -102,9 +103,9 @@ def extremes(
     width = (columns.out - 1) * columns.stride + columns.span
     call = pl.pallas_call(
         body,
-        grid=_grid(x.shape, tile, early + rows.out),
-        in_specs=[pl.BlockSpec(block, place(r)) for r in range(new)],
-        out_specs=[_written(out, early)] * len(dtypes),
+        grid=_grid(x.shape, tile, warmup + rows.out),
+        in_specs=[pl.BlockSpec(block, block_index(r)) for r in range(new)],
+        out_specs=[_output_spec(out, warmup)] * len(dtypes),
         out_shape=[like(x, shape, dtype) for dtype in dtypes],
         scratch_shapes=[pltpu.VMEM((rows.span, width, *tile), x.dtype)],
         compiler_params=_PARAMETERS,
@@ -115,79 +116,80 @@ def extremes(
 
 
 def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) -> None:
-    new, comparator = new_rows(rows), reduction.comparator
+    new, comparator = rows_per_step(rows), reduction.comparator
     assert comparator is not None
-    read, written, held = refs[:new], refs[new:-1], refs[-1]
-    identity = float(identity_array(reduction, held.dtype))
-    early = cdiv(rows.span - new, rows.stride)
-    step = pl.program_id(2) - early
+    inputs, outputs, scratch = refs[:new], refs[new:-1], refs[-1]
+    identity = float(identity_array(reduction, scratch.dtype))
+    warmup = cdiv(rows.span - new, rows.stride)
+    step = pl.program_id(2) - warmup
 
-    @pl.when(step == -early)
+    @pl.when(step == -warmup)
     def _() -> None:
         for r in range(rows.span):
-            held[r] = jnp.full(held.shape[1:], identity, held.dtype)
+            scratch[r] = jnp.full(scratch.shape[1:], identity, scratch.dtype)
 
-    _hold_rows(held, read, step, rows, columns, identity)
+    _load_rows(scratch, inputs, step, rows, columns, identity)
 
-    def window(column: Any) -> tuple[Array, ...]:
-        taps = list(_taps(held, rows, columns, column))
-        if len(written) == 1:
+    def reduce_window(column: Any) -> tuple[Array, ...]:
+        taps = list(_taps(scratch, rows, columns, column))
+        if len(outputs) == 1:
             prefer = lambda a, b: jnp.where(comparator(b, a), b, a)  # noqa: E731
-            return (tree_reduce(prefer, [element for element, _ in taps]).astype(held.dtype),)
+            return (tree_reduce(prefer, [element for element, _ in taps]).astype(scratch.dtype),)
         pairs = [(tap, jnp.full(tap.shape, offset, jnp.int32)) for tap, offset in taps]
         value, offset = reduce_pairs(pairs, reduction, may_be_empty=False)
         if rows.pad_low or columns.pad_low or rows.has_empty_window or columns.has_empty_window:
-            lowest = _first_inside(rows, columns, step, column)
-            offset = jnp.where(value == identity, lowest, offset)
-        return value.astype(held.dtype), offset.astype(jnp.uint8)
+            first_offset = _first_offset(rows, columns, step, column)
+            offset = jnp.where(value == identity, first_offset, offset)
+        return value.astype(scratch.dtype), offset.astype(jnp.uint8)
 
-    def write(column: Any, results: tuple[Array, ...]) -> None:
-        for ref, result in zip(written, results, strict=True):
+    def store(column: Any, results: tuple[Array, ...]) -> None:
+        for ref, result in zip(outputs, results, strict=True):
             ref[0, column] = result
 
     @pl.when(step >= 0)
     def _() -> None:
-        _for_each(columns.out, window, write, rows.kernel * columns.kernel)
+        _unrolled_loop(columns.out, reduce_window, store, rows.kernel * columns.kernel)
 
 
-def _hold_rows(
-    held: Any, read: Sequence[Any], step: Array, rows: Axis, columns: Axis, identity: float
+def _load_rows(
+    scratch: Any, inputs: Sequence[Any], step: Array, rows: Axis, columns: Axis, identity: float
 ) -> None:
-    """Move the rows in scratch on by a stride, and put the new ones behind them."""
-    first = rows.span - len(read)
+    """Move the rows in scratch up by one stride, and append the new rows."""
+    first = rows.span - len(inputs)
     for r in range(first):
-        held[r] = held[r + rows.stride]
-    inside = max(0, min(columns.size, held.shape[1] - columns.pad_low))
-    span = slice(columns.pad_low, columns.pad_low + inside)
-    for r, block in enumerate(read if inside else ()):
+        scratch[r] = scratch[r + rows.stride]
+    count = max(0, min(columns.size, scratch.shape[1] - columns.pad_low))
+    columns_in_scratch = slice(columns.pad_low, columns.pad_low + count)
+    for r, block in enumerate(inputs if count else ()):
         row = step * rows.stride - rows.pad_low + first + r
-        there = (row >= 0) & (row < rows.size)
+        in_bounds = (row >= 0) & (row < rows.size)
 
-        @pl.when(there)
+        @pl.when(in_bounds)
         def _(r: int = r, block: Any = block) -> None:
-            held[first + r, span] = block[0, :inside]
+            scratch[first + r, columns_in_scratch] = block[0, :count]
 
-        @pl.when(~there)
+        @pl.when(~in_bounds)
         def _(r: int = r) -> None:
-            held[first + r] = jnp.full(held.shape[1:], identity, held.dtype)
+            scratch[first + r] = jnp.full(scratch.shape[1:], identity, scratch.dtype)
 
 
-def _taps(held: Any, rows: Axis, columns: Axis, column: Any) -> Iterator[tuple[Array, int]]:
-    """The elements of a window in order, each with its offset."""
+def _taps(scratch: Any, rows: Axis, columns: Axis, column: Any) -> Iterator[tuple[Array, int]]:
+    """Yield the elements of a window in row-major order, each with its offset."""
     offsets = itertools.product(range(rows.kernel), range(columns.kernel))
     for offset, (t, u) in enumerate(offsets):
-        at = column * columns.stride + u * columns.dilation
-        yield held[t * rows.dilation, at].astype(jnp.float32), offset
+        position = column * columns.stride + u * columns.dilation
+        yield scratch[t * rows.dilation, position].astype(jnp.float32), offset
 
 
-def _first_inside(rows: Axis, columns: Axis, row: Any, column: Any) -> Any:
-    """The first offset of a window that reads an element, the sentinel if none does."""
-    t, some_row = _first_tap(rows, row)
-    u, some_column = _first_tap(columns, column)
-    return jnp.where(some_row & some_column, t * columns.kernel + u, _SENTINEL)
+def _first_offset(rows: Axis, columns: Axis, row: Any, column: Any) -> Any:
+    """Return the first offset at which a window reads an element, or the sentinel."""
+    t, has_row = _first_tap(rows, row)
+    u, has_column = _first_tap(columns, column)
+    return jnp.where(has_row & has_column, t * columns.kernel + u, _SENTINEL)
 
 
 def _first_tap(axis: Axis, window: Any) -> tuple[Any, Any]:
+    """Return the first tap of a window inside the axis, and whether there is such a tap."""
     start = window * axis.stride - axis.pad_low
     tap = first_inside(axis, start)
     return tap, (tap < axis.kernel) & (start + tap * axis.dilation < axis.size)
@@ -196,41 +198,41 @@ def _first_tap(axis: Axis, window: Any) -> tuple[Any, Any]:
 # --- transpose ------------------------------------------------------------------------------------
 
 
-def holders(axis: Axis) -> list[list[tuple[int, int]]]:
-    """For each phase of an axis, the offsets that read its elements, each with ``o - i``."""
-    found = offsets_by_phase(axis, range(axis.kernel))
-    return [found.get(phase, []) for phase in range(axis.stride)]
+def taps_of(axis: Axis) -> list[list[tuple[int, int]]]:
+    """Return, for each phase of an axis, the taps that read its elements, each with ``o - i``."""
+    taps = offsets_by_phase(axis, range(axis.kernel))
+    return [taps.get(phase, []) for phase in range(axis.stride)]
 
 
-def shifts(axis: Axis) -> range:
-    """The range of ``o - i`` over all phases."""
-    every = [shift for phase in holders(axis) for _, shift in phase]
-    return range(min(every), max(every) + 1)
+def shift_range(axis: Axis) -> range:
+    """Return the range of ``o - i`` over all phases."""
+    shifts = [shift for phase in taps_of(axis) for _, shift in phase]
+    return range(min(shifts), max(shifts) + 1)
 
 
 def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it.
+    """Return, for each element, the sum of the values of the windows whose offset selects it.
 
     Args:
-      g: values of the windows, float32 or bfloat16, (rows, columns, batch, channels).
-      offsets: of the windows, row-major, uint8.
-      rows, columns: the windows.
-      interpret: without a TPU.
+      g: the values of the windows, float32 or bfloat16, (rows, columns, batch, channels).
+      offsets: the window offsets, row-major, in uint8.
+      rows, columns: the windows along these axes.
+      interpret: whether to interpret the kernel, which needs no TPU.
     """
-    tile, reach = tile_of(g.shape, np.dtype(g.dtype)), shifts(rows)
-    early, beside = len(reach) - 1, shifts(columns)
-    low = max(0, -beside[0])  # columns before the first window
-    width = low + max(columns.out, columns.groups + beside[-1])
-    window_row = lambda n, c, i: (jnp.clip(i - early + reach[-1], 0, rows.out - 1), 0, n, c)  # noqa: E731
+    tile, row_shifts = tile_of(g.shape, np.dtype(g.dtype)), shift_range(rows)
+    warmup, column_shifts = len(row_shifts) - 1, shift_range(columns)
+    low = max(0, -column_shifts[0])  # columns of scratch before the first window
+    width = low + max(columns.out, columns.groups + column_shifts[-1])
+    window_row = lambda n, c, i: (jnp.clip(i - warmup + row_shifts[-1], 0, rows.out - 1), 0, n, c)  # noqa: E731
     body = functools.partial(_scatter_body, rows=rows, columns=columns, low=low)
     return pl.pallas_call(
         body,
-        grid=_grid(g.shape, tile, early + rows.groups),
+        grid=_grid(g.shape, tile, warmup + rows.groups),
         in_specs=[pl.BlockSpec((1, columns.out, *tile), window_row)] * 2,
-        out_specs=_written((rows.stride, columns.size, *tile), early),
+        out_specs=_output_spec((rows.stride, columns.size, *tile), warmup),
         out_shape=like(g, (rows.size, columns.size, *g.shape[2:]), g.dtype),
         scratch_shapes=[
-            pltpu.VMEM((len(reach), width, *tile), dtype) for dtype in (g.dtype, jnp.uint8)
+            pltpu.VMEM((len(row_shifts), width, *tile), dtype) for dtype in (g.dtype, jnp.uint8)
         ],
         compiler_params=_PARAMETERS,
         interpret=interpret,
@@ -239,73 +241,74 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
 
 
 def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
-    given, offsets, out, held, named = refs
-    reach = shifts(rows)
-    step = pl.program_id(2) - (len(reach) - 1)
+    g, offsets, out, g_vmem, offset_vmem = refs
+    shifts = shift_range(rows)
+    step = pl.program_id(2) - (len(shifts) - 1)
 
-    @pl.when(step == 1 - len(reach))
+    @pl.when(step == 1 - len(shifts))
     def _() -> None:
-        for r in range(len(reach)):
-            named[r] = jnp.full(named.shape[1:], _SENTINEL, jnp.uint8)
+        for r in range(len(shifts)):
+            offset_vmem[r] = jnp.full(offset_vmem.shape[1:], _SENTINEL, jnp.uint8)
 
-    _hold_windows(
-        held, named, given, offsets, step + reach[-1], rows, slice(low, low + columns.out)
+    _load_windows(
+        g_vmem, offset_vmem, g, offsets, step + shifts[-1], rows, slice(low, low + columns.out)
     )
 
-    def group(number: Any, phases: int = columns.stride) -> dict[tuple[int, int], Array]:
-        """The elements of one group of columns, by row and phase."""
+    def sum_group(group: Any, phases: int = columns.stride) -> dict[tuple[int, int], Array]:
+        """Return the elements of one group of columns, keyed by row and phase."""
 
         @functools.lru_cache(maxsize=256)
-        def read(o: int, w: int) -> ValueOffset:
-            return _window(held, named, o - reach[0], number + low + w)
+        def load(o: int, w: int) -> ValueOffset:
+            return _read_window(g_vmem, offset_vmem, o - shifts[0], group + low + w)
 
-        found = {}
-        every = itertools.product(enumerate(holders(rows)), enumerate(holders(columns)[:phases]))
-        for (r, over_rows), (c, over_columns) in every:
+        sums = {}
+        targets = itertools.product(enumerate(taps_of(rows)), enumerate(taps_of(columns)[:phases]))
+        for (r, over_rows), (c, over_columns) in targets:
             taps = itertools.product(over_rows, over_columns)
-            hits = [_hit(read(o, w), t * columns.kernel + u) for (t, o), (u, w) in taps]
-            total = tree_reduce(lax.add, hits) if hits else jnp.zeros(held.shape[2:], jnp.float32)
-            found[r, c] = total.astype(out.dtype)
-        return found
+            terms = [_select_value(load(o, w), t * columns.kernel + u) for (t, o), (u, w) in taps]
+            dx = tree_reduce(lax.add, terms) if terms else jnp.zeros(g_vmem.shape[2:], jnp.float32)
+            sums[r, c] = dx.astype(out.dtype)
+        return sums
 
-    def write(number: Any, found: dict[tuple[int, int], Array]) -> None:
-        for (r, c), elements in found.items():
-            out[r, number * columns.stride + c] = elements
+    def store(group: Any, sums: dict[tuple[int, int], Array]) -> None:
+        for (r, c), elements in sums.items():
+            out[r, group * columns.stride + c] = elements
 
     @pl.when(step >= 0)
     def _() -> None:
-        groups, rest = divmod(columns.size, columns.stride)
-        _for_each(groups, group, write, rows.kernel * columns.kernel)
-        if rest:
-            write(groups, group(groups, rest))
+        groups, remainder = divmod(columns.size, columns.stride)
+        _unrolled_loop(groups, sum_group, store, rows.kernel * columns.kernel)
+        if remainder:
+            store(groups, sum_group(groups, remainder))
 
 
-def _hold_windows(
-    held: Any, named: Any, given: Any, offsets: Any, window: Array, rows: Axis, span: slice
+def _load_windows(
+    g_vmem: Any, offset_vmem: Any, g: Any, offsets: Any, window: Array, rows: Axis, columns: slice
 ) -> None:
-    """Move the rows of windows in scratch on by one, and put ``window`` behind them."""
-    last = held.shape[0] - 1
+    """Move the rows of windows in scratch up by one, and append row ``window``."""
+    last = g_vmem.shape[0] - 1
     for r in range(last):
-        held[r], named[r] = held[r + 1], named[r + 1]
-    there = (window >= 0) & (window < rows.out)
+        g_vmem[r], offset_vmem[r] = g_vmem[r + 1], offset_vmem[r + 1]
+    in_bounds = (window >= 0) & (window < rows.out)
 
-    @pl.when(there)
+    @pl.when(in_bounds)
     def _() -> None:
-        held[last, span], named[last, span] = given[0], offsets[0]
+        g_vmem[last, columns], offset_vmem[last, columns] = g[0], offsets[0]
 
-    @pl.when(~there)
+    @pl.when(~in_bounds)
     def _() -> None:
-        named[last] = jnp.full(named.shape[1:], _SENTINEL, jnp.uint8)
+        offset_vmem[last] = jnp.full(offset_vmem.shape[1:], _SENTINEL, jnp.uint8)
 
 
-def _window(held: Any, named: Any, row: int, column: Any) -> ValueOffset:
-    return held[row, column].astype(jnp.float32), named[row, column].astype(jnp.int32)
+def _read_window(g_vmem: Any, offset_vmem: Any, row: int, column: Any) -> ValueOffset:
+    """Return the value and the offset of one window of each image and channel, in 32 bits."""
+    return g_vmem[row, column].astype(jnp.float32), offset_vmem[row, column].astype(jnp.int32)
 
 
-def _hit(window: ValueOffset, offset: int) -> Array:
-    """The value of a window whose offset is that one, else 0."""
-    value, named = window
-    return jnp.where(named == offset, value, 0.0)
+def _select_value(window: ValueOffset, offset: int) -> Array:
+    """Return the value of a window if ``offset`` is its offset, otherwise 0."""
+    value, window_offset = window
+    return jnp.where(window_offset == offset, value, 0.0)
 
 
 # --- both -----------------------------------------------------------------------------------------
@@ -318,21 +321,21 @@ def _grid(shape: tuple[int, ...], tile: Tile, steps: int) -> tuple[int, int, int
     return images, channels, steps
 
 
-def _written(block: tuple[int, ...], early: int) -> pl.BlockSpec:
-    """Blocks of rows in order; the steps before the first that writes stay at the first."""
-    return pl.BlockSpec(block, lambda n, c, i: (jnp.maximum(i - early, 0), 0, n, c))
+def _output_spec(block: tuple[int, ...], warmup: int) -> pl.BlockSpec:
+    """Return blocks of rows in order; steps of the warmup stay at the first block."""
+    return pl.BlockSpec(block, lambda n, c, i: (jnp.maximum(i - warmup, 0), 0, n, c))
 
 
-def _for_each(
-    count: int, compute: Callable[[Any], Any], write: Callable[[Any, Any], None], elements: int
+def _unrolled_loop(
+    count: int, compute: Callable[[Any], Any], store: Callable[[Any, Any], None], taps: int
 ) -> None:
-    """``write(n, compute(n))`` for every ``n``, some at once: a store is a barrier to loads."""
-    at_once = max(1, min(count, tuning.MOST_IN_LOOP_BODY // elements))
+    """Call ``store(n, compute(n))`` for every ``n``, several per step: stores are barriers to loads."""
+    unroll = max(1, min(count, tuning.MOST_IN_LOOP_BODY // taps))
 
-    def some(first: Any, length: int) -> None:
+    def run_block(first: Any, length: int) -> None:
         results = [compute(first + n) for n in range(length)]
         for n, result in enumerate(results):
-            write(first + n, result)
+            store(first + n, result)
 
-    lax.fori_loop(0, count // at_once, lambda n, _: (some(n * at_once, at_once), _)[1], 0)
-    some(count // at_once * at_once, count % at_once)
+    lax.fori_loop(0, count // unroll, lambda n, _: (run_block(n * unroll, unroll), _)[1], 0)
+    run_block(count // unroll * unroll, count % unroll)
