@@ -36,7 +36,7 @@ def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another on GPU and TPU, or None."""
     longest, most = max(request.geometry.kernel), tuning.LONGEST_SUMMED
     if request.platform == "tpu":
-        most = doubling.longest_summed(request.geometry)
+        most = doubling.max_summed_kernel(request.geometry)
     if request.platform == "cpu" or longest > most:
         return None
     return f"{longest} elements on one axis; up to {most} lax.reduce_window moves less"

@@ -67,55 +67,67 @@ def slower_reason(request: Request) -> str | None:
 
 
 def _slower_on_gpu(request: Request) -> str | None:
-    longest = max(request.geometry.axes, key=lambda axis: axis.kernel / axis.stride)
-    kernel, least = longest.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * longest.stride
-    if kernel < least:
-        return f"{kernel} elements on one axis; doubling pays from {least} at its stride on GPU"
+    axis = max(request.geometry.axes, key=lambda a: a.kernel / a.stride)
+    kernel, min_kernel = axis.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * axis.stride
+    if kernel < min_kernel:
+        return (
+            f"{kernel} elements on one axis; doubling pays from {min_kernel} at its stride on GPU"
+        )
     return None
 
 
 def _slower_on_tpu(request: Request) -> str | None:
-    longest, least = max(request.geometry.kernel), tuning.SHORTEST_DOUBLED_ON_TPU
-    if longest < least:
-        return f"{longest} elements on one axis; doubling pays from {least} on TPU"
+    longest, min_kernel = max(request.geometry.kernel), tuning.SHORTEST_DOUBLED_ON_TPU
+    if longest < min_kernel:
+        return f"{longest} elements on one axis; doubling pays from {min_kernel} on TPU"
     assert request.reduction is not None, "values are those of a reduction"
-    most = longest_summed(request.geometry)
-    if not request.reduction.idempotent and longest <= most:
-        return f"{longest} elements on one axis; sums pay above {most} on TPU"
+    max_kernel = max_summed_kernel(request.geometry)
+    if not request.reduction.idempotent and longest <= max_kernel:
+        return f"{longest} elements on one axis; sums pay above {max_kernel} on TPU"
     return None
 
 
-def longest_summed(geometry: Geometry) -> int:
+def max_summed_kernel(geometry: Geometry) -> int:
     """Elements on an axis up to which a sum on TPU reads each of them.
 
     Along the contiguous axis alone every shift moves lanes, for which XLA:TPU compiles the longer
     the more elements there are, and of a single series it stores a copy for each lane.
     """
-    long = [position for axis, position in geometry.placed if axis.kernel > 1]
-    return tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if long == [-1] else tuning.LONGEST_SUMMED
+    pooled_positions = [position for axis, position in geometry.placed if axis.kernel > 1]
+    return (
+        tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if pooled_positions == [-1] else tuning.LONGEST_SUMMED
+    )
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window; on CPU a float extreme runs in integers."""
-    return reduce_in_integers_on_cpu(lambda x, order: _reduce(x, geometry, order), x, reduction)
+    return reduce_in_integers_on_cpu(lambda x, extreme: _reduce(x, geometry, extreme), x, reduction)
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
-    joined = functools.partial(tree_reduce, reduction.combine)
-    along = _overlapping if reduction.idempotent else digit_parts
-    plainly = _is_differentiated_plainly(x, geometry, reduction)
-    if plainly:
+    combine_all = functools.partial(tree_reduce, reduction.combine)
+    parts_of = _overlapping_parts if reduction.idempotent else digit_parts
+    differentiates_combine = _differentiates_combine(x, geometry, reduction)
+    if differentiates_combine:
         x = crop_behind(x, geometry, identity_like(reduction, x))
         for axis, position in geometry.placed:
-            x = _hidden(x, axis, position, reduction, first=axis.pad_low)
+            x = _set_identity_between_windows(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:
         x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
-        each = functools.partial(_joined_inside, x, axis, position, reduction)
-        x = joined(along(x, axis, position, each if plainly else joined, radix=2))
+        combine_in_windows = functools.partial(_combine_in_windows, x, axis, position, reduction)
+        x = combine_all(
+            parts_of(
+                x,
+                axis,
+                position,
+                combine_in_windows if differentiates_combine else combine_all,
+                radix=2,
+            )
+        )
     return x
 
 
-def _is_differentiated_plainly(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+def _differentiates_combine(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
     """Whether the derivative is that of ``combine``, of entries that no window reads among them.
 
     It is 0 times what ``combine`` makes of them: NaN where that is not finite.
@@ -124,31 +136,36 @@ def _is_differentiated_plainly(x: Any, geometry: Geometry, reduction: Reduction)
     return geometry.is_strided and floats and not has_rule(reduction)
 
 
-def _joined_inside(whole: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
-    """The combination of parts of ``whole``, of identities where it lies inside no window."""
-    length, part = (jax.tree.leaves(x)[0].shape[position] for x in (whole, parts[0]))
-    hidden = [_hidden(each, axis, position, reduction, span=length - part + 1) for each in parts]
-    return tree_reduce(reduction.combine, hidden)
+def _combine_in_windows(
+    operand: Any, axis: Axis, position: int, reduction: Reduction, parts: Any
+) -> Any:
+    """The combination of parts of ``operand``, of identities where it lies inside no window."""
+    size, part_size = (jax.tree.leaves(x)[0].shape[position] for x in (operand, parts[0]))
+    masked = [
+        _set_identity_between_windows(part, axis, position, reduction, span=size - part_size + 1)
+        for part in parts
+    ]
+    return tree_reduce(reduction.combine, masked)
 
 
-def _hidden(
+def _set_identity_between_windows(
     x: Any, axis: Axis, position: int, reduction: Reduction, first: int = 0, span: int = 1
 ) -> Any:
     """``x`` with the identity where ``span`` elements from there on lie in no window of ``axis``.
 
     The windows begin ``first`` elements before ``x``.
     """
-    like, last = jax.tree.leaves(x)[0], axis.span - span
-    if axis.stride <= last + 1:
+    leaf, last_start = jax.tree.leaves(x)[0], axis.span - span
+    if axis.stride <= last_start + 1:
         return x
-    starts = iota(like.shape[position], position, like.ndim, np.int32) + np.int32(first)
-    behind = lax.rem(starts, np.int32(axis.stride))
-    inside = (behind <= last) & (lax.rem(behind, np.int32(axis.dilation)) == 0)
-    return filled(x, lax.broadcast_in_dim(inside, like.shape, range(like.ndim)), reduction)
+    positions = iota(leaf.shape[position], position, leaf.ndim, np.int32) + np.int32(first)
+    distances = lax.rem(positions, np.int32(axis.stride))
+    in_window = (distances <= last_start) & (lax.rem(distances, np.int32(axis.dilation)) == 0)
+    return filled(x, lax.broadcast_in_dim(in_window, leaf.shape, range(leaf.ndim)), reduction)
 
 
-def _overlapping(
-    x: Any, axis: Axis, position: int, joined: Callable[[list[Any]], Any], radix: int
+def _overlapping_parts(
+    x: Any, axis: Axis, position: int, combine_all: Callable[[list[Any]], Any], radix: int
 ) -> list[Any]:
     """Arrays that combine to the windows of ``axis``, elements counted more than once."""
     parts: list[Any] = []
@@ -156,7 +173,7 @@ def _overlapping(
         last = window == axis.kernel
         parts = shifted_slices(x, axis, position, shifts, last)
         if not last:
-            x = joined(parts)
+            x = combine_all(parts)
     return parts
 
 
@@ -166,7 +183,7 @@ def argreduce(
     """Return the value of every window and the offset of its argmax, row-major."""
     if not has_sentinel_value(reduction, x):
         return _argreduce(x, valid, geometry, reduction, may_be_empty=True)
-    integers = lambda keys, order: _argreduce(keys, None, geometry, order, False)  # noqa: E731
+    integers = lambda keys, extreme: _argreduce(keys, None, geometry, extreme, False)  # noqa: E731
     return argreduce_in_integers(integers, x, valid, reduction)
 
 
@@ -174,30 +191,30 @@ def _argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction, may_be_empty: bool
 ) -> ValueOffset:
     may_be_empty = may_be_empty and (valid is not None or is_padded(geometry))
-    pair, inner = initial_pair(x, valid, offset_dtype(geometry)), 1
+    pair, unit = initial_pair(x, valid, offset_dtype(geometry)), 1
     for axis, position in geometry.placed[::-1]:
-        pair = _argreduce_along(pair, axis, position, inner, reduction, may_be_empty)
-        inner *= axis.kernel
+        pair = _argreduce_axis(pair, axis, position, unit, reduction, may_be_empty)
+        unit *= axis.kernel
     return set_sentinels(pair, geometry)
 
 
-def _argreduce_along(
+def _argreduce_axis(
     pair: ValueOffset,
     axis: Axis,
     position: int,
-    inner: int,
+    unit: int,
     reduction: Reduction,
     may_be_empty: bool,
 ) -> ValueOffset:
     low, high = lax_padding(axis)
     values, offsets = pair
-    empty = identity_array(reduction, values.dtype), sentinel(offsets.dtype)
-    pair = pad(pair, position, low, high, empty)
+    padding = identity_array(reduction, values.dtype), sentinel(offsets.dtype)
+    pair = pad(pair, position, low, high, padding)
     for window, shifts in levels(axis.kernel, tuning.ARGREDUCE_RADIX)[::-1]:
-        moved = shifted_slices(pair, axis, position, shifts, last=window == axis.kernel)
+        slices = shifted_slices(pair, axis, position, shifts, last=window == axis.kernel)
         parts = [
-            add_offset(part, shift * inner, may_be_empty)
-            for part, shift in zip(moved, shifts, strict=True)
+            add_offset(part, shift * unit, may_be_empty)
+            for part, shift in zip(slices, shifts, strict=True)
         ]
         pair = reduce_pairs(parts, reduction, may_be_empty)
     return pair

@@ -1,12 +1,13 @@
-"""Maxima and minima by kernels of our own, for TPU: values and offsets in one pass, and back.
+"""Maxima and minima by Pallas kernels for TPU: values and offsets in one pass, and the transpose.
 
-The kernels are in :mod:`.mosaic_kernels`, which is imported when one is asked for. The plan never
-chooses them by itself: the compiler does not partition a kernel over devices, so that a program
-which is sharded outside ``jax.shard_map`` cannot have one, nor can an export for several platforms.
+The kernels are in :mod:`.mosaic_kernels`, which is imported when a kernel is used. The plan never
+chooses them automatically: the compiler does not partition a kernel over devices, so a program that
+is sharded outside ``jax.shard_map`` cannot contain one, and neither can an export for several
+platforms.
 
-On another platform a program is refused when it is compiled, for which platform that is being known
-no earlier. No public part of JAX asks us then. So the program calls a function that does not exist,
-and whose name is the message.
+A program for any other platform is refused when it is compiled, since only then is its platform
+known. JAX has no public hook at that point, so the program calls a function that does not exist,
+whose name is the error message.
 """
 
 import math
@@ -32,14 +33,14 @@ from ..request import Request
 
 _DTYPES = (np.dtype(np.float32), np.dtype(jnp.bfloat16))
 _REFUSAL = 'implementation="mosaic": it is for TPU alone. Use implementation="auto"'
-"""The name of a function that XLA says it cannot find "on a platform Host"."""
+"""The name of a missing function: XLA reports that it cannot find it "on a platform Host"."""
 
 interpreted = False
-"""Whether other platforms interpret the kernels, step by step: for tests."""
+"""Whether other platforms interpret the kernels, which is slow: for tests."""
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why the kernels do not compute what is asked, or None."""
+    """Return why the kernels do not support ``request``, or None."""
     geometry, reduction = request.geometry, request.reduction
     if request.verb in ("reduce", "argreduce"):
         if reduction is None or reduction.extremum is None:
@@ -52,32 +53,33 @@ def unsupported_reason(request: Request) -> str | None:
         return f"windows of {geometry.taps} elements; a byte numbers up to 255"
     if not all(isinstance(size, int) for size in geometry.spatial_shape):
         return "a pooled axis has a symbolic size; the blocks of a kernel are numbers"
-    needed = max(_bytes_forward(*_axes(geometry)), _bytes_transposed(*_axes(geometry)))
+    needed = max(_forward_bytes(*_kernel_axes(geometry)), _transpose_bytes(*_kernel_axes(geometry)))
     if needed > tuning.MOST_BYTES_OF_KERNEL:
-        most = tuning.MOST_BYTES_OF_KERNEL >> 20
+        limit = tuning.MOST_BYTES_OF_KERNEL >> 20
         rows = f"rows that take {-(-needed >> 20)} MiB of vector memory"
-        return f"{rows}; the kernels use up to {most} MiB"
+        return f"{rows}; the kernels use up to {limit} MiB"
     return None
 
 
-def _axes(geometry: Geometry) -> tuple[Axis, Axis]:
-    """Rows and columns. A single row of windows has stride 1: a block has as many rows."""
+def _kernel_axes(geometry: Geometry) -> tuple[Axis, Axis]:
+    """Return rows and columns; stride 1 for a single row of windows keeps blocks small."""
     rows, columns = geometry.axes
     return (replace(rows, stride=1) if rows.out == 1 else rows), columns
 
 
-def _bytes_forward(rows: Axis, columns: Axis) -> int:
-    """Bytes of the blocks, of which there are two each, and of the scratch."""
+def _forward_bytes(rows: Axis, columns: Axis) -> int:
+    """Return the bytes of the scratch and of the blocks, which are double-buffered."""
     width = (columns.out - 1) * columns.stride + columns.span
-    read = 2 * min(rows.stride, rows.span) * columns.size
-    return (read + rows.span * width + 3 * columns.out) * tuning.BYTES_OF_TILE
+    read_rows = 2 * min(rows.stride, rows.span) * columns.size
+    return (read_rows + rows.span * width + 3 * columns.out) * tuning.BYTES_OF_TILE
 
 
-def _bytes_transposed(rows: Axis, columns: Axis) -> int:
-    held = -(-rows.span // rows.stride) + 1
+def _transpose_bytes(rows: Axis, columns: Axis) -> int:
+    """Return the bytes of the scratch and of the blocks of the transpose."""
+    scratch_rows = -(-rows.span // rows.stride) + 1
     width = columns.out + 2 * (-(-columns.span // columns.stride) + 1)
-    read = 3 * columns.out + 3 * held * width // 2
-    return (read + 2 * rows.stride * columns.size) * tuning.BYTES_OF_TILE
+    blocks_read = 3 * columns.out + 3 * scratch_rows * width // 2
+    return (blocks_read + 2 * rows.stride * columns.size) * tuning.BYTES_OF_TILE
 
 
 def reduce(x: Array, geometry: Geometry, reduction: Reduction) -> Array:
@@ -90,91 +92,93 @@ def argreduce(
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major.
 
-    Where a mask leaves nothing but the identity, the offset is that of the first True: of the
-    extreme of marks.
+    If a mask leaves only the identity in a window, the offset is that of its first valid element:
+    the argmax of ``valid``, or the argmin of ``~valid``.
     """
     values, offsets = _extremes(x, geometry, reduction, with_offsets=True)
     if valid is None:
         return values, offsets
-    largest = reduction.extremum == "max"
-    marks = (valid if largest else ~valid).astype(x.dtype)
-    found, first = _extremes(marks, geometry, reduction, with_offsets=True)
-    first = jnp.where(found == int(largest), first, sentinel(first.dtype))
-    return values, jnp.where(values == identity_array(reduction, x.dtype), first, offsets)
+    is_max = reduction.extremum == "max"
+    marks = (valid if is_max else ~valid).astype(x.dtype)
+    marked, first_valid = _extremes(marks, geometry, reduction, with_offsets=True)
+    first_valid = jnp.where(marked == int(is_max), first_valid, sentinel(first_valid.dtype))
+    return values, jnp.where(values == identity_array(reduction, x.dtype), first_valid, offsets)
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it.
+    """Return, for each element, the sum of the values of the windows whose offset selects it.
 
     Args:
-      g: values of the windows, numbers of ``dtype`` in the dtype that sums of it run in.
-      offsets: of the windows, row-major.
+      g: values of the windows, representable in ``dtype`` and given in the accumulator dtype.
+      offsets: the window offsets, row-major.
       geometry: the windows.
-      dtype: what the result is rounded to.
+      dtype: the dtype that the result is rounded to.
     """
 
-    def run(interpret: bool, g: Array, offsets: Array) -> tuple[Array]:
+    def kernel(interpret: bool, g: Array, offsets: Array) -> tuple[Array]:
         from .mosaic_kernels import scatter
 
-        rows, columns = _axes(geometry)
+        rows, columns = _kernel_axes(geometry)
         return (scatter(g, offsets, rows, columns, interpret),)
 
-    (dx,) = _on_tpu(run, geometry, geometry.spatial_shape, (dtype,), g.astype(dtype), offsets)
+    (dx,) = _call_kernel(
+        kernel, geometry, geometry.spatial_shape, (dtype,), g.astype(dtype), offsets
+    )
     return dx.astype(g.dtype)
 
 
 def _extremes(
     x: Array, geometry: Geometry, reduction: Reduction, with_offsets: bool
 ) -> tuple[Array, ...]:
-    def run(interpret: bool, x: Array) -> tuple[Array, ...]:
+    def kernel(interpret: bool, x: Array) -> tuple[Array, ...]:
         from .mosaic_kernels import extremes
 
-        return extremes(x, *_axes(geometry), reduction, with_offsets, interpret)
+        return extremes(x, *_kernel_axes(geometry), reduction, with_offsets, interpret)
 
     dtypes = (x.dtype, np.dtype(np.uint8)) if with_offsets else (x.dtype,)
-    return _on_tpu(run, geometry, geometry.out_shape, dtypes, x)
+    return _call_kernel(kernel, geometry, geometry.out_shape, dtypes, x)
 
 
 Kernel = Callable[..., tuple[Array, ...]]
-"""``kernel(interpret, *arrays)`` of arrays (rows, columns, batch, channels)."""
+"""``kernel(interpret, *arrays)``, where arrays are (rows, columns, batch, channels)."""
 
 
-def _on_tpu(
+def _call_kernel(
     kernel: Kernel,
     geometry: Geometry,
     pooled_shape: tuple[int, ...],
     dtypes: tuple[np.dtype, ...],
     *arrays: Array,
 ) -> tuple[Array, ...]:
-    """Return the results of a kernel, whose pooled axes have the lengths ``pooled_shape``."""
-    _check(arrays[0])
-    order, back, _ = pooled_first(geometry, arrays[0].ndim)
-    major = [jnp.transpose(a, order) for a in varying_alike(arrays)]
-    others = major[0].shape[2:]
-    channels = others[-1] if others else 1
-    images = math.prod(others[:-1])
+    """Return the results of ``kernel``, whose pooled axes have the lengths ``pooled_shape``."""
+    _check_supported(arrays[0])
+    order, inverse, _ = pooled_first(geometry, arrays[0].ndim)
+    transposed = [jnp.transpose(a, order) for a in varying_alike(arrays)]
+    other_sizes = transposed[0].shape[2:]
+    channels = other_sizes[-1] if other_sizes else 1
+    images = math.prod(other_sizes[:-1])
     shape = (*pooled_shape, images, channels)
-    if 0 in others:
-        found = tuple(varying_zeros(shape, d, major[0]) for d in dtypes)
+    if 0 in other_sizes:
+        results = tuple(varying_zeros(shape, d, transposed[0]) for d in dtypes)
     else:
-        other = _elsewhere(kernel, [jax.ShapeDtypeStruct(shape, d) for d in dtypes])
-        found = by_platform(
-            {"cpu": other, "gpu": other, "tpu": lambda *a: kernel(False, *a)},
-            *(a.reshape(*a.shape[:2], images, channels) for a in major),
+        fallback = _on_other_platform(kernel, [jax.ShapeDtypeStruct(shape, d) for d in dtypes])
+        results = by_platform(
+            {"cpu": fallback, "gpu": fallback, "tpu": lambda *a: kernel(False, *a)},
+            *(a.reshape(*a.shape[:2], images, channels) for a in transposed),
         )
-    return tuple(jnp.transpose(a.reshape(*pooled_shape, *others), back) for a in found)
+    return tuple(jnp.transpose(a.reshape(*pooled_shape, *other_sizes), inverse) for a in results)
 
 
-def _elsewhere(kernel: Kernel, results: list[jax.ShapeDtypeStruct]) -> Callable[..., Any]:
-    """What a program that is lowered for another platform calls."""
+def _on_other_platform(kernel: Kernel, results: list[jax.ShapeDtypeStruct]) -> Callable[..., Any]:
+    """Return the function that a program for CPU or GPU calls in place of the kernel."""
     if interpreted:
         return lambda *arrays: kernel(True, *arrays)
     call = jax.ffi.ffi_call(_REFUSAL, results, vmap_method="broadcast_all")
     return lambda *arrays: varying_alike((*call(*arrays), *arrays))[: len(results)]
 
 
-def _check(x: Array) -> None:
-    """Raise where JAX could not lower a kernel of ``x``, and it can be known now."""
+def _check_supported(x: Array) -> None:
+    """Raise if the type of ``x`` shows that JAX cannot lower a kernel of it."""
     if not all(isinstance(size, int) for size in x.shape):
         raise NotImplementedError(
             message(
@@ -184,8 +188,8 @@ def _check(x: Array) -> None:
             )
         )
     mesh = jax.typeof(x).sharding.mesh
-    shared = [name for name in mesh.axis_names if name not in mesh.manual_axes]
-    devices = math.prod(mesh.shape[name] for name in shared)
+    non_manual = [name for name in mesh.axis_names if name not in mesh.manual_axes]
+    devices = math.prod(mesh.shape[name] for name in non_manual)
     if devices > 1:
         raise NotImplementedError(
             message(

@@ -89,7 +89,7 @@ def extremes(
     """
     tile, new = tile_of(x.shape, np.dtype(x.dtype)), rows_per_step(rows)
     first = rows.span - new  # the index in scratch of the first new row
-    warmup = cdiv(first, rows.stride)  # steps that fill scratch and write no results
+    warmup = cdiv(first, rows.stride)  # steps that only fill scratch
     block = (1, columns.size, *tile)
     out = (1, columns.out, *tile)
 
@@ -154,7 +154,7 @@ def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) 
 def _load_rows(
     scratch: Any, inputs: Sequence[Any], step: Array, rows: Axis, columns: Axis, identity: float
 ) -> None:
-    """Move the rows in scratch up by one stride, and append the new rows."""
+    """Shift the rows in scratch by one stride, and append the new rows."""
     first = rows.span - len(inputs)
     for r in range(first):
         scratch[r] = scratch[r + rows.stride]
@@ -285,7 +285,7 @@ def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
 def _load_windows(
     g_vmem: Any, offset_vmem: Any, g: Any, offsets: Any, window: Array, rows: Axis, columns: slice
 ) -> None:
-    """Move the rows of windows in scratch up by one, and append row ``window``."""
+    """Shift the rows of windows in scratch by one, and append row ``window``."""
     last = g_vmem.shape[0] - 1
     for r in range(last):
         g_vmem[r], offset_vmem[r] = g_vmem[r + 1], offset_vmem[r + 1]
@@ -322,14 +322,14 @@ def _grid(shape: tuple[int, ...], tile: Tile, steps: int) -> tuple[int, int, int
 
 
 def _output_spec(block: tuple[int, ...], warmup: int) -> pl.BlockSpec:
-    """Return blocks of rows in order; steps of the warmup stay at the first block."""
+    """Return blocks of rows in order; the warmup steps stay at the first block."""
     return pl.BlockSpec(block, lambda n, c, i: (jnp.maximum(i - warmup, 0), 0, n, c))
 
 
 def _unrolled_loop(
     count: int, compute: Callable[[Any], Any], store: Callable[[Any, Any], None], taps: int
 ) -> None:
-    """Call ``store(n, compute(n))`` for every ``n``, several per step: stores are barriers to loads."""
+    """Store ``compute(n)`` for every ``n``, several at a time: a store is a barrier to loads."""
     unroll = max(1, min(count, tuning.MOST_IN_LOOP_BODY // taps))
 
     def run_block(first: Any, length: int) -> None:

@@ -230,8 +230,8 @@ def _reduce_axis(x: Array, axis: int, combine: Callable[[Sequence[Array]], Array
 def _reduce_with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
     """Reduce floats directly, or in integers if there may be a NaN.
 
-    Integers cost several times the direct reduction. They are used if the elements sum to NaN, which
-    without a NaN among the elements happens only where infinities of both signs meet.
+    Integers cost several times the direct reduction. They are used if the elements sum to NaN;
+    without a NaN among the elements, that happens only where infinities of both signs meet.
     """
 
     def in_integers(x: Array) -> Array:
