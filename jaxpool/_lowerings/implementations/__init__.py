@@ -1,1 +1,1 @@
-"""The implementations that the plan chooses from, one a file."""
+"""The implementations that the plan chooses from, one per file."""

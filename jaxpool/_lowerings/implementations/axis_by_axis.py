@@ -1,14 +1,14 @@
-"""The transpose of window sums, one axis after the other.
+"""Transpose sums of windows, one axis after another.
 
-An element receives the sum of the values of all windows that hold it. The sum separates into sums
-along each axis, and along an axis it is one of four:
+An element receives the sum of the values of all windows that contain it. This separates into sums
+along each axis, each of which is computed in one of four ways:
 
-* of tiled windows an element has one: values are repeated;
-* of few elements: the slices of :mod:`..parts.phases` are added;
-* of few elements of contiguous rows, at stride 1: :mod:`.reduce_window`;
-* of many: windows of windows, by :mod:`.doubling`.
+* tiled windows: an element is in one window, so values are repeated;
+* few elements: the slices of :mod:`..parts.phases` are added;
+* few elements of contiguous rows, at stride 1: :mod:`.reduce_window`;
+* many elements: windows of smaller windows, by :mod:`.doubling`.
 
-The contiguous axis goes first, while there is little of it: what follows are whole rows.
+The contiguous axis is first, while the array is smallest; the other axes then process full rows.
 """
 
 from collections.abc import Callable
@@ -33,54 +33,56 @@ def unsupported_reason(request: Request) -> str | None:
 
 
 def slower_reason(request: Request) -> str | None:
-    """Return why the plan prefers another on GPU and TPU, or None."""
-    longest, most = max(request.geometry.kernel), tuning.LONGEST_SUMMED
+    """Return why the plan prefers another implementation on GPU and TPU, or None."""
+    longest, limit = max(request.geometry.kernel), tuning.LONGEST_SUMMED
     if request.platform == "tpu":
-        most = doubling.max_summed_kernel(request.geometry)
-    if request.platform == "cpu" or longest > most:
+        limit = doubling.max_summed_kernel(request.geometry)
+    if request.platform == "cpu" or longest > limit:
         return None
-    return f"{longest} elements on one axis; up to {most} lax.reduce_window moves less"
+    return f"{longest} elements on one axis; up to {limit} lax.reduce_window moves less"
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
-    """Return for each element the sum of the values of all windows that hold it."""
+    """Return for each element the sum of the values of all windows that contain it."""
     in_rows = -1 in geometry.positions
-    if in_rows:  # each slice would compute anew what makes it
+    if in_rows:  # otherwise each slice recomputes its operand
         (g,) = materialize(g)
-    for axis, position in sorted(geometry.placed, key=lambda at: at[1] != -1):
-        g = _along(axis, position, in_rows)(g, axis, position)
+    for axis, position in sorted(geometry.placed, key=lambda placed: placed[1] != -1):
+        g = _sum_function(axis, position, in_rows)(g, axis, position)
     return g
 
 
-def _along(axis: Axis, position: int, in_rows: bool) -> Callable[[Array, Axis, int], Array]:
-    long = axis.kernel > tuning.LONGEST_SCATTERED
-    if _holds_each_once(axis) and (long or in_rows):
+def _sum_function(axis: Axis, position: int, in_rows: bool) -> Callable[[Array, Axis, int], Array]:
+    """Return the function that computes the transpose along an axis."""
+    is_long = axis.kernel > tuning.LONGEST_SCATTERED
+    if _covers_each_element_once(axis) and (is_long or in_rows):
         return _repeat
-    if long:
+    if is_long:
         return _sum_by_doubling
-    in_row = axis.stride == 1 and reduce_window.is_quicker(mirrored(axis), position)
-    return _sum_of_row if in_row else _sum_of_slices
+    by_reduce_window = axis.stride == 1 and reduce_window.is_faster(mirrored(axis), position)
+    return _sum_rows if by_reduce_window else _sum_slices
 
 
-def _holds_each_once(axis: Axis) -> bool:
-    """Whether every element from the first window to the last lies in one window."""
+def _covers_each_element_once(axis: Axis) -> bool:
+    """Return whether windows of several elements are tiled, each element in one window."""
     return axis.stride == axis.span == axis.kernel > 1
 
 
-def _sum_of_slices(g: Array, axis: Axis, position: int) -> Array:
-    def total(given: list[Arrays]) -> Arrays:
-        return (tree_reduce(lax.add, [value for (value,) in given]),)
+def _sum_slices(g: Array, axis: Axis, position: int) -> Array:
+    def total(parts: list[Arrays]) -> Arrays:
+        return (tree_reduce(lax.add, [value for (value,) in parts]),)
 
     return over_elements(lambda _: (g,), (0,), axis, position, total)[0]
 
 
-def _sum_of_row(g: Array, axis: Axis, position: int) -> Array:
+def _sum_rows(g: Array, axis: Axis, position: int) -> Array:
+    """Return the transpose by :mod:`.reduce_window`, along contiguous rows at stride 1."""
     sums = reduce_window.reduce(g, Geometry((mirrored(axis),), (position,)), SUM)
-    return slice_axis(sums, position, 0, axis.size, 1)  # windows in padding alone come after
+    return slice_axis(sums, position, 0, axis.size, 1)  # drop windows that lie in padding alone
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
-    (g,) = materialize(g)  # it may come from a sum, which each element would compute anew
+    (g,) = materialize(g)  # otherwise each element would recompute a sum that produces g
     g = holders(g, axis, position)
     return crop(jnp.repeat(g, axis.stride, position), axis, position)
 

@@ -1,9 +1,8 @@
-"""The transpose of sums of tiled windows: values broadcast over the steps of a window.
+"""Transpose sums of tiled windows: broadcast values over the steps of a window.
 
-Where strides are as long as windows an element lies in one window, see :mod:`..parts.grid`,
-or behind the last one. XLA:GPU and XLA:TPU make one kernel of the broadcast. Of a sum over
-windows of an array with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads
-every zero.
+If strides equal windows, an element is in one window, see :mod:`..parts.grid`, or after the last
+window. XLA:GPU and XLA:TPU make one kernel of the broadcast. For a sum over windows of an array
+with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads every zero.
 """
 
 from jax import Array
@@ -14,14 +13,14 @@ from ..request import Request
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why a broadcast does not compute what is asked, or None."""
+    """Return why a broadcast does not support ``request``, or None."""
     geometry = request.geometry
     if not geometry.is_non_overlapping:
         return "windows overlap"
-    apart = any(axis.stride > axis.kernel for axis in geometry.axes)
-    return "there are gaps in or between windows" if apart else None
+    has_gaps = any(axis.stride > axis.kernel for axis in geometry.axes)
+    return "there are gaps in or between windows" if has_gaps else None
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
-    """Return for each element the value of the window that holds it, 0 without one."""
+    """Return for each element the value of the window that contains it, 0 if none does."""
     return merged(over_steps(g, geometry), geometry, g.ndim)

@@ -1,12 +1,12 @@
-"""Windows made of smaller windows, one axis after the other: cost and program grow with log K.
+"""Build windows from smaller windows, axis by axis: cost and program size grow with log K.
 
-For an idempotent reduction a window of K elements is a few overlapping windows of fewer elements,
-and so on down to one (:func:`levels`). A sum must count each element once: it takes the windows of
-the binary digits of K, one after the other, where the window of ``2m`` elements is two of ``m``.
-Never a running sum, which would cancel.
+For an idempotent reduction, a window of K elements is the combination of a few overlapping smaller
+windows, and so on down to one element (:func:`levels`). A sum must count each element once: it adds
+the windows of the binary digits of K, which adjoin, and a window of ``2m`` elements is the sum of
+two windows of ``m``. It is never a difference of running sums, which would cancel.
 
 Source: van Herk 1992 and Gil and Werman 1993 for cost that does not grow with the window; here each
-level is one vector operation over the whole array.
+level is one vector operation over the full array.
 """
 
 import functools
@@ -53,12 +53,12 @@ from ..request import Request, has_rule
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why doubling does not compute what is asked, or None."""
+    """Return why doubling does not support ``request``, or None."""
     return request.disagreement
 
 
 def slower_reason(request: Request) -> str | None:
-    """Return why the plan prefers another on GPU or TPU, or None."""
+    """Return why the plan prefers another implementation on GPU or TPU, or None."""
     if request.verb != "reduce" or request.platform == "cpu":
         return None
     if request.geometry.is_non_overlapping:
@@ -68,11 +68,9 @@ def slower_reason(request: Request) -> str | None:
 
 def _slower_on_gpu(request: Request) -> str | None:
     axis = max(request.geometry.axes, key=lambda a: a.kernel / a.stride)
-    kernel, min_kernel = axis.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * axis.stride
-    if kernel < min_kernel:
-        return (
-            f"{kernel} elements on one axis; doubling pays from {min_kernel} at its stride on GPU"
-        )
+    kernel, limit = axis.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * axis.stride
+    if kernel < limit:
+        return f"{kernel} elements on one axis; doubling pays from {limit} at its stride on GPU"
     return None
 
 
@@ -88,92 +86,79 @@ def _slower_on_tpu(request: Request) -> str | None:
 
 
 def max_summed_kernel(geometry: Geometry) -> int:
-    """Elements on an axis up to which a sum on TPU reads each of them.
+    """Return the longest kernel up to which a sum on TPU reads each element of a window.
 
-    Along the contiguous axis alone every shift moves lanes, for which XLA:TPU compiles the longer
-    the more elements there are, and of a single series it stores a copy for each lane.
+    If only the contiguous axis is pooled, every shift moves lanes. XLA:TPU then compiles for longer
+    the more elements there are, and for a single series it stores a copy for each lane.
     """
-    pooled_positions = [position for axis, position in geometry.placed if axis.kernel > 1]
-    return (
-        tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if pooled_positions == [-1] else tuning.LONGEST_SUMMED
-    )
+    pooled = [position for axis, position in geometry.placed if axis.kernel > 1]
+    return tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if pooled == [-1] else tuning.LONGEST_SUMMED
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
-    """Return the reduction of every window; on CPU a float extreme runs in integers."""
+    """Return the reduction of every window; on CPU a float extreme is computed in integers."""
     return reduce_in_integers_on_cpu(lambda x, extreme: _reduce(x, geometry, extreme), x, reduction)
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
-    combine_all = functools.partial(tree_reduce, reduction.combine)
+    combine = functools.partial(tree_reduce, reduction.combine)
     parts_of = _overlapping_parts if reduction.idempotent else digit_parts
-    differentiates_combine = _differentiates_combine(x, geometry, reduction)
-    if differentiates_combine:
+    mask_gaps = _needs_masked_gaps(x, geometry, reduction)
+    if mask_gaps:
         x = crop_behind(x, geometry, identity_like(reduction, x))
         for axis, position in geometry.placed:
-            x = _set_identity_between_windows(x, axis, position, reduction, first=axis.pad_low)
+            x = _mask_gaps(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:
         x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
-        combine_in_windows = functools.partial(_combine_in_windows, x, axis, position, reduction)
-        x = combine_all(
-            parts_of(
-                x,
-                axis,
-                position,
-                combine_in_windows if differentiates_combine else combine_all,
-                radix=2,
-            )
-        )
+        combine_masked = functools.partial(_combine_masked, x, axis, position, reduction)
+        x = combine(parts_of(x, axis, position, combine_masked if mask_gaps else combine, radix=2))
     return x
 
 
-def _differentiates_combine(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
-    """Whether the derivative is that of ``combine``, of entries that no window reads among them.
+def _needs_masked_gaps(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+    """Return whether to mask the elements that no window reads.
 
-    It is 0 times what ``combine`` makes of them: NaN where that is not finite.
+    JAX differentiates through a ``combine`` that has no derivative rule. It multiplies the
+    derivative at such elements by 0, which is NaN where the derivative is not finite.
     """
     floats = any(jnp.issubdtype(a.dtype, jnp.inexact) for a in jax.tree.leaves(x))
     return geometry.is_strided and floats and not has_rule(reduction)
 
 
-def _combine_in_windows(
-    operand: Any, axis: Axis, position: int, reduction: Reduction, parts: Any
-) -> Any:
-    """The combination of parts of ``operand``, of identities where it lies inside no window."""
-    size, part_size = (jax.tree.leaves(x)[0].shape[position] for x in (operand, parts[0]))
-    masked = [
-        _set_identity_between_windows(part, axis, position, reduction, span=size - part_size + 1)
-        for part in parts
-    ]
+def _combine_masked(full: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
+    """Return the combination of ``parts`` of ``full``, with the gaps between windows masked."""
+    length, count = (jax.tree.leaves(x)[0].shape[position] for x in (full, parts[0]))
+    masked = [_mask_gaps(x, axis, position, reduction, span=length - count + 1) for x in parts]
     return tree_reduce(reduction.combine, masked)
 
 
-def _set_identity_between_windows(
+def _mask_gaps(
     x: Any, axis: Axis, position: int, reduction: Reduction, first: int = 0, span: int = 1
 ) -> Any:
-    """``x`` with the identity where ``span`` elements from there on lie in no window of ``axis``.
+    """Return ``x`` with the identity in the entries that are in no window of ``axis``.
 
-    The windows begin ``first`` elements before ``x``.
+    An entry covers ``span`` elements from its position on. The first window begins ``first``
+    elements before ``x``.
     """
     leaf, last_start = jax.tree.leaves(x)[0], axis.span - span
     if axis.stride <= last_start + 1:
         return x
     positions = iota(leaf.shape[position], position, leaf.ndim, np.int32) + np.int32(first)
-    distances = lax.rem(positions, np.int32(axis.stride))
-    in_window = (distances <= last_start) & (lax.rem(distances, np.int32(axis.dilation)) == 0)
+    offsets = lax.rem(positions, np.int32(axis.stride))
+    in_window = (offsets <= last_start) & (lax.rem(offsets, np.int32(axis.dilation)) == 0)
     return filled(x, lax.broadcast_in_dim(in_window, leaf.shape, range(leaf.ndim)), reduction)
 
 
 def _overlapping_parts(
-    x: Any, axis: Axis, position: int, combine_all: Callable[[list[Any]], Any], radix: int
+    x: Any, axis: Axis, position: int, combine: Callable[[list[Any]], Any], radix: int
 ) -> list[Any]:
-    """Arrays that combine to the windows of ``axis``, elements counted more than once."""
+    """Return arrays that combine to the windows of ``axis``; they may share elements."""
     parts: list[Any] = []
     for window, shifts in levels(axis.kernel, radix)[::-1]:
         last = window == axis.kernel
         parts = shifted_slices(x, axis, position, shifts, last)
         if not last:
-            x = combine_all(parts)
+            x = combine(parts)
     return parts
 
 

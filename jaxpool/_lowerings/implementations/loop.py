@@ -1,13 +1,15 @@
-"""Reading and writing windows at any offsets, one element of the window after the other.
+"""Gather and scatter at any window offsets, by a loop over the taps of a window.
 
-With ``offset[o]`` of window ``o``, ``t`` an offset and ``p(o, t)`` where it lies,
+Let ``offset[o]`` be the offset of window ``o``, and ``p(o, t)`` the element that its tap ``t``
+reads. Then
 
     gather(x)[o] = sum over t of x[p(o, t)] where offset[o] = t,
-    scatter(g)[i] = sum over t of g[o] where offset[o] = t, of the window with p(o, t) = i.
+    scatter(g)[i] = sum over o and t of g[o] where offset[o] = t and p(o, t) = i.
 
-The program does not grow with the window, cost does (:mod:`..parts.every_tap`). It is for long
-windows that overlap and whose offsets are no argmax: two windows that share an element may then
-disagree about it, and no two can be taken together as in :mod:`..parts.offset_levels`.
+The size of the program does not grow with the window, but the cost does (:mod:`..parts.every_tap`).
+This is for long windows that overlap and have offsets that are not those of an argmax. Two windows
+that contain an element may then disagree about it, so :mod:`..parts.offset_levels`, which treats
+windows jointly, does not apply.
 """
 
 import numpy as np
@@ -22,7 +24,7 @@ from ..request import Request
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return None: any offsets of any windows can be read and written."""
+    """Return None: any offsets of any windows are supported."""
     return None
 
 
@@ -34,18 +36,18 @@ def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it."""
-    shape, room = list(g.shape), [(0, 0, 0)] * g.ndim
+    """Return, for each element, the sum of the values of the windows whose offset selects it."""
+    shape, padding = list(g.shape), [(0, 0, 0)] * g.ndim
     for axis, position in geometry.placed:
-        shape[position], room[position] = axis.size, room_of_windows(axis)
-    g, offsets = materialize(g, offsets)  # or XLA:CPU pads g while offsets are still being found
-    given = padded_windows(g, offsets, room)
+        shape[position], padding[position] = axis.size, room_of_windows(axis)
+    g, offsets = materialize(g, offsets)  # or XLA:CPU pads g while offsets are still computed
+    windows = padded_windows(g, offsets, padding)
     forward = reads_of(geometry, tuple(shape))
 
     def shifts(numbers: Array) -> list[Array]:
         ends = [axis.span - 1 for axis in geometry.axes]
         return [end - shift for end, shift in zip(ends, forward.shifts(numbers), strict=True)]
 
-    one = (1,) * len(geometry.axes)
-    back = Reads(geometry.positions, forward.shape, one, geometry.taps, shifts)
-    return reduce_taps(back, sum_of_named(g.dtype), given)
+    unit_strides = (1,) * len(geometry.axes)
+    transposed_reads = Reads(geometry.positions, forward.shape, unit_strides, geometry.taps, shifts)
+    return reduce_taps(transposed_reads, sum_of_named(g.dtype), windows)

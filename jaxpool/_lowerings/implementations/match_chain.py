@@ -1,20 +1,21 @@
-"""The extreme of each window, then the offset of the first element that matches: for XLA:TPU.
+"""Compute the extreme of each window, then the offset of its first match: for XLA:TPU.
 
     value = extreme over t of x[t]
     offset = t if x[t] == value or x[t] is NaN else offset    for t = last, ..., 1, 0
 
-An extreme is one instruction of a TPU, NaN included, and the selects are one chain. A chain of
-pairs asks for NaN before each select, which takes two to three times the cycles. All arithmetic is
-in 32 bits, since a TPU v5e compares no numbers that are shorter. Offsets are floats, -1 in a window
-without an element: XLA:TPU makes one kernel of two results that are floats.
+A TPU computes an extreme in one instruction, NaN included, and the selects are one chain. A chain
+of pairs of value and offset must test for NaN before each select, which takes two to three times
+the cycles. All arithmetic is in 32 bits, since a TPU v5e cannot compare shorter numbers. Offsets
+are floats, -1 in a window without an element: XLA:TPU makes one kernel of two results that are
+floats.
 
-Strided windows of few elements read them all at once and in place, see :mod:`..parts.grid`.
-Other windows take one axis after the other, the last one first: an axis has windows of smaller
-windows, and the first of these that matches gives the offset.
+Strided windows with few elements read all axes jointly and in place, see :mod:`..parts.grid`. Other
+windows are reduced along one axis after another, the last axis first. Along an axis, windows are
+built from smaller windows, and the first of these that matches gives the offset.
 
-Padding has the identity as its value. So the offset of a window that begins in padding is 0 only
-if every element of the window is the identity, and then the argmax is its first element. If
-elements are masked, offsets say which are none.
+Padding has the identity as its value. So a window that begins in padding has offset 0 only if each
+of its elements is the identity, and its argmax is then its first element. If elements are masked,
+the offset -1 marks those that are not valid.
 """
 
 import functools
@@ -35,25 +36,25 @@ from ..parts.float_order import takes_last_nan
 from ..parts.window_counts import first_offsets
 from ..request import Request
 
-_NONE = np.float32(-1)
-_MOST_NUMBERED = 2**24
+_NO_OFFSET = np.float32(-1)
+_MAX_TAPS = 2**24
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why a chain of matches does not compute what is asked, or None."""
+    """Return why a chain of matches does not support ``request``, or None."""
     taps, reduction = request.geometry.taps, request.reduction
     if reduction is None or reduction.extremum is None:
         return "an element may match the extreme and differ from it"
-    if taps > _MOST_NUMBERED:
-        return f"{taps} elements; float32 has each offset up to {_MOST_NUMBERED}"
+    if taps > _MAX_TAPS:
+        return f"{taps} elements; float32 has each offset up to {_MAX_TAPS}"
     return None
 
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
-    taps, most = request.geometry.taps, tuning.MOST_MATCHED_ON_TPU
-    if request.geometry.is_non_overlapping and taps > most:
-        return f"{taps} elements and no overlap; a chain pays up to {most}"
+    taps, limit = request.geometry.taps, tuning.MOST_MATCHED_ON_TPU
+    if request.geometry.is_non_overlapping and taps > limit:
+        return f"{taps} elements and no overlap; a chain pays up to {limit}"
     return None
 
 
@@ -61,48 +62,51 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    along = _all_at_once if _is_read_at_once(geometry) else _axis_by_axis
-    values, offsets = along(x, valid, geometry, reduction)
+    match = _match_jointly if _is_read_jointly(geometry) else _match_by_axis
+    values, offsets = match(x, valid, geometry, reduction)
     offsets = offsets.astype(jnp.int32).astype(offset_dtype(geometry))
-    # Without a barrier the kernel of a gradient would find the argmax once more.
+    # Without a barrier, the kernel of a gradient would recompute the argmax.
     pair = lax.optimization_barrier((values, offsets))
     return pair if valid is not None else set_sentinels(pair, geometry)
 
 
-def _is_read_at_once(geometry: Geometry) -> bool:
-    sizes_known = all(isinstance(axis.size, int) for axis in geometry.axes)
-    few = geometry.taps <= tuning.MOST_MATCHED_ON_TPU
-    return geometry.is_strided and few and sizes_known
+def _is_read_jointly(geometry: Geometry) -> bool:
+    """Return whether one chain reads the elements of all axes."""
+    sizes_are_known = all(isinstance(axis.size, int) for axis in geometry.axes)
+    is_small = geometry.taps <= tuning.MOST_MATCHED_ON_TPU
+    return geometry.is_strided and is_small and sizes_are_known
 
 
-def _all_at_once(
+def _match_jointly(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
-    order, back, major = pooled_first(geometry, x.ndim)
+    """Return the argreduction by one chain over the offsets of all axes."""
+    order, inverse, major = pooled_first(geometry, x.ndim)
 
-    def elements_of(a: Array, outside: np.ndarray) -> list[Array]:
-        return grid.each_offset(jnp.transpose(a, order), major, outside)
+    def elements_of(a: Array, padding: np.ndarray) -> list[Array]:
+        return grid.each_offset(jnp.transpose(a, order), major, padding)
 
     values = elements_of(x, identity_array(reduction, x.dtype))
     present = None if valid is None else elements_of(valid, np.zeros((), bool))
-    numbers: list[Any] = [*np.arange(geometry.taps, dtype=np.float32)]
+    offsets: list[Any] = [*np.arange(geometry.taps, dtype=np.float32)]
     if valid is None and _begins_in_padding(geometry):
-        numbers[0] = _first_inside(major, x.ndim)
-    found = _match(values, numbers, present, reduction)
-    return jnp.transpose(found[0], back), jnp.transpose(found[1], back)
+        offsets[0] = _first_offsets(major, x.ndim)
+    pair = _match(values, offsets, present, reduction)
+    return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
 
 
-def _axis_by_axis(
+def _match_by_axis(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
+    """Return the argreduction by chains along one axis after another, the last axis first."""
     dtype = np.dtype(jnp.bfloat16 if offset_dtype(geometry) == np.uint8 else np.float32)
-    zero, none = np.zeros((), dtype), _NONE.astype(dtype)
-    values, offsets = x, None if valid is None else jnp.where(valid, zero, none)
-    outside, unit = zero if valid is None else none, 1
+    zero, no_offset = np.zeros((), dtype), _NO_OFFSET.astype(dtype)
+    values, offsets = x, None if valid is None else jnp.where(valid, zero, no_offset)
+    padding, unit = zero if valid is None else no_offset, 1
     for axis, position in geometry.placed[::-1]:
         values = pad(values, position, *lax_padding(axis), identity_array(reduction, x.dtype))
         if offsets is not None:
-            offsets = pad(offsets, position, *lax_padding(axis), outside)
+            offsets = pad(offsets, position, *lax_padding(axis), padding)
         for window, shifts in levels(axis.kernel, tuning.MATCH_RADIX_ON_TPU)[::-1]:
             pair, last = (values, offsets), window == axis.kernel
             parts = shifted_slices(pair, axis, position, shifts, last)
@@ -112,7 +116,7 @@ def _axis_by_axis(
     assert offsets is not None
     offsets = offsets.astype(jnp.float32)
     if valid is None and _begins_in_padding(geometry):
-        offsets = jnp.where(offsets == 0, _first_inside(geometry, x.ndim), offsets)
+        offsets = jnp.where(offsets == 0, _first_offsets(geometry, x.ndim), offsets)
     return values, offsets
 
 
@@ -122,23 +126,24 @@ def _join(
     reduction: Reduction,
     masked: bool,
 ) -> ValueOffset:
-    """The pair of each window that is made of smaller ones, ``steps`` after its start.
+    """Return values and offsets of windows from those of their ``parts``, which begin at ``steps``.
 
-    Elements have no offsets yet, unless they are masked.
+    Parts without offsets are single elements, all valid.
     """
-    numbers: list[Any] = [np.float32(step) for step in steps]
-    stored = [offset.astype(jnp.float32) for _, offset in parts if offset is not None]
-    if stored:
-        numbers = [offset + step for offset, step in zip(stored, numbers, strict=True)]
-    present = [offset >= 0 for offset in stored] if masked else None
-    return _match([value for value, _ in parts], numbers, present, reduction)
+    offsets: list[Any] = [np.float32(step) for step in steps]
+    part_offsets = [offset.astype(jnp.float32) for _, offset in parts if offset is not None]
+    if part_offsets:
+        offsets = [offset + step for offset, step in zip(part_offsets, offsets, strict=True)]
+    present = [offset >= 0 for offset in part_offsets] if masked else None
+    return _match([value for value, _ in parts], offsets, present, reduction)
 
 
 def _begins_in_padding(geometry: Geometry) -> bool:
     return any(axis.pad_low for axis in geometry.axes)
 
 
-def _first_inside(geometry: Geometry, rank: int) -> Array:
+def _first_offsets(geometry: Geometry, rank: int) -> Array:
+    """Return the first offset inside the axes of every window, in float32."""
     return first_offsets(geometry, rank).astype(jnp.float32)
 
 
@@ -148,33 +153,33 @@ def _match(
     present: Sequence[Array] | None,
     reduction: Reduction,
 ) -> ValueOffset:
-    """Return the extreme of some elements of each window, and the offset of the first that is it.
+    """Return the extreme of the elements of each window, and the offset of its first match.
 
     Args:
-      values: of the elements, in the order of their offsets; the identity where there is none.
-      offsets: of the elements: numbers, or an array for each.
-      present: where there are elements; None is everywhere.
+      values: the elements of each window, in the order of their offsets; the identity in padding.
+      offsets: the offset of each array of ``values``: a number or an array.
+      present: masks of the elements that are valid; None if all are.
       reduction: a maximum or minimum.
     """
-    wide = [_widened(value) for value in values]
-    extreme = functools.reduce(reduction.combine, wide)
-    is_nan = [value != value for value in wide]
-    match = [(value == extreme) | nan for value, nan in zip(wide, is_nan, strict=True)]
+    elements = [_as_32_bits(value) for value in values]
+    extreme = functools.reduce(reduction.combine, elements)
+    is_nan = [value != value for value in elements]
+    matches = [(value == extreme) | nan for value, nan in zip(elements, is_nan, strict=True)]
     if present is None:
-        match[-1] = jnp.ones(extreme.shape, bool)
+        matches[-1] = jnp.ones(extreme.shape, bool)
     else:
-        match = [here & found for here, found in zip(present, match, strict=True)]
-    chain = [*zip(match, offsets, strict=True)][::-1]
+        matches = [valid & equal for valid, equal in zip(present, matches, strict=True)]
+    chain = [*zip(matches, offsets, strict=True)][::-1]
     if takes_last_nan(reduction):
         chain += zip(is_nan, offsets, strict=True)
-    offset = jnp.full(extreme.shape, _NONE)
-    for take, number in chain:
-        offset = jnp.where(take, number, offset)
+    offset = jnp.full(extreme.shape, _NO_OFFSET)
+    for mask, number in chain:
+        offset = jnp.where(mask, number, offset)
     return extreme.astype(values[0].dtype), offset
 
 
-def _widened(x: Array) -> Array:
-    """``x`` in a dtype of 32 bits that has all its numbers, or as it is if it has as many bits."""
+def _as_32_bits(x: Array) -> Array:
+    """Return ``x`` in float32 or int32, which represent it exactly; unchanged from 32 bits on."""
     if x.dtype.itemsize >= 4:
         return x
     return x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32)

@@ -1,11 +1,11 @@
-"""Sums of windows that start at every element, and their transpose: slices of a padded copy.
+"""Sum windows at stride 1 as slices of a padded copy, and transpose such sums likewise.
 
 With zeros around the array every window has all of its elements, so one loop adds one slice for
-each offset. :mod:`.slices` has a loop for each segment of the windows: no copy is stored, but
-XLA:CPU compiles up to nine loops in place of two.
+each offset. :mod:`.slices` has a loop for each segment of the windows: it stores no copy, but
+XLA:CPU compiles up to nine loops instead of two.
 
-The transpose of such a sum is one as well, of the cotangent: the windows over window starts that
-:func:`..parts.phases.mirrored` gives.
+The transpose of such a sum is again such a sum, of the cotangent, over the windows of window starts
+that :func:`..parts.phases.mirrored` returns.
 """
 
 from typing import Any
@@ -24,10 +24,11 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why another implementation computes the transpose, or None."""
-    return _reason(request.geometry)
+    return _geometry_reason(request.geometry)
 
 
-def _reason(geometry: Geometry) -> str | None:
+def _geometry_reason(geometry: Geometry) -> str | None:
+    """Return why slices of a padded copy do not suit ``geometry``, or None."""
     if geometry.is_strided:
         return "windows do not start at every element"
     if -1 in geometry.positions:
@@ -38,15 +39,15 @@ def _reason(geometry: Geometry) -> str | None:
 
 
 def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
-    """Whether a sum saves more time of the compiler than its copy costs."""
+    """Return whether a sum saves more compilation time than its padded copy costs."""
     if (
         reduction.combine is not lax.add
         or geometry.taps <= tuning.FEW_ELEMENTS
-        or _reason(geometry)
+        or _geometry_reason(geometry)
     ):
         return False
-    small = isinstance(x.size, int) and x.size <= tuning.MOST_COPIED
-    return small and any(len(axis.segments()) > 1 for axis in geometry.axes)
+    is_small = isinstance(x.size, int) and x.size <= tuning.MOST_COPIED
+    return is_small and any(len(axis.segments()) > 1 for axis in geometry.axes)
 
 
 def window_sum(x: Array, geometry: Geometry) -> Array:
@@ -57,5 +58,5 @@ def window_sum(x: Array, geometry: Geometry) -> Array:
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
-    """Return for each element the sum of the values of all windows that hold it."""
+    """Return for each element the sum of the values of all windows that contain it."""
     return window_sum(g, Geometry(tuple(map(mirrored, geometry.axes)), geometry.positions))

@@ -1,19 +1,19 @@
-"""The transpose of reading windows at their offsets, each term padded to its phase: for XLA:TPU.
+"""Transpose gathers at window offsets, with each term padded to its phase: for XLA:TPU.
 
-XLA:TPU keeps the arrays of a network with the pooled axes major, so that a shift along them is an
-address. A padding is part of a fusion only where it reads an operand of the fusion. So a term of
-:mod:`..parts.phase_sums` is one padding of ``g`` and one of the offsets, by the shift along the
-groups of each axis and to one entry of ``stride`` along its phases. Terms are then as large as the
-result, and their sum is one kernel that stores nothing beside it. A concatenation of phases would
-store each of them, and a padding between elements is a slow kernel of its own.
+XLA:TPU stores the arrays of a network with the pooled axes major, so a shift along them is only an
+address. A padding is part of a fusion only if it reads an operand of the fusion. So a term of
+:mod:`..parts.phase_sums` is one padding of ``g`` and one of the offsets: by the shift along the
+groups of each axis, and from one entry to ``stride`` entries along its phases. Terms are then as
+large as the result, and their sum is one kernel, which stores only the result. A concatenation of
+phases would store each phase, and a padding between elements is a slow separate kernel.
 
-An axis of length one has no place of its own in memory. XLA would put the phases before all groups
-and then copy the result into the order of a network. Arrays whose pooled axes are merged have no
-other order than that, so ``g`` and the offsets become such arrays, and no more, before a barrier.
+An axis of length one has no fixed position in a layout. XLA would place the phases before all
+groups and then copy the result into the order of a network. Merged pooled axes have no other order,
+so ``g`` and the offsets, but not the terms, pass a barrier with their pooled axes merged.
 
-Windows that do not overlap are a broadcast, see :mod:`..parts.grid`, where they are large,
-since it does not grow with them, and over three axes, where XLA orders the terms in its own way all
-the same and the copy costs more.
+Non-overlapping windows are a broadcast, see :mod:`..parts.grid`, if they are large, since its cost
+does not grow with them, and over three axes, where XLA reorders the terms nevertheless and the copy
+costs more.
 """
 
 import functools
@@ -32,46 +32,47 @@ from ..request import Request
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why padded phases do not compute what is asked, or None."""
+    """Return why padded phases do not support ``request``, or None."""
     return None if request.geometry.taps <= tuning.MOST_TERMS_ON_TPU else request.disagreement
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it.
+    """Return, for each element, the sum of the values of the windows whose offset selects it.
 
     Args:
-      g: values of the windows, numbers of ``dtype`` in the dtype that sums of it run in.
-      offsets: of the windows, row-major; beyond 16 elements of overlapping windows an argmax.
+      g: values of the windows, representable in ``dtype`` and given in the accumulator dtype.
+      offsets: the window offsets, row-major; an argmax if windows overlap and have more than 16 taps.
       geometry: the windows.
-      dtype: what the result is rounded to.
+      dtype: the dtype that the result is rounded to.
     """
-    order, back, major = pooled_first(geometry, g.ndim)
+    order, inverse, major = pooled_first(geometry, g.ndim)
     g, offsets = jnp.transpose(g, order), jnp.transpose(offsets, order)
-    many = geometry.taps > tuning.MOST_TERMS_ON_TPU or len(geometry.axes) > 2
-    if geometry.is_non_overlapping and many:
-        dx = _broadcast(g.astype(dtype), offsets, major).astype(g.dtype)
+    by_broadcast = geometry.taps > tuning.MOST_TERMS_ON_TPU or len(geometry.axes) > 2
+    if geometry.is_non_overlapping and by_broadcast:
+        dx = _broadcast_to_elements(g.astype(dtype), offsets, major).astype(g.dtype)
     else:
-        sums = functools.partial(_summed, pooled=len(major.axes))
+        sums = functools.partial(_sum_terms, pooled=len(major.axes))
         dx = phase_sums.scatter(g, offsets, major, dtype, sums, tuning.MOST_TERMS_ON_TPU)
-    return jnp.transpose(dx, back)
+    return jnp.transpose(dx, inverse)
 
 
-def _summed(
-    g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype, pooled: int
+def _sum_terms(
+    g: Array, offsets: Array, step: Step, accum_dtype: np.dtype, result_dtype: np.dtype, pooled: int
 ) -> ValueOffset:
-    """Sum of the terms of all phases, each on the grid of groups and phases."""
+    """Return the sum of the terms of all phases, each on the grid of groups and phases."""
     g, offsets = grid.stored(g, pooled), grid.stored(offsets, pooled)
     pairs = [
         phase_sums.given(g, offsets, term, grid.put(step.geometry, phase, term.shift))
         for phase, terms in step.terms.items()
         for term in terms
     ]
-    values, left = phase_sums.combined(pairs, wide, rounded)
+    values, remaining = phase_sums.combined(pairs, accum_dtype, result_dtype)
     geometry, rank = step.geometry, g.ndim
-    return grid.merged(values, geometry, rank, False), grid.merged(left, geometry, rank, False)
+    return grid.merged(values, geometry, rank, False), grid.merged(remaining, geometry, rank, False)
 
 
-def _broadcast(g: Array, offsets: Array, geometry: Geometry) -> Array:
+def _broadcast_to_elements(g: Array, offsets: Array, geometry: Geometry) -> Array:
+    """Return the elements by a broadcast over the steps of every axis."""
     pooled = len(geometry.axes)
     g, offsets = grid.stored(g, pooled), grid.stored(offsets, pooled)
     elements = grid.stored(grid.on_grid(g, offsets, geometry), 2 * pooled)

@@ -1,9 +1,9 @@
-"""The transpose of reading windows at their offsets, its phases stacked: for XLA:GPU.
+"""Transpose gathers at window offsets, with the phases stacked: for XLA:GPU.
 
-Phases, see :mod:`..parts.phase_sums`, are stacked behind their axis and reshaped, the last axis
-first. XLA:GPU makes one kernel of this and of the sums.
+Phases, see :mod:`..parts.phase_sums`, are stacked after their axis and merged with it by a reshape,
+the last axis first. XLA:GPU makes one kernel of this and of the sums.
 
-Windows that do not overlap are a broadcast, see :mod:`..parts.grid`.
+Non-overlapping windows are a broadcast, see :mod:`..parts.grid`.
 """
 
 import numpy as np
@@ -21,40 +21,42 @@ from ..request import Request
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why stacked phases do not compute what is asked, or None."""
+    """Return why stacked phases do not support ``request``, or None."""
     return None if request.geometry.taps <= tuning.MOST_TERMS_ON_GPU else request.disagreement
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it.
+    """Return, for each element, the sum of the values of the windows whose offset selects it.
 
     Args:
-      g: values of the windows, numbers of ``dtype`` in the dtype that sums of it run in.
-      offsets: of the windows, row-major; beyond 16 elements of overlapping windows an argmax.
+      g: values of the windows, representable in ``dtype`` and given in the accumulator dtype.
+      offsets: the window offsets, row-major; an argmax if windows overlap and have more than 16 taps.
       geometry: the windows.
-      dtype: what the result is rounded to.
+      dtype: the dtype that the result is rounded to.
     """
     if geometry.is_non_overlapping:
-        grid = on_grid(g.astype(dtype), offsets, geometry)
-        return merged(grid, geometry, g.ndim).astype(g.dtype)
-    return phase_sums.scatter(g, offsets, geometry, dtype, summed, tuning.MOST_TERMS_ON_GPU)
+        on_steps = on_grid(g.astype(dtype), offsets, geometry)
+        return merged(on_steps, geometry, g.ndim).astype(g.dtype)
+    return phase_sums.scatter(g, offsets, geometry, dtype, sum_phases, tuning.MOST_TERMS_ON_GPU)
 
 
-def summed(g: Array, offsets: Array, step: Step, wide: np.dtype, rounded: np.dtype) -> ValueOffset:
-    """What a step adds up, and what is left of the offsets, see :data:`..parts.phase_sums.Sums`."""
-    sums, left = {}, {}
+def sum_phases(
+    g: Array, offsets: Array, step: Step, accum_dtype: np.dtype, result_dtype: np.dtype
+) -> ValueOffset:
+    """Return the sums of a step and the remaining offsets, see :data:`..parts.phase_sums.Sums`."""
+    sums, remaining = {}, {}
     for phase, terms in step.terms.items():
-        reads = [(term, _shifted(step.geometry, term)) for term in terms]
+        reads = [(term, _shift_to_groups(step.geometry, term)) for term in terms]
         pairs = [phase_sums.given(g, offsets, *read) for read in reads]
-        sums[phase], left[phase] = phase_sums.combined(pairs, wide, rounded)
-    values = stacked(sums, step.geometry, np.zeros((), rounded))
+        sums[phase], remaining[phase] = phase_sums.combined(pairs, accum_dtype, result_dtype)
+    values = stack_phases(sums, step.geometry, np.zeros((), result_dtype))
     if step.last:
         return values, offsets
-    return values, stacked(left, step.geometry, phase_sums.not_taken(offsets.dtype))
+    return values, stack_phases(remaining, step.geometry, phase_sums.not_taken(offsets.dtype))
 
 
-def _shifted(geometry: Geometry, term: Term) -> Read:
-    """Return the function that gives each group of every axis the window ``shift`` further."""
+def _shift_to_groups(geometry: Geometry, term: Term) -> Read:
+    """Return the function that gives each group, on every axis, the window ``shift`` further."""
 
     def shifted(x: Array, value: np.ndarray) -> Array:
         config = [(0, 0, 0)] * x.ndim
@@ -65,13 +67,13 @@ def _shifted(geometry: Geometry, term: Term) -> Read:
     return shifted
 
 
-def stacked(parts: dict[Phase, Array], geometry: Geometry, value: np.ndarray) -> Array:
-    """The phases as one array; elements of a phase that is not given have ``value``."""
-    for number in reversed(range(len(geometry.axes))):
+def stack_phases(parts: dict[Phase, Array], geometry: Geometry, value: np.ndarray) -> Array:
+    """Return the phases as one array, with ``value`` in the elements of missing phases."""
+    for n in reversed(range(len(geometry.axes))):
         rows: dict[Phase, dict[int, Array]] = {}
         for phase, part in parts.items():
-            rows.setdefault(phase[:number], {})[phase[number]] = part
-        axis, position = geometry.placed[number]
-        whole = {rest: interleave(row, axis.stride, position, value) for rest, row in rows.items()}
-        parts = {rest: slice_axis(a, position, 0, axis.size, 1) for rest, a in whole.items()}
+            rows.setdefault(phase[:n], {})[phase[n]] = part
+        axis, position = geometry.placed[n]
+        joined = {key: interleave(row, axis.stride, position, value) for key, row in rows.items()}
+        parts = {key: slice_axis(a, position, 0, axis.size, 1) for key, a in joined.items()}
     return parts[()]

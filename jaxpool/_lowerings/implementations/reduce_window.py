@@ -1,4 +1,4 @@
-"""The reference: ``lax.reduce_window`` with computed padding. It computes every window."""
+"""Reduce by ``lax.reduce_window`` with computed padding: the reference for all windows."""
 
 import dataclasses
 import functools
@@ -28,12 +28,12 @@ _PADDING = np.int32(-1)
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return None: ``lax.reduce_window`` takes everything."""
+    """Return None: ``lax.reduce_window`` supports every request."""
     return None
 
 
 def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
-    """The settings of ``lax.reduce_window`` for an array of ``rank`` axes."""
+    """Return the settings of ``lax.reduce_window`` for an array of ``rank`` axes."""
     dims, strides, dilations = [1] * rank, [1] * rank, [1] * rank
     padding = [(0, 0)] * rank
     for axis, position in geometry.placed:
@@ -50,20 +50,23 @@ def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window.
 
-    XLA:CPU hands some reductions by ``maximum`` to a library that drops NaN (jaxlib 0.10.2 and
-    0.12). So there a maximum is the minimum of negatives, negated; and one of 16-bit floats, which
-    XLA would widen at every step, runs in integers.
+    XLA:CPU passes some reductions by ``maximum`` to a library that drops NaN (jaxlib 0.10.2 and
+    0.12). So on CPU a maximum is the negated minimum of the negated operand. An extreme of 16-bit
+    floats, which XLA:CPU would widen at every step, is computed in integers.
     """
     if not is_float_extreme(reduction, x):
         return _reduce(x, geometry, reduction)
     if is_narrow_extreme(reduction, x):
-        return reduce_in_integers_on_cpu(lambda x, r: _reduce(x, geometry, r), x, reduction)
-    plain = functools.partial(_reduce, geometry=geometry, reduction=reduction)
+        return reduce_in_integers_on_cpu(
+            lambda x, extreme: _reduce(x, geometry, extreme), x, reduction
+        )
+    direct = functools.partial(_reduce, geometry=geometry, reduction=reduction)
     negated = functools.partial(_reduce, geometry=geometry, reduction=_negated(reduction))
-    return by_platform({"cpu": negated, "gpu": plain, "tpu": plain}, x)
+    return by_platform({"cpu": negated, "gpu": direct, "tpu": direct}, x)
 
 
 def _negated(reduction: Reduction) -> Reduction:
+    """Return the reduction that computes an extreme as the negated opposite extreme."""
     opposite = lax.min if reduction.extremum == "max" else lax.max
     return dataclasses.replace(reduction, combine=lambda a, b: -opposite(-a, -b))
 
@@ -73,32 +76,32 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     return lax.reduce_window(x, identity_like(reduction, x), reduction.combine, **settings)
 
 
-def is_quicker(axis: Axis, position: int) -> bool:
-    """Whether XLA:CPU reduces along one axis quicker so than by slices.
+def is_faster(axis: Axis, position: int) -> bool:
+    """Return whether XLA:CPU reduces faster along an axis by ``lax.reduce_window`` than by slices.
 
-    With padding at the contiguous axis each row of slices is a concatenation, which fills no
+    With padding along the contiguous axis, each row of slices is a concatenation, which fills no
     vectors.
     """
-    at_each = axis.stride == 1 and axis.kernel >= tuning.SHORTEST_PADDED_ROW
-    return position == -1 and at_each and len(axis.segments()) > 1
+    long_at_stride_1 = axis.stride == 1 and axis.kernel >= tuning.SHORTEST_PADDED_ROW
+    return position == -1 and long_at_stride_1 and len(axis.segments()) > 1
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
-    """Return for each element the sum of the values of all windows that hold it.
+    """Return for each element the sum of the values of all windows that contain it.
 
-    Where zeros are between the values, the windows of an element are again a window.
+    With zeros between the values of strided windows, the windows of an element again form a window.
     """
-    room, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
+    padding, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
     for axis, position in geometry.placed:
-        shape[position], room[position] = axis.size, room_of_windows(axis)
+        shape[position], padding[position] = axis.size, room_of_windows(axis)
     if 0 in g.shape:
         return jnp.zeros(shape, g.dtype)
-    spread = lax.pad(g, np.zeros((), g.dtype), room)
+    dilated = lax.pad(g, np.zeros((), g.dtype), padding)
     settings = configuration(geometry, g.ndim) | {
         "window_strides": (1,) * g.ndim,
         "padding": "VALID",
     }
-    return lax.reduce_window(spread, np.zeros((), g.dtype), lax.add, **settings)
+    return lax.reduce_window(dilated, np.zeros((), g.dtype), lax.add, **settings)
 
 
 def argreduce(
@@ -106,31 +109,31 @@ def argreduce(
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major.
 
-    Reduces pairs of a value and its index, flat over the pooled axes. The index breaks ties and is
-    then turned into the offset of the window that reads it.
+    Reduce pairs of a value and its flat index over the pooled axes. The index breaks ties and is
+    then converted to the offset in its window.
     """
-    indices = _indices(x, geometry)
+    indices = _flat_indices(x, geometry)
     if valid is not None:
         indices = jnp.where(valid, indices, _PADDING)
     init = (identity_array(reduction, x.dtype), _PADDING)
     values, indices = lax.reduce_window(
         (x, indices), init, prefers_first(reduction), **configuration(geometry, x.ndim)
     )
-    return values, _offsets(indices, geometry).astype(offset_dtype(geometry))
+    return values, _window_offsets(indices, geometry).astype(offset_dtype(geometry))
 
 
-def _indices(x: Array, geometry: Geometry) -> Array:
+def _flat_indices(x: Array, geometry: Geometry) -> Array:
     index = jnp.zeros_like(x, jnp.int32)
     for axis, position in geometry.placed:
         index = index * axis.size + iota(axis.size, position, x.ndim, jnp.int32)
     return index
 
 
-def _offsets(indices: Array, geometry: Geometry) -> Array:
-    found, offset, scale = indices != _PADDING, jnp.zeros_like(indices), 1
+def _window_offsets(indices: Array, geometry: Geometry) -> Array:
+    has_element, offset, unit = indices != _PADDING, jnp.zeros_like(indices), 1
     for axis, position in geometry.placed[::-1]:
         windows = iota(axis.out, position, indices.ndim, jnp.int32)
         start = windows * axis.stride - axis.pad_low
-        offset = offset + (indices % axis.size - start) // axis.dilation * scale
-        indices, scale = indices // axis.size, scale * axis.kernel
-    return jnp.where(found, offset, sentinel(np.dtype(np.int32)))
+        offset = offset + (indices % axis.size - start) // axis.dilation * unit
+        indices, unit = indices // axis.size, unit * axis.kernel
+    return jnp.where(has_element, offset, sentinel(np.dtype(np.int32)))

@@ -1,17 +1,19 @@
-"""Values and offsets by a chain of selects, one for each offset: for XLA:GPU.
+"""Compute values and offsets by a chain of selects, one for each window offset: for XLA:GPU.
 
     value, offset = (x at t, t) if x at t is preferred else (value, offset)    for t = 0, 1, ...
 
-XLA:GPU makes one kernel with two results of a chain over slices, and several of a tree. Windows of
-many elements take one axis after the other, the last one first: the argmax of each row, and then
-the first of the rows with the largest value, which is the order of offsets. That is a chain for
-each axis, and for a long axis one for each level of windows of smaller windows.
+XLA:GPU makes one kernel with two results from a chain over slices, and several kernels from a tree.
+Windows with many elements are reduced along one axis after another, the last axis first. This finds
+the argmax of each row, and then the first of the rows with the largest value, which is the first
+argmax in row-major order. There is one chain for each axis, and for a long axis one chain for each
+level of windows that are built from smaller windows.
 
-Padding is the identity and is preferred to nothing. So a chain finds an element, or all elements of
-the window are the identity too, and the first of them is the argmax. Which one that is, is computed
-at the end from the window's number, and only there. A mask of the padding would be compared at each
-offset, and XLA:GPU makes a table of each comparison in a kernel of its own. A selection in which
-elements may tie with the identity and differ from it takes the mask nevertheless.
+Padding is the identity, which is preferred to nothing. So if a chain does not select an element
+inside the array, all elements of the window are the identity too, and its argmax is the first of
+them. Their offset is computed at the end from the index of the window, only for such windows. A
+mask of the padding would be compared at each offset, and XLA:GPU makes a table of each comparison
+in a separate kernel. The mask is needed nevertheless for a selection in which elements may tie with
+the identity and differ from it.
 """
 
 import functools
@@ -41,11 +43,11 @@ from ..request import Request
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why a chain does not compute what is asked, or None."""
+    """Return why a chain does not support ``request``, or None."""
     geometry = request.geometry
-    longest, most = max(geometry.kernel), tuning.LONGEST_CHAINED_ON_GPU
-    if longest > most and geometry.is_non_overlapping:
-        return f"{longest} elements on one axis and no overlap; chains pay up to {most}"
+    longest, limit = max(geometry.kernel), tuning.LONGEST_CHAINED_ON_GPU
+    if longest > limit and geometry.is_non_overlapping:
+        return f"{longest} elements on one axis and no overlap; chains pay up to {limit}"
     return None
 
 
@@ -58,21 +60,22 @@ def argreduce(
     values, offsets = initial_pair(x, valid, dtype) if masked else (x, None)
     end = len(geometry.axes)
     for first in [0] if geometry.taps <= tuning.MOST_CHAINED_ON_GPU else reversed(range(end)):
-        group, unit = _axes(geometry, first, end), _axes(geometry, end, None).taps
-        narrow = dtype if masked else offset_dtype(_axes(geometry, first, None))
-        values, offsets = _along(values, offsets, group, unit, narrow, reduction, masked)
+        group, unit = _sub_geometry(geometry, first, end), _sub_geometry(geometry, end, None).taps
+        group_dtype = dtype if masked else offset_dtype(_sub_geometry(geometry, first, None))
+        values, offsets = _chain_axes(values, offsets, group, unit, group_dtype, reduction, masked)
         end = first
     assert offsets is not None
     if masked:
         return set_sentinels((values, offsets), geometry)
-    return values, _or_first(offsets, values == identity_array(reduction, x.dtype), geometry)
+    return values, _correct_offsets(offsets, values == identity_array(reduction, x.dtype), geometry)
 
 
-def _axes(geometry: Geometry, first: int, end: int | None) -> Geometry:
+def _sub_geometry(geometry: Geometry, first: int, end: int | None) -> Geometry:
+    """Return the geometry of the pooled axes from ``first`` up to ``end``."""
     return Geometry(geometry.axes[first:end], geometry.positions[first:end])
 
 
-def _along(
+def _chain_axes(
     values: Array,
     offsets: Array | None,
     group: Geometry,
@@ -81,67 +84,67 @@ def _along(
     reduction: Reduction,
     masked: bool,
 ) -> ValueOffset:
-    """The value and offset of each window along some axes.
+    """Return the value and offset of each window along the axes of ``group``.
 
     Args:
-      values: elements, or values of windows along the axes behind.
-      offsets: of the values; None of elements.
-      group: the axes.
-      unit: what an offset of them counts.
-      dtype: of the resulting offsets.
+      values: elements, or results of the axes after ``group``.
+      offsets: the offsets of ``values``; None if these are elements.
+      group: the axes to reduce.
+      unit: the number of window offsets by which a step along ``group`` counts.
+      dtype: the dtype of the resulting offsets.
       reduction: a maximum or minimum.
-      masked: whether offsets may be sentinels; otherwise those of padding do not matter.
+      masked: whether offsets may be sentinels; if not, the offsets of padding do not matter.
     """
     values = pad_all(values, group, identity_array(reduction, values.dtype))
     if offsets is not None:
         offsets = pad_all(offsets.astype(dtype), group, sentinel(dtype))
     pair: Any = (values, offsets)
 
-    def chained(steps: Sequence[int], parts: Sequence[Any]) -> ValueOffset:
-        moved = [
-            _moved(p, step * unit, dtype, masked) for p, step in zip(parts, steps, strict=True)
+    def chain(steps: Sequence[int], parts: Sequence[Any]) -> ValueOffset:
+        pairs = [
+            _add_step(p, step * unit, dtype, masked) for p, step in zip(parts, steps, strict=True)
         ]
-        return functools.reduce(prefers_later(reduction, masked), moved)
+        return functools.reduce(prefers_later(reduction, masked), pairs)
 
     if max(group.kernel) <= tuning.LONGEST_CHAINED_ON_GPU:
         parts = [
-            jax.tree.map(lambda a, place=place: elements_at(a, place, group), pair)
-            for place in each_place(group)
+            jax.tree.map(lambda a, taps=taps: elements_at(a, taps, group), pair)
+            for taps in each_place(group)
         ]
-        return chained(range(group.taps), parts)
+        return chain(range(group.taps), parts)
     ((axis, position),) = group.placed
     for window, shifts in levels(axis.kernel, tuning.CHAIN_RADIX_ON_GPU)[::-1]:
         last = window == axis.kernel
-        pair = chained(shifts, shifted_slices(pair, axis, position, shifts, last))
+        pair = chain(shifts, shifted_slices(pair, axis, position, shifts, last))
     return pair
 
 
-def _moved(
+def _add_step(
     pair: tuple[Array, Array | None], step: int, dtype: np.dtype, masked: bool
 ) -> ValueOffset:
-    """A pair with ``step`` added to its offsets; those of elements are none yet."""
+    """Return ``pair`` with ``step`` added to its offsets; without offsets they are ``step``."""
     values, offsets = pair
     if offsets is None:
         return values, jnp.full(values.shape, step, dtype)
     return add_offset((values, offsets), step, masked)
 
 
-def _or_first(offsets: Array, every: Array, geometry: Geometry) -> Array:
-    """The offset of the first element where ``every`` element ties, the sentinel without one.
+def _correct_offsets(offsets: Array, is_identity: Array, geometry: Geometry) -> Array:
+    """Return offsets in which windows that are all identity name their first element or the sentinel.
 
-    The select comes before the arithmetic, which would otherwise be a table of each axis.
+    The select comes before the arithmetic; otherwise XLA:GPU would store a table for each axis.
     """
     if not is_padded(geometry):
         return offsets
     first, empty = jnp.zeros(offsets.shape, jnp.int32), None
     for axis, position in geometry.placed:
         window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
-        start = jnp.where(every, window * axis.stride - axis.pad_low, 0)
-        low = first_inside(axis, start)
-        first = first * axis.kernel + low
+        start = jnp.where(is_identity, window * axis.stride - axis.pad_low, 0)
+        first_tap = first_inside(axis, start)
+        first = first * axis.kernel + first_tap
         if axis.has_empty_window:
-            outside = (low >= axis.kernel) | (start + low * axis.dilation >= axis.size)
+            outside = (first_tap >= axis.kernel) | (start + first_tap * axis.dilation >= axis.size)
             empty = outside if empty is None else empty | outside
     dtype = offset_dtype(geometry)
-    found = jnp.where(every, first.astype(dtype), offsets)
-    return found if empty is None else jnp.where(empty, sentinel(dtype), found)
+    corrected = jnp.where(is_identity, first.astype(dtype), offsets)
+    return corrected if empty is None else jnp.where(empty, sentinel(dtype), corrected)

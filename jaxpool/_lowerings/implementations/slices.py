@@ -138,7 +138,7 @@ def _sort_key(reduction: Reduction, axes: list[PlacedAxis]) -> tuple[int, bool]:
     Its result is the smallest. Among equals the contiguous axis comes last, except for a sum by
     :mod:`.reduce_window`, which comes before sums that are fused with their consumers.
     """
-    by_reduce_window = reduction.combine is lax.add and reduce_window.is_quicker(*axes[0])
+    by_reduce_window = reduction.combine is lax.add and reduce_window.is_faster(*axes[0])
     comes_last = axes[0][1] == -1 and not by_reduce_window
     return -math.prod(axis.stride for axis, _ in axes), comes_last
 
@@ -179,7 +179,7 @@ def _reduce_group(
     identity = identity_like(reduction, x)
     (axis, position), *others = axes
     eligible = reduction.combine is lax.add or (is_stored and reduction.extremum is not None)
-    if eligible and reduce_window.is_quicker(axis, position):
+    if eligible and reduce_window.is_faster(axis, position):
         return reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
     if position == -1 and not others and _has_single_element_window(axis):
         x, axes = _pad_contiguous(x, axis, identity)
