@@ -64,7 +64,7 @@ def _sum_function(axis: Axis, position: int, in_rows: bool) -> Callable[[Array, 
 
 
 def _covers_each_element_once(axis: Axis) -> bool:
-    """Return whether windows of several elements are tiled, each element in one window."""
+    """Return whether windows of several elements are tiled, without gaps."""
     return axis.stride == axis.span == axis.kernel > 1
 
 
@@ -78,7 +78,7 @@ def _sum_slices(g: Array, axis: Axis, position: int) -> Array:
 def _sum_rows(g: Array, axis: Axis, position: int) -> Array:
     """Return the transpose by :mod:`.reduce_window`, along contiguous rows at stride 1."""
     sums = reduce_window.reduce(g, Geometry((mirrored(axis),), (position,)), SUM)
-    return slice_axis(sums, position, 0, axis.size, 1)  # drop windows that lie in padding alone
+    return slice_axis(sums, position, 0, axis.size, 1)  # entries after these are of padding
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:

@@ -87,8 +87,8 @@ def extremes(
       with_offsets: whether to return offsets, in uint8.
       interpret: whether to interpret the kernel, which needs no TPU.
     """
-    tile, new = tile_of(x.shape, np.dtype(x.dtype)), rows_per_step(rows)
-    first = rows.span - new  # the index in scratch of the first new row
+    tile, new_rows = tile_of(x.shape, np.dtype(x.dtype)), rows_per_step(rows)
+    first = rows.span - new_rows  # the index in scratch of the first new row
     warmup = cdiv(first, rows.stride)  # steps that only fill scratch
     block = (1, columns.size, *tile)
     out = (1, columns.out, *tile)
@@ -104,7 +104,7 @@ def extremes(
     call = pl.pallas_call(
         body,
         grid=_grid(x.shape, tile, warmup + rows.out),
-        in_specs=[pl.BlockSpec(block, block_index(r)) for r in range(new)],
+        in_specs=[pl.BlockSpec(block, block_index(r)) for r in range(new_rows)],
         out_specs=[_output_spec(out, warmup)] * len(dtypes),
         out_shape=[like(x, shape, dtype) for dtype in dtypes],
         scratch_shapes=[pltpu.VMEM((rows.span, width, *tile), x.dtype)],
@@ -112,15 +112,15 @@ def extremes(
         interpret=interpret,
         name="max_pool",
     )
-    return tuple(call(*[x] * new))
+    return tuple(call(*[x] * new_rows))
 
 
 def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) -> None:
-    new, comparator = rows_per_step(rows), reduction.comparator
+    new_rows, comparator = rows_per_step(rows), reduction.comparator
     assert comparator is not None
-    inputs, outputs, scratch = refs[:new], refs[new:-1], refs[-1]
+    inputs, outputs, scratch = refs[:new_rows], refs[new_rows:-1], refs[-1]
     identity = float(identity_array(reduction, scratch.dtype))
-    warmup = cdiv(rows.span - new, rows.stride)
+    warmup = cdiv(rows.span - new_rows, rows.stride)
     step = pl.program_id(2) - warmup
 
     @pl.when(step == -warmup)
@@ -130,7 +130,7 @@ def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) 
 
     _load_rows(scratch, inputs, step, rows, columns, identity)
 
-    def reduce_window(column: Any) -> tuple[Array, ...]:
+    def compute_window(column: Any) -> tuple[Array, ...]:
         taps = list(_taps(scratch, rows, columns, column))
         if len(outputs) == 1:
             prefer = lambda a, b: jnp.where(comparator(b, a), b, a)  # noqa: E731
@@ -148,7 +148,7 @@ def _extremes_body(*refs: Any, rows: Axis, columns: Axis, reduction: Reduction) 
 
     @pl.when(step >= 0)
     def _() -> None:
-        _unrolled_loop(columns.out, reduce_window, store, rows.kernel * columns.kernel)
+        _unrolled_loop(columns.out, compute_window, store, rows.kernel * columns.kernel)
 
 
 def _load_rows(

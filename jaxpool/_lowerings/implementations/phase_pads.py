@@ -41,7 +41,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     Args:
       g: values of the windows, representable in ``dtype`` and given in the accumulator dtype.
-      offsets: the window offsets, row-major; an argmax if windows overlap and have more than 16 taps.
+      offsets: the window offsets, row-major; an argmax if windows overlap and exceed 16 taps.
       geometry: the windows.
       dtype: the dtype that the result is rounded to.
     """

@@ -30,7 +30,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     Args:
       g: values of the windows, representable in ``dtype`` and given in the accumulator dtype.
-      offsets: the window offsets, row-major; an argmax if windows overlap and have more than 16 taps.
+      offsets: the window offsets, row-major; an argmax if windows overlap and exceed 16 taps.
       geometry: the windows.
       dtype: the dtype that the result is rounded to.
     """
@@ -58,13 +58,13 @@ def sum_phases(
 def _shift_to_groups(geometry: Geometry, term: Term) -> Read:
     """Return the function that gives each group, on every axis, the window ``shift`` further."""
 
-    def shifted(x: Array, value: np.ndarray) -> Array:
+    def shift_windows(x: Array, value: np.ndarray) -> Array:
         config = [(0, 0, 0)] * x.ndim
         for (axis, position), distance in zip(geometry.placed, term.shift, strict=True):
             config[position] = (-distance, axis.groups + distance - axis.out, 0)
         return lax.pad(x, value, config)
 
-    return shifted
+    return shift_windows
 
 
 def stack_phases(parts: dict[Phase, Array], geometry: Geometry, value: np.ndarray) -> Array:

@@ -123,6 +123,7 @@ def argreduce(
 
 
 def _flat_indices(x: Array, geometry: Geometry) -> Array:
+    """Return the flat index of each element of ``x`` over the pooled axes."""
     index = jnp.zeros_like(x, jnp.int32)
     for axis, position in geometry.placed:
         index = index * axis.size + iota(axis.size, position, x.ndim, jnp.int32)
@@ -130,6 +131,7 @@ def _flat_indices(x: Array, geometry: Geometry) -> Array:
 
 
 def _window_offsets(indices: Array, geometry: Geometry) -> Array:
+    """Return the offset, in its window, of the element at each flat index, or the sentinel."""
     has_element, offset, unit = indices != _PADDING, jnp.zeros_like(indices), 1
     for axis, position in geometry.placed[::-1]:
         windows = iota(axis.out, position, indices.ndim, jnp.int32)

@@ -130,7 +130,7 @@ def _add_step(
 
 
 def _correct_offsets(offsets: Array, is_identity: Array, geometry: Geometry) -> Array:
-    """Return offsets in which windows that are all identity name their first element or the sentinel.
+    """Return offsets with the first element, or the sentinel, for windows that are all identity.
 
     The select comes before the arithmetic; otherwise XLA:GPU would store a table for each axis.
     """

@@ -57,7 +57,7 @@ Piece = tuple[int, Any]
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why slices do not compute what is asked, or None."""
+    """Return why slices do not support ``request``, or None."""
     geometry, verb = request.geometry, request.verb
     if verb == "reduce":
         limits = _max_kernels(request)
@@ -97,7 +97,7 @@ def _max_kernels(request: Request) -> list[int]:
 
 
 def _windows_adjoin(axis: Axis) -> bool:
-    """Return whether windows adjoin or are one: :mod:`.tiled` then reads each element once."""
+    """Return whether windows adjoin or there is one: :mod:`.tiled` reads each element once."""
     return axis.out == 1 or axis.stride == axis.span
 
 
@@ -124,7 +124,7 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     x = _reduce_group(x, first, reduction)
     for axes in others:
         overlap = any(axis.stride < axis.span for axis, _ in axes)
-        if overlap and has_rule(reduction):  # else JAX differentiates through this code
+        if overlap and has_rule(reduction):  # JAX differentiates others through this code
             (x,) = materialize(x)  # otherwise every window that reads an element recomputes it
         x = _reduce_group(x, axes, reduction, is_stored=overlap)
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and not others:
@@ -194,7 +194,7 @@ def _has_single_element_window(axis: Axis) -> bool:
 
 
 def _pad_contiguous(x: Any, axis: Axis, identity: Any) -> tuple[Any, list[PlacedAxis]]:
-    """Return ``x`` padded along its contiguous axis, and the axis without padding."""
+    """Return ``x`` padded along its contiguous axis, and the axis, which now needs no padding."""
     low, high = lax_padding(axis)
     size = axis.size + low + high
     padded_axis = Axis(size, axis.kernel, axis.stride, axis.dilation, 0, 0, 0, axis.out)
@@ -296,12 +296,12 @@ def _argreduce(
     unit = 1
     identity = identity_array(reduction, x.dtype), sentinel(dtype)
     groups = _argreduce_groups(geometry)
-    variadic_groups = [variadic and _is_variadic(x, axes) for axes in groups]
+    are_variadic = [variadic and _is_variadic(x, axes) for axes in groups]
     # Results that later windows have in common are stored, or each window would recompute them.
     is_stored = geometry.taps > (
         tuning.MOST_FUSED if geometry.is_non_overlapping else tuning.FEW_ELEMENTS
     )
-    for axes, is_variadic in zip(groups, variadic_groups, strict=True):
+    for axes, is_variadic in zip(groups, are_variadic, strict=True):
         last = axes is groups[-1]
         reducer = reduce_pairs_variadic if is_variadic and (is_stored or last) else reduce_pairs
         combine = functools.partial(
@@ -313,7 +313,7 @@ def _argreduce(
             reducer=reducer,
         )
         pair = _combine_segments([(0, pair)], axes, combine, identity)
-        if variadic_groups[-1] and not (is_variadic or last):
+        if are_variadic[-1] and not (is_variadic or last):
             values, offsets = materialize(*pair)  # else the variadic loop must concatenate
             pair = values, offsets
         unit *= math.prod(axis.kernel for axis, _ in axes)

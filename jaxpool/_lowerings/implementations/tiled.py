@@ -12,9 +12,8 @@ combine slices along one axis after another, in long loops over the other axes.
 ``o`` and receives ``g[o]`` if ``offsets[o]`` is the offset of the element, otherwise 0. In an array
 of ``(q, phase)``, see :mod:`..parts.phases`, the phases are broadcast axes of one vectorised loop.
 If the contiguous axis is pooled with other axes, it is scattered first: the value of a window is
-repeated over the columns of the window, with the offset along the other axes in the column that
-the offset selects. The other axes are then scattered in full rows; all axes jointly would make the
-loops as short as a window.
+repeated over its columns, and the column that the offset selects gets the offset along the other
+axes. These are then scattered in full rows; all axes jointly would make loops as short as a window.
 """
 
 import functools
@@ -135,7 +134,7 @@ def argmax_offsets(
 def _first_match(
     elements: Array, valid: Array | None, values: Array, numbers: Array, axes: tuple[int, ...]
 ) -> Array:
-    """Return the smallest of the ``numbers`` of elements that equal their value or are NaN."""
+    """Return the smallest of the ``numbers`` of elements that equal their result or are NaN."""
     is_match = (elements == values) | (elements != elements)
     if valid is not None:
         is_match = is_match & valid
@@ -178,9 +177,9 @@ def reduce_axes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
 
 
 def _reduce_on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
-    wide_x, wide_reduction = widened(x, reduction)
-    if wide_x is not x:
-        return _reduce_on_cpu(wide_x, axes, wide_reduction).astype(x.dtype)
+    native_x, native_reduction = widened(x, reduction)
+    if native_x is not x:
+        return _reduce_on_cpu(native_x, axes, native_reduction).astype(x.dtype)
     if is_narrow_extreme(reduction, x):
         return reduce_in_integers(lambda k, extreme: _reduce_on_cpu(k, axes, extreme), x, reduction)
     if _uses_passes(x, axes, reduction):
