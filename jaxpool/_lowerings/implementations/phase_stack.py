@@ -29,7 +29,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """Return, for each element, the sum of the values of the windows whose offset selects it.
 
     Args:
-      g: values of the windows, representable in ``dtype`` and given in the accumulator dtype.
+      g: values of the windows, representable in ``dtype`` but stored in the accumulator dtype.
       offsets: the window offsets, row-major; an argmax if windows overlap and exceed 16 taps.
       geometry: the windows.
       dtype: the dtype that the result is rounded to.

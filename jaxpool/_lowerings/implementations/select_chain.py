@@ -8,12 +8,12 @@ the argmax of each row, and then the first of the rows with the largest value, w
 argmax in row-major order. There is one chain for each axis, and for a long axis one chain for each
 level of windows that are built from smaller windows.
 
-Padding is the identity, which is preferred to nothing. So if a chain does not select an element
-inside the array, all elements of the window are the identity too, and its argmax is the first of
-them. Their offset is computed at the end from the index of the window, only for such windows. A
-mask of the padding would be compared at each offset, and XLA:GPU makes a table of each comparison
-in a separate kernel. The mask is needed nevertheless for a selection in which elements may tie with
-the identity and differ from it.
+Padding is the identity, which is never preferred to an element. So a chain selects an element,
+unless all elements of the window are the identity; then the first of them is the argmax. Its offset
+is computed at the end from the index of the window, only for such windows. A mask of the padding
+would be compared at each offset, and XLA:GPU makes a table of each comparison in a separate kernel.
+The mask is used nevertheless for a selection in which elements may tie with the identity and differ
+from it.
 """
 
 import functools
@@ -90,7 +90,7 @@ def _chain_axes(
       values: elements, or results of the axes after ``group``.
       offsets: the offsets of ``values``; None if these are elements.
       group: the axes to reduce.
-      unit: the number of window offsets by which a step along ``group`` counts.
+      unit: the number of window offsets per step along the last axis of ``group``.
       dtype: the dtype of the resulting offsets.
       reduction: a maximum or minimum.
       masked: whether offsets may be sentinels; if not, the offsets of padding do not matter.
