@@ -43,7 +43,7 @@ def adaptive_avg_pool(
     element where ``O`` does not divide ``L``; with ``O > L`` elements are repeated.
 
     Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       output_size: windows per pooled axis, >= 0; its length is the number of pooled axes. None
         leaves an axis as it is. With a ``data_format`` in letters an int stands for all of them.
       data_format: as in :func:`max_pool`.
@@ -51,9 +51,9 @@ def adaptive_avg_pool(
         counted.
     Returns:
       Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
-      Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,
-      the sum does not wrap; they are rounded half to even.
-    Derivatives: linear; forward and reverse, any order, without any scatter (but inside
+      Low-precision floats are added and divided in float32 and rounded once. Integer averages are
+      exact, the sum does not wrap; they are rounded half to even.
+    Derivatives: linear; forward and reverse mode, any order, without any scatter (but inside
       ``jax.shard_map``, if windows differ). Integers have none.
     Edge cases: a window in which nothing counts gives 0. NaN and infinities propagate within their
       windows. An output size of 0 gives an empty result.
@@ -86,21 +86,21 @@ def adaptive_max_pool(
     ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, in exact integers.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       output_size, data_format: as in :func:`adaptive_avg_pool`.
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
       Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
-    Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
-      order of the window; second derivatives are zero. Reverse mode has no scatter, so it is
-      deterministic on every backend (but inside ``jax.shard_map``, if windows differ).
-    Edge cases: NaN in a window gives NaN. A window without an element (only ``where`` makes one)
+    Derivatives: forward and reverse mode, any order. The tangent follows the first maximum in
+      row-major order of the window; second derivatives are zero. Reverse mode has no scatter, so it
+      is deterministic on every backend (but inside ``jax.shard_map``, if windows differ).
+    Edge cases: NaN in a window gives NaN. A window without elements (only ``where`` makes one)
       gives the lowest value of the dtype and no gradient. An output size of 0 gives an empty
       result.
     Raises:
       TypeError, ValueError: as :func:`adaptive_avg_pool`, but bool is allowed; ValueError also if a
-        derivative is taken and windows are so long along so many axes that the argmax does
-        not fit 31 bits.
+        derivative is taken and windows are so long along so many axes that the argmax does not fit
+        31 bits.
     References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
     Example:
       >>> jaxpool.adaptive_max_pool(jnp.array([3, 1, 2, 5, 4]), 3, data_format="W")
@@ -126,7 +126,7 @@ def adaptive_max_pool_with_argmax(
     ``x[.., i * L // O : ceil((i + 1) * L / O), ..]`` is its first maximum, row-major.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       output_size, data_format, where: as in :func:`adaptive_max_pool`.
       index_space: "spatial", flat over the pooled axes of ``x`` (PyTorch, OpenVINO), or an int axis
         ``a``, flat over all axes of ``x`` from ``a`` on. There are no "window" indices, since the
@@ -136,7 +136,7 @@ def adaptive_max_pool_with_argmax(
       (values, indices), both of the shape of :func:`adaptive_max_pool`'s result. As there, an axis
       whose size is None is not pooled: "spatial" does count it, in the place it has in ``x``.
     Derivatives: values as :func:`adaptive_max_pool`; indices carry no tangent (float0).
-    Edge cases: the index of NaN is that of the first NaN in the window. A window without an element
+    Edge cases: the index of NaN is that of the first NaN in the window. A window without elements
       has index -1.
     Raises:
       TypeError, ValueError: as :func:`adaptive_max_pool`, without a derivative too; ValueError also

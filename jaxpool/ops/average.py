@@ -39,28 +39,27 @@ def avg_pool(
 ) -> Array:
     """Average over sliding windows.
 
-    ``y[.., o, ..] = (sum over t of x[.., o * stride - pad_low + t * dilation, ..]) / count[o]``
-    over the elements inside ``x``. ``count`` is exact: the taps on declared padding or ``x``
-    (``count_include_pad=True``, PyTorch's default), or on ``x`` alone (False, ONNX's default). The
-    overhang of ceil rounding never counts. With ``weights`` it is
-    ``(sum of weights * x) / (sum of weights)``.
+    ``y[.., o, ..] = (sum over t of x[.., o * stride - pad_low + t * dilation, ..]) /
+    count[o]`` over the elements inside ``x``. ``count`` is exact: the taps on declared padding or ``x`` (``count_include_pad=True``, PyTorch's default), or on ``x``
+    alone (False, ONNX's default). The overhang of ceil rounding never counts. With ``weights`` it
+    is ``(sum of weights * x) / (sum of weights)``.
 
     Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       window_shape, strides, padding, dilations, rounding, data_format, implementation: as in
         :func:`max_pool`.
       count_include_pad: whether declared padding counts in the divisor.
       divisor_override: an int, not zero, at most 2^28 in size, that replaces every divisor.
-      where: boolean mask that broadcasts to ``x``; elements where it is False are neither added
-        nor counted.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are neither added nor
+        counted.
       weights: real numbers that broadcast to ``x``, the weight of each element; ``x`` then holds
         floats. Padding has none, whatever ``count_include_pad`` says.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are added and divided in float32 and rounded once. Integer averages are exact,
-      the sum does not wrap; they are rounded half to even and saturate.
-    Derivatives: linear in ``x``; forward and reverse, any order, also in ``weights``. Integers have
-      none.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are added and divided in float32 and rounded once. Integer averages are
+      exact, the sum does not wrap; they are rounded half to even and saturate.
+    Derivatives: linear in ``x``; forward and reverse mode, any order, also in ``weights``. Integers
+      have none.
     Edge cases: a window in which nothing counts, or whose weights add up to 0, gives 0. NaN and
       infinities propagate, whatever their weight.
     Raises:
@@ -104,16 +103,16 @@ def sum_pool(
     elements inside ``x``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
     Returns:
       Array; pooled axes have :func:`output_shape`, the others are unchanged. The dtype is that of
       ``jnp.sum``: floats keep theirs, integers of up to 32 bits become int32 or uint32 (int64 or
-      uint64 where JAX has 64-bit types), booleans are counted.
-      Narrow floats are added in float32 and rounded once; integers wrap as in ``jnp.sum``.
-    Derivatives: linear; forward and reverse, any order. Integers have none.
-    Edge cases: a window without an element gives 0. NaN and infinities propagate.
+      uint64 where JAX has 64-bit types), booleans are counted. Low-precision floats are added in
+      float32 and rounded once; integers wrap as in ``jnp.sum``.
+    Derivatives: linear; forward and reverse mode, any order. Integers have none.
+    Edge cases: a window without elements gives 0. NaN and infinities propagate.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.

@@ -60,12 +60,12 @@ def blur_pool(
 ) -> Array:
     """Binomial blur over sliding windows: an average that does not alias.
 
-    ``y[.., o, ..] = sum over t of w[t] * x[.., o * stride - pad_low + t * dilation, ..]`` with the
-    binomial weights ``w = [1, 1] / 2``, ``[1, 2, 1] / 4``, ``[1, 3, 3, 1] / 8`` and so on, along
-    every pooled axis.
+    ``y[.., o, ..] = sum over t of w[t] * x[.., o * stride - pad_low + t * dilation,
+    ..]`` with the binomial weights ``w = [1, 1] / 2``, ``[1, 2, 1] / 4``, ``[1, 3, 3, 1] / 8`` and
+    so on, along every pooled axis.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape: taps per pooled axis, 1 to 7; 1 does not blur an axis. An int stands for all of
         them, as in :func:`max_pool`.
       strides, padding, dilations, rounding, data_format: as in :func:`max_pool`. The paper pads by
@@ -75,9 +75,9 @@ def blur_pool(
       where: boolean mask that broadcasts to ``x``; False takes the element away, and the weights of
         the others are divided by their sum.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are added in float32 and rounded once.
-    Derivatives: linear; forward and reverse, any order, without any scatter.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are added in float32 and rounded once.
+    Derivatives: linear; forward and reverse mode, any order, without any scatter.
     Edge cases: padding counts, the overhang of ceil rounding does not. A window in which nothing
       counts gives 0. NaN and infinities propagate. Elements beyond half the largest float may give
       infinities, as XLA adds those of one weight before it multiplies.
@@ -113,12 +113,12 @@ def max_blur_pool(
 ) -> Array:
     """Maximum over sliding windows of stride 1, then a binomial blur of the stride asked for.
 
-    ``y = blur_pool(max_pool(x, window_shape, 1, padding), blur_shape, strides, blur_padding)`` with
-    ``blur_padding = ((n - 1) // 2, n // 2)`` for each length ``n`` of ``blur_shape``: a maximum
-    pool that does not alias.
+    ``y = blur_pool(max_pool(x, window_shape, 1, padding), blur_shape, strides,
+    blur_padding)`` with ``blur_padding = ((n - 1) // 2, n //
+    2)`` for each length ``n`` of ``blur_shape``: a maximum pool that does not alias.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, padding, dilations: of the maximum, as in :func:`max_pool`.
       strides, rounding: of the blur, as in :func:`max_pool`.
       blur_shape: taps of the blur, 1 to 7: an int or one per pooled axis; 1 is no blur.
@@ -129,7 +129,7 @@ def max_blur_pool(
     Returns:
       Array of the dtype of ``x``. A pooled axis has ``ceil(n / stride)`` entries, for ``n`` of
       :func:`output_shape` at stride 1; the others are unchanged.
-    Derivatives: forward and reverse, any order: of the blur, then of the first maximum of each
+    Derivatives: forward and reverse mode, any order: of the blur, then of the first maximum of each
       window.
     Edge cases: NaN in a window of the maximum gives NaN in the blurs that read it. Where nothing
       counts, 0.

@@ -57,9 +57,10 @@ def pool(
 
     Args:
       x: array of a dtype that the reduction takes, or anything ``jnp.asarray`` makes one of.
-      reduction: a value of :mod:`jaxpool.reductions` (``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP,
-        ANY, ALL, lp(p)``) or your own :class:`jaxpool.Reduction`. Make it once, not in each call:
-        the op is compiled for each value.
+      reduction: a value of :mod:`jaxpool.reductions`
+        (``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP, ANY, ALL, lp(p)``) or your own
+        :class:`jaxpool.Reduction`. Make it once, not in each call: the op is compiled for each
+        value.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
     Returns:
@@ -72,8 +73,8 @@ def pool(
       have them, on every backend. MAX, MIN and every reduction with ``comparator`` have those of
       :func:`max_pool`. With ``implementation="reduce_window"`` or "tiled" a combine other than
       ``jnp.add`` and ``lax.add`` has those that JAX has of such a window, if any.
-    Edge cases: a window without an element gives ``finish`` of the identity and a count of 0. NaN
-      and infinities go where ``combine`` takes them.
+    Edge cases: a window without elements gives ``finish`` of the identity and a count of 0. NaN and
+      infinities go where ``combine`` takes them.
     Raises:
       TypeError: ``reduction`` is not a Reduction, does not take the dtype, its ``prepare`` changes
         the shape, or its ``combine`` changes shape, dtype or structure.

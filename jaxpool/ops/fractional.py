@@ -47,20 +47,21 @@ def fractional_max_pool(
 ) -> Array:
     """Maximum over windows at random places, as many of them as you ask for.
 
-    Window ``i`` of an axis of ``L`` elements starts at ``trunc((i + u) * alpha) - trunc(u *
-    alpha)`` with ``alpha = (L - window) / (output_size - 1)`` and a random ``u`` in [0, 1); the
-    last one at ``L - window``. Neighbouring windows are ``floor(alpha)`` or ``ceil(alpha)``
-    elements away, on axes of 100,000 elements at times one more or less: starts are float32.
+    Window ``i`` of an axis of ``L`` elements starts at
+    ``trunc((i + u) * alpha) - trunc(u * alpha)`` with ``alpha = (L - window) / (output_size - 1)``
+    and a random ``u`` in [0, 1); the last one at ``L - window``. Neighbouring windows are
+    ``floor(alpha)`` or ``ceil(alpha)`` elements away, on axes of 100,000 elements at times one more
+    or less: starts are float32.
 
     Args:
-      key: of :mod:`jax.random`; None if ``samples`` are given. Draws ``u`` for every pooled axis
-        of every plane (batch and channel entry), as PyTorch does. The same key, shape and
-        window give the same windows on every platform.
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      key: of :mod:`jax.random`; None if ``samples`` are given. Draws ``u`` for every pooled axis of
+        every plane (batch and channel entry), as PyTorch does. The same key, shape and window give
+        the same windows on every platform.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape: elements per pooled axis, >= 1; its length is the number of pooled axes. With a
         ``data_format`` in letters an int stands for all of them.
-      output_size: windows per pooled axis, >= 1; an int stands for all axes. ``output_size +
-        window - 1`` may not exceed the axis.
+      output_size: windows per pooled axis, >= 1; an int stands for all axes.
+        ``output_size + window - 1`` may not exceed the axis.
       samples: the numbers ``u`` instead of a key: floats of shape ``(.., n)`` for n pooled axes in
         array order, whose leading axes broadcast to the axes of ``x`` that are not pooled; ``(n,)``
         gives all planes the same windows. (PyTorch's 2-D ``_random_samples`` are in reverse order,
@@ -111,8 +112,8 @@ def fractional_max_pool_with_argmax(
         :func:`fractional_max_pool`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.
     Returns:
-      (values, indices), both of the shape of :func:`fractional_max_pool`'s result. Flat indices
-      are those that :func:`max_unpool` takes.
+      (values, indices), both of the shape of :func:`fractional_max_pool`'s result. Flat indices are
+      those that :func:`max_unpool` takes.
     Derivatives: values as :func:`fractional_max_pool`; indices carry no tangent (float0).
     Edge cases: as :func:`max_pool_with_argmax`.
     Raises:

@@ -39,17 +39,17 @@ def global_max_pool(
     ``y[n, c] = max over q of x[n, q, c]``, ``q`` running over all pooled axes.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format: "channels_last" (batch, pooled axes, channels), "channels_first" (batch,
         channels, pooled axes), both with exactly one batch axis and so at least three axes; or
         letters such as "NHWC", "HWC", "NW", which pool D, H and W.
       keepdims: keep the pooled axes, with length 1.
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
       Array of the dtype of ``x``, with pooled axes of length 1 or without them.
-    Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
-      order, where ``jnp.max`` spreads it over all; second derivatives are zero. Reverse mode keeps
-      one number per result and has no scatter.
+    Derivatives: forward and reverse mode, any order. The tangent follows the first maximum in
+      row-major order, where ``jnp.max`` spreads it over all; second derivatives are zero. Reverse
+      mode keeps one number per result and has no scatter.
     Edge cases: NaN gives NaN. Without an element (only ``where`` takes all) the result is the
       lowest value of the dtype, without gradient. Empty batch or channel axes give an empty result.
     Raises:
@@ -77,15 +77,15 @@ def global_avg_pool(
     ``y[n, c] = (sum over q of x[n, q, c]) / count``, ``q`` running over all pooled axes.
 
     Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       data_format, keepdims: as in :func:`global_max_pool`.
       where: boolean mask that broadcasts to ``x``; elements where it is False are neither added nor
         counted.
     Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Narrow floats are
-      added and divided in float32 and rounded once. Integer averages are exact, the sum does not
-      wrap; they are rounded half to even.
-    Derivatives: linear; forward and reverse, any order. Integers have none.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
+      floats are added and divided in float32 and rounded once. Integer averages are exact, the sum
+      does not wrap; they are rounded half to even.
+    Derivatives: linear; forward and reverse mode, any order. Integers have none.
     Edge cases: where nothing counts the result is 0. NaN and infinities propagate.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for bool.
@@ -114,12 +114,12 @@ def global_lp_pool(
     ``y[n, c] = (sum over q of |x[n, q, c]| ** p) ** (1 / p)``, ``q`` running over all pooled axes.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       p: the exponent, from 2^-20 to 2^20; infinity gives the largest absolute value.
       data_format, keepdims, where: as in :func:`global_max_pool`.
     Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Narrow floats are
-      computed in float32 and rounded once.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
+      floats are computed in float32 and rounded once.
     Derivatives: as :func:`lp_pool`.
     Edge cases: as :func:`lp_pool`; without an element the result is 0.
     Raises:

@@ -40,7 +40,7 @@ def global_min_pool(
     ``y[n, c] = min over q of x[n, q, c]``, ``q`` running over all pooled axes.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format, keepdims, where: as in :func:`global_max_pool`.
     Returns:
       Array of the dtype of ``x``, with pooled axes of length 1 or without them.
@@ -73,7 +73,7 @@ def global_max_pool_with_argmax(
     in the pooled axes: ``x[n, indices[n, c], c] = y[n, c]`` of one pooled axis.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format, keepdims, where: as in :func:`global_max_pool`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`; the window is the whole plane.
     Returns:
@@ -115,14 +115,14 @@ def global_std_pool(
     running over all pooled axes.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       correction: as in :func:`var_pool`.
       data_format, keepdims: as in :func:`global_max_pool`.
       where: boolean mask that broadcasts to ``x``; elements where it is False do not count.
     Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Narrow floats are
-      computed in float32 and rounded once.
-    Derivatives: forward and reverse, any order; 0 where the deviation is 0.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
+      floats are computed in float32 and rounded once.
+    Derivatives: forward and reverse mode, any order; 0 where the deviation is 0.
     Edge cases: ``correction`` elements or fewer give NaN, and no gradient.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
@@ -155,12 +155,12 @@ def global_logsumexp_pool(
     ``y[n, c] = T * log(sum over q of exp(x[n, q, c] / T))``, ``q`` running over all pooled axes.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       temperature: ``T``, as in :func:`logsumexp_pool`.
       data_format, keepdims, where: as in :func:`global_max_pool`.
     Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Narrow floats are
-      computed in float32 and rounded once.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
+      floats are computed in float32 and rounded once.
     Derivatives: as :func:`logsumexp_pool`.
     Edge cases: as :func:`logsumexp_pool`; without an element the result is -inf.
     Raises:

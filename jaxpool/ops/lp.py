@@ -42,25 +42,26 @@ def lp_pool(
     value).
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
       p: the exponent, from 2^-20 to 2^20; infinity gives the largest absolute value. It is static;
         :func:`gem_pool` has a learnable one.
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
       implementation: as in :func:`max_pool`; finite exponents above 4 have "slices" and "doubling".
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are computed in float32 and rounded once. Powers are taken relative to the
-      largest element of the window, so they neither overflow nor vanish; with ``p`` up to 4
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are computed in float32 and rounded once. Powers are taken relative to
+      the largest element of the window, so they neither overflow nor vanish; with ``p`` up to 4
       relative to that of all pooled axes, where an element 1e9 times smaller may vanish; with ``p``
       = 2 as they are, so that the square of an element must fit float32 (float64 for that).
-    Derivatives: forward and reverse, any order, by ``dy = sum of (|x| / y) ** (p - 1) * sign(x) *
-      dx``. Zero where the window is zero, and zero at an element that is zero, also for ``p <= 1``,
-      where the true slope has a jump or is infinite. At infinity as :func:`max_pool` of ``|x|``.
-      With ``p`` above 4 a cotangent times the result must be in the range of the dtype.
+    Derivatives: forward and reverse mode, any order, by
+      ``dy = sum of (|x| / y) ** (p - 1) * sign(x) * dx``. Zero where the window is zero, and zero
+      at an element that is zero, also for ``p <= 1``, where the true slope has a jump or is
+      infinite. At infinity as :func:`max_pool` of ``|x|``. With ``p`` above 4 a cotangent times the
+      result must be in the range of the dtype.
     Edge cases: NaN in a window gives NaN, also beside infinities; an infinity gives infinity,
-      without a meaningful derivative. A window without an element gives 0 and no gradient.
-      Subnormal elements may count as zero.
+      without a meaningful derivative. A window without elements gives 0 and no gradient. Subnormal
+      elements may count as zero.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
         and bool and if ``p`` is not a number; ValueError if it is not positive.
@@ -100,7 +101,7 @@ def gem_pool(
     ``p`` the maximum.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
       p: the exponent, positive: a number, or an array, also a traced one, that broadcasts to ``x``
@@ -108,16 +109,16 @@ def gem_pool(
       eps: positive number that smaller elements are raised to.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are computed in float32 and rounded once. Powers are taken as exponentials,
-      relative to the largest of the window, so they neither overflow nor vanish.
-    Derivatives: in ``x`` and in ``p``; forward and reverse, any order. Elements below ``eps`` have
-      none. A cotangent times the result must be in the range of the dtype.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are computed in float32 and rounded once. Powers are taken as
+      exponentials, relative to the largest of the window, so they neither overflow nor vanish.
+    Derivatives: in ``x`` and in ``p``; forward and reverse mode, any order. Elements below ``eps``
+      have none. A cotangent times the result must be in the range of the dtype.
     Edge cases: only real elements count in the mean, neither padding nor overhang. NaN in a window
-      gives NaN; an infinity gives infinity, without a meaningful derivative. A window without an
-      element gives 0 and no gradient. As ``p`` goes to 0, the geometric mean, results lose accuracy
-      in proportion to ``1 / p`` and derivatives in ``p`` to ``1 / p ** 2``: float32 has 5 digits
-      of the mean at ``p`` = 0.01. Values of an array ``p`` are not checked: one that is not
+      gives NaN; an infinity gives infinity, without a meaningful derivative. A window without
+      elements gives 0 and no gradient. As ``p`` goes to 0, the geometric mean, results lose
+      accuracy in proportion to ``1 / p`` and derivatives in ``p`` to ``1 / p ** 2``: float32 has 5
+      digits of the mean at ``p`` = 0.01. Values of an array ``p`` are not checked: one that is not
       positive gives what the formula gives, or NaN.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`lp_pool`; ValueError also if ``p`` does

@@ -37,7 +37,7 @@ def max_pool(
     in ``[0, window)`` of each pooled axis. Positions outside ``x`` never count.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape: taps per pooled axis, >= 1; its length is the number of pooled axes. With a
         ``data_format`` in letters an int stands for all of them.
       strides: int or one per pooled axis, >= 1, in elements. Required: libraries disagree on a
@@ -49,15 +49,16 @@ def max_pool(
         if it starts inside ``x`` or its low padding (PyTorch's and ONNX's ceil_mode).
       data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
         letters such as "NHWC", "NCDHW", "HW", which fix the rank.
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
       implementation: "auto", or the name of one, which runs or raises, never substitutes: "slices",
         "tiled", "doubling", "separable", "reduce_window" or "mosaic".
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-    Derivatives: forward and reverse, any order. The tangent follows the first maximum in row-major
-      order of the window; second derivatives are zero. Reverse mode keeps one byte per output for
-      windows of up to 255 taps, and has no scatter, so it is deterministic on every backend.
-    Edge cases: NaN in a window gives NaN. A window without an element gives the lowest value of the
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+    Derivatives: forward and reverse mode, any order. The tangent follows the first maximum in
+      row-major order of the window; second derivatives are zero. Reverse mode keeps one byte per
+      output for windows of up to 255 taps, and has no scatter, so it is deterministic on every
+      backend.
+    Edge cases: NaN in a window gives NaN. A window without elements gives the lowest value of the
       dtype (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch
       or channel axes give an empty result.
     Raises:
@@ -97,14 +98,14 @@ def min_pool(
     outside ``x`` never count.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
     Derivatives: as :func:`max_pool`, following the first minimum.
-    Edge cases: NaN in a window gives NaN. A window without an element gives the highest value of
-      the dtype (inf for floats) and no gradient.
+    Edge cases: NaN in a window gives NaN. A window without elements gives the highest value of the
+      dtype (inf for floats) and no gradient.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
@@ -141,7 +142,7 @@ def max_pool_with_argmax(
     the window. Padding is never counted.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
       index_space: "spatial", flat over the pooled axes (PyTorch); an int axis ``a``, flat over all
@@ -151,13 +152,13 @@ def max_pool_with_argmax(
     Returns:
       (values, indices), both of the shape of :func:`max_pool`'s result.
     Derivatives: values as :func:`max_pool`; indices are integers and carry no tangent (float0).
-    Edge cases: the index of NaN is that of the first NaN in the window. A window without an element
+    Edge cases: the index of NaN is that of the first NaN in the window. A window without elements
       has index -1; in an unsigned "window" space it is the largest number of the dtype (255 in
       uint8). Where XLA takes subnormal numbers for zero, as on CPU, value and index may be those of
       two elements that are equal so.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if an index
-      would not fit ``index_dtype``.
+        would not fit ``index_dtype``.
     References: OpenVINO MaxPool-14; ONNX MaxPool-22; PyTorch ``max_pool2d``; oneDNN pooling.
     Example:
       >>> x = jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
@@ -199,7 +200,7 @@ def min_pool_with_argmin(
     the window. Padding is never counted.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.

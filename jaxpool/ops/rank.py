@@ -47,21 +47,22 @@ def median_pool(
 ) -> Array:
     """Median over sliding windows.
 
-    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation, ..]`` of the
-    elements inside ``x``: the middle one in order, of an even number the mean of the middle two.
+    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation,
+    ..]`` of the elements inside ``x``: the middle one in order, of an even number the mean of the
+    middle two.
 
     Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` takes; not bool.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
       The mean of two integers is exact and rounded half to even.
-    Derivatives: forward and reverse, any order. The tangent follows the middle element, or half
-      each of the middle two; of equal elements the first in row-major order. Second derivatives are
-      zero.
+    Derivatives: forward and reverse mode, any order. The tangent follows the middle element, or
+      half each of the middle two; of equal elements the first in row-major order. Second
+      derivatives are zero.
     Edge cases: padding, overhang and masked elements do not count. NaN in a window gives NaN. A
-      window without an element gives 0 and no gradient.
+      window without elements gives 0 and no gradient.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for bool.
     References: Tukey 1977, "Exploratory data analysis", chapter 7.
@@ -94,19 +95,19 @@ def rank_pool(
     maximum.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       rank: from 0 for the smallest, or from -1 for the largest downwards; less than the taps of a
         window.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`median_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-    Derivatives: forward and reverse, any order. The tangent follows the element, of equal elements
-      the first in row-major order; second derivatives are zero.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+    Derivatives: forward and reverse mode, any order. The tangent follows the element, of equal
+      elements the first in row-major order; second derivatives are zero.
     Edge cases: padding, overhang and masked elements do not count. In a window of fewer elements
       than the rank needs it is the last of them in its direction: the largest for a rank from 0 on,
-      the smallest for a negative one. NaN in a window gives NaN, at every rank. A window without an
-      element gives the highest value of the dtype for a rank from 0 on (as :func:`min_pool`), the
+      the smallest for a negative one. NaN in a window gives NaN, at every rank. A window without
+      elements gives the highest value of the dtype for a rank from 0 on (as :func:`min_pool`), the
       lowest for a negative one (as :func:`max_pool`), and no gradient.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; ValueError also if ``rank`` is out of range.

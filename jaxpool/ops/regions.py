@@ -52,7 +52,7 @@ def roi_align(
     image of the box. Up to one element outside it is that at the border, and beyond it is 0.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       boxes: array of shape (boxes, 5): number of the image, x1, y1, x2, y2, where x is along W. It
         may be traced. Of shape (boxes, 4), without the number, with ``batch_index`` or where ``x``
         has no axis of images.
@@ -67,14 +67,14 @@ def roi_align(
         and boxes are at least one element large.
       data_format: as in :func:`max_pool`, H and W pooled.
     Returns:
-      Array of the dtype of ``x``: boxes in place of images, bins in place of H and W. Narrow floats
-      are added in float32 and rounded once. Time and program do not depend on the boxes: each costs
-      two matrix products over a whole image, H * W * C * output_size multiplications; memory that
-      of one image besides the result, on GPU and TPU that of as many as fit into 64 MiB. With
-      ``sampling_ratio`` 1 or 2, and images that are large beside a box, GPU and TPU gather the
-      elements instead; the transpose is two matrix products all the same.
-    Derivatives: linear in ``x``; forward and reverse, any order, without any scatter. Boxes have
-      none, as in torchvision.
+      Array of the dtype of ``x``: boxes in place of images, bins in place of H and W. Low-precision
+      floats are added in float32 and rounded once. Time and program do not depend on the boxes:
+      each costs two matrix products over a whole image, H * W * C * output_size multiplications;
+      memory that of one image besides the result, on GPU and TPU that of as many as fit into 64
+      MiB. With ``sampling_ratio`` 1 or 2, and images that are large beside a box, GPU and TPU
+      gather the elements instead; the transpose is two matrix products all the same.
+    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. Boxes
+      have none, as in torchvision.
     Edge cases: any box is exact, however large or far outside. A bin without a sample gives 0: one
       of a box without size, or a negative one, with ``aligned`` and adaptive samples. Samples at
       NaN give 0. NaN and infinities in ``x`` stay in the bins that read them.
@@ -107,18 +107,20 @@ def roi_pool(
 ) -> Array:
     """Maximum of every bin of boxes of whole elements.
 
-    ``y[k, p, q, c] = max of x[n, h, w, c]`` over ``top + floor(p * b) <= h < top + ceil((p + 1) *
-    b)`` and columns ``w`` likewise. The ends of box ``k`` are rounded, halves away from zero, and
-    both belong to it; ``b`` is its height over the number of bins.
+    ``y[k, p, q, c] = max of x[n, h, w, c]`` over
+    ``top + floor(p * b) <= h < top + ceil((p + 1) * b)`` and columns ``w`` likewise. The ends of
+    box ``k`` are rounded, halves away from zero, and both belong to it; ``b`` is its height over
+    the number of bins.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       boxes, output_size, batch_index, spatial_scale, data_format: as in :func:`roi_align`.
     Returns:
       Array of the dtype of ``x``: boxes in place of images, bins in place of H and W. Time and
       program do not depend on the boxes: each costs H * W * C comparisons for every column of bins.
-    Derivatives: in ``x``, forward and reverse, any order. The tangent follows the first maximum in
-      row-major order of the bin; second derivatives are zero. No scatter. Boxes have none.
+    Derivatives: in ``x``, forward and reverse mode, any order. The tangent follows the first
+      maximum in row-major order of the bin; second derivatives are zero. No scatter. Boxes have
+      none.
     Edge cases: boxes are at least one element large, also where an end is before the beginning. A
       bin outside ``x``, or of a box with NaN or infinity, gives 0 and no gradient. NaN in a bin
       gives NaN, and -inf alone -inf (torchvision ignores both).
@@ -149,12 +151,12 @@ def ps_roi_align(
 ) -> Array:
     """Mean of samples of every bin of boxes, each bin from a channel of its own.
 
-    ``y[k, p, q, c]`` is that of :func:`roi_align` with ``aligned=True`` in channel ``(c * P + p) *
-    Q + q`` of ``x``, for ``P`` times ``Q`` bins.
+    ``y[k, p, q, c]`` is that of :func:`roi_align` with ``aligned=True`` in channel
+    ``(c * P + p) * Q + q`` of ``x``, for ``P`` times ``Q`` bins.
 
     Args:
       x: array of a floating-point dtype whose channels are a multiple of ``P * Q``, or anything
-        ``jnp.asarray`` takes.
+        ``jnp.asarray`` accepts.
       boxes, output_size, batch_index, spatial_scale, sampling_ratio, data_format: as in
         :func:`roi_align`.
     Returns:
@@ -194,13 +196,14 @@ def ps_roi_pool(
 
     Args:
       x: array of a floating-point dtype whose channels are a multiple of ``P * Q``, or anything
-        ``jnp.asarray`` takes.
+        ``jnp.asarray`` accepts.
       boxes, output_size, batch_index, spatial_scale, data_format: as in :func:`roi_align`.
     Returns:
       Array of the dtype of ``x``: boxes in place of images, bins in place of H and W, and ``P * Q``
-      times fewer channels. Narrow floats are added in float32 and rounded once.
-    Derivatives: linear in ``x``; forward and reverse, any order, without any scatter. Boxes have
-      none. torchvision's, unlike its values, share a cotangent with the last row and column too.
+      times fewer channels. Low-precision floats are added in float32 and rounded once.
+    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. Boxes
+      have none. torchvision's, unlike its values, share a cotangent with the last row and column
+      too.
     Edge cases: as :func:`roi_pool`; NaN and infinities in ``x`` stay in the bins that read them.
     Raises:
       TypeError, ValueError: as :func:`ps_roi_align`.

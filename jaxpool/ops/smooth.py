@@ -40,7 +40,7 @@ def logsumexp_pool(
     maximum.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
       temperature: a positive number, or an array, also a traced one, that broadcasts to ``x`` with
@@ -48,13 +48,13 @@ def logsumexp_pool(
         be at most two thirds of the largest float where ``x`` is finite.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are computed in float32 and rounded once. Exponentials are taken relative to the
-      largest of the window, so they do not overflow.
-    Derivatives: in ``x``, the softmax of the window, and in ``temperature``; forward and reverse,
-      any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however many
-      taps there are.
-    Edge cases: NaN in a window gives NaN. A window without an element, or of -inf alone, gives -inf
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are computed in float32 and rounded once. Exponentials are taken relative
+      to the largest of the window, so they do not overflow.
+    Derivatives: in ``x``, the softmax of the window, and in ``temperature``; forward and reverse
+      mode, any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however
+      many taps there are.
+    Edge cases: NaN in a window gives NaN. A window without elements, or of -inf alone, gives -inf
       and no gradient; an element of -inf in another window has gradient 0. With inf the result is
       inf, and the elements of inf share the gradient. Values of an array ``temperature`` are not
       checked.
@@ -97,22 +97,22 @@ def soft_pool(
     average and the maximum.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes. Multiply it by ``b``
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts. Multiply it by ``b``
         and divide the result by ``b`` for weights ``exp(b * x)``.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are computed in float32 and rounded once. Exponentials are taken relative to the
-      largest of the window, so they do not overflow; an element times the taps of a window must fit
-      float32 (float64 for that).
-    Derivatives: ``dy = sum of w * (1 + x - y) * dx`` with ``w`` the softmax; forward and reverse,
-      any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however many
-      taps there are.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are computed in float32 and rounded once. Exponentials are taken relative
+      to the largest of the window, so they do not overflow; an element times the taps of a window
+      must fit float32 (float64 for that).
+    Derivatives: ``dy = sum of w * (1 + x - y) * dx`` with ``w`` the softmax; forward and reverse
+      mode, any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however
+      many taps there are.
     Edge cases: NaN in a window gives NaN, and inf gives inf, without a meaningful derivative. An
       element of -inf has weight and gradient 0; a window of -inf alone gives -inf. A window without
-      an element gives 0 and no gradient.
+      elements gives 0 and no gradient.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
         and bool.

@@ -44,16 +44,16 @@ def var_pool(
     theirs.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
       correction: an int >= 0 taken from the divisor; 0 is the variance of the elements themselves
         (NumPy), 1 the unbiased estimate for what they are a sample of (pandas).
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are computed in float32 and rounded once. Nothing cancels where the mean is
-      large beside the deviation.
-    Derivatives: forward and reverse, any order.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are computed in float32 and rounded once. Nothing cancels where the mean
+      is large beside the deviation.
+    Derivatives: forward and reverse mode, any order.
     Edge cases: padding, overhang and masked elements do not count. A window of ``correction``
       elements or fewer gives NaN, and no gradient. NaN and infinities in a window give NaN, also in
       the gradient, and to no element but those of the window. Deviations are squared as they are:
@@ -90,12 +90,12 @@ def std_pool(
     ``y = sqrt(var_pool(x))``.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, correction, dilations, rounding, data_format, where: as in
         :func:`var_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-    Derivatives: forward and reverse, any order; 0 where the deviation is 0.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+    Derivatives: forward and reverse mode, any order; 0 where the deviation is 0.
     Edge cases: as :func:`var_pool`.
     Raises:
       TypeError, ValueError: as :func:`var_pool`.
@@ -129,19 +129,19 @@ def quantile_pool(
     ``h = (n - 1) * q`` and ``k = floor(h)``.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` takes.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       q: a number from 0 to 1; 0.5 is the median.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
       method: as in ``numpy.quantile``: "linear", "lower", "higher", "nearest", "midpoint",
         "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf",
         "hazen", "weibull", "median_unbiased" or "normal_unbiased".
-      where: boolean mask that broadcasts to ``x``; False takes the element away.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-    Derivatives: forward and reverse, any order. The tangent follows the two elements, each with its
-      share; of equal elements the first in row-major order. Second derivatives are zero.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+    Derivatives: forward and reverse mode, any order. The tangent follows the two elements, each
+      with its share; of equal elements the first in row-major order. Second derivatives are zero.
     Edge cases: padding, overhang and masked elements do not count. NaN in a window gives NaN. A
-      window without an element gives NaN and no gradient.
+      window without elements gives NaN and no gradient.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
         if ``q`` is out of range or ``method`` is none.

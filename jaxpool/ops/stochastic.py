@@ -55,19 +55,19 @@ def stochastic_pool(
     ``deterministic=True``, for inference, the expectation ``sum of x^2 / sum of x``.
 
     Args:
-      key: of :mod:`jax.random`; may be None with ``deterministic``. The same key and shape give
-        the same choice on every platform.
+      key: of :mod:`jax.random`; may be None with ``deterministic``. The same key and shape give the
+        same choice on every platform.
       x: array of floats, or anything ``jnp.asarray`` makes one of; activations >= 0, as after a
         ReLU. A negative element has the probability 0.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
       deterministic: whether to return the expectation instead of a choice.
     Returns:
-      Array of the dtype of ``x``; pooled axes have :func:`output_shape`, the others are unchanged.
-      Narrow floats are added in float32.
-    Derivatives: forward and reverse, any order. That of a choice is the derivative of the element
-      chosen, as in the paper, and not that of its probability; no derivative reaches an element of
-      probability 0.
+      Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
+      Low-precision floats are added in float32.
+    Derivatives: forward and reverse mode, any order. That of a choice is the derivative of the
+      element chosen, as in the paper, and not that of its probability; no derivative reaches an
+      element of probability 0.
     Edge cases: a window without a positive element gives 0 and has no derivative. NaN in a window
       gives NaN. An infinite element is chosen over finite ones; the expectation is then NaN. The
       expectation needs squares within the range of the sum's dtype: of float32 for float32.

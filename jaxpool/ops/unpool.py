@@ -52,10 +52,10 @@ def max_unpool(
     indices are equal, the last write wins. ``flat`` runs over the axes that ``index_space`` counts.
 
     Args:
-      y: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      y: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       indices: integers of the shape of ``y``, as :func:`max_pool_with_argmax` returns them, in the
-        same ``index_space``. The sentinel of a window without an element (-1; in an unsigned
-        "window" space the largest number of the dtype) is ignored.
+        same ``index_space``. The sentinel of a window without elements (-1; in an unsigned "window"
+        space the largest number of the dtype) is ignored.
       output_shape: lengths of the pooled axes of the result, such as ``x.shape[1:-1]``. With a
         ``data_format`` in letters also the full shape, or an int for all pooled axes.
       index_space: "spatial", flat over the pooled axes of the result (PyTorch); an int axis ``a``,
@@ -64,11 +64,11 @@ def max_unpool(
       data_format: as in :func:`max_pool`.
       window_shape, strides, padding, dilations, rounding: the pooling that the indices come from,
         as in :func:`max_pool`. Needed for "window". With another index space they change no result:
-        it is found without a scatter, and on the devices that hold the values, if every index is
-        in its own window.
+        it is found without a scatter, and on the devices that hold the values, if every index is in
+        its own window.
     Returns:
       Array of the dtype of ``y``, with ``output_shape`` in place of its pooled axes.
-    Derivatives: linear in ``y``; forward and reverse, any order. They are those of what is
+    Derivatives: linear in ``y``; forward and reverse mode, any order. They are those of what is
       computed: of several sources at one index only the last has a derivative, where PyTorch's
       backward gives each of them the cotangent of the element. Where no index is used twice the two
       agree. Results and derivatives do not depend on the order in which a device writes. Known

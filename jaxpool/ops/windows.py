@@ -36,7 +36,7 @@ def windows(
     order; positions outside ``x`` read as ``fill``.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` takes.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
       fill: a number that the dtype of ``x`` holds, such as ``-jnp.inf``.
       where: boolean mask that broadcasts to ``x``; elements where it is False read as ``fill``.
@@ -44,7 +44,8 @@ def windows(
       Array of the dtype of ``x`` with one axis more: pooled axes have :func:`output_shape`, the
       last axis has one entry per tap. Within ``jax.jit`` it is not made if it only feeds a sum,
       maximum or minimum over the last axis, and the window has up to 64 taps.
-    Derivatives: linear; forward and reverse, any order, without any scatter. Integers have none.
+    Derivatives: linear; forward and reverse mode, any order, without any scatter. Integers have
+      none.
     Edge cases: an empty batch or channel axis gives an empty result.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also if ``fill`` is not a number,
