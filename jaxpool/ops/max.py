@@ -31,36 +31,37 @@ def max_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Maximum over sliding windows.
+    """Return the maximum over sliding windows.
 
     ``y[.., o, ..] = max over t of x[.., o * stride - pad_low + t * dilation, ..]`` for taps ``t``
-    in ``[0, window)`` of each pooled axis. Positions outside ``x`` never count.
+    in ``[0, window)`` of each pooled axis. Positions outside ``x`` are ignored.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape: taps per pooled axis, >= 1; its length is the number of pooled axes. With a
-        ``data_format`` in letters an int stands for all of them.
-      strides: int or one per pooled axis, >= 1, in elements. Required: libraries disagree on a
-        default.
+        ``data_format`` in letters, an int applies to all pooled axes.
+      strides: int or one per pooled axis, >= 1, in elements. It has no default, because libraries
+        disagree on one.
       padding: "VALID" (none), "SAME" = "SAME_UPPER" or "SAME_LOWER" in any case, or elements >= 0:
         an int, one int per pooled axis, or (low, high) pairs.
       dilations: int or one per pooled axis, >= 1: distance between neighbouring taps, in elements.
-      rounding: "floor" drops a last, partly filled window, "ceil" keeps it, "ceil_torch" keeps it
-        if it starts inside ``x`` or its low padding (PyTorch's and ONNX's ceil_mode).
+      rounding: "floor" drops a last window that is partly filled, "ceil" keeps it, and "ceil_torch"
+        keeps it if it starts inside ``x`` or its low padding (PyTorch's and ONNX's ceil_mode).
       data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
         letters such as "NHWC", "NCDHW", "HW", which fix the rank.
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
-      implementation: "auto", or the name of one, which runs or raises, never substitutes: "slices",
-        "tiled", "doubling", "separable", "reduce_window" or "mosaic".
+      implementation: "auto", or a name. The named implementation runs or raises; no other one
+        replaces it. The names are "slices", "tiled", "doubling", "separable", "reduce_window" and
+        "mosaic".
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-    Derivatives: forward and reverse mode, any order. The tangent follows the first maximum in
-      row-major order of the window; second derivatives are zero. Reverse mode keeps one byte per
-      output for windows of up to 255 taps, and has no scatter, so it is deterministic on every
+    Derivatives: forward and reverse mode, any order. The tangent is that of the first maximum, in
+      row-major order of the window; second derivatives are zero. Reverse mode stores one byte per
+      output for windows of up to 255 taps. It has no scatter, so it is deterministic on every
       backend.
     Edge cases: NaN in a window gives NaN. A window without elements gives the lowest value of the
-      dtype (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch
-      or channel axes give an empty result.
+      dtype (-inf for floats) and no gradient. The sign of a zero is unspecified. Empty batch or
+      channel axes give an empty result.
     Raises:
       TypeError: a setting is not an integer, or ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
@@ -92,10 +93,10 @@ def min_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Minimum over sliding windows.
+    """Return the minimum over sliding windows.
 
     ``y[.., o, ..] = min over t of x[.., o * stride - pad_low + t * dilation, ..]``. Positions
-    outside ``x`` never count.
+    outside ``x`` are ignored.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
@@ -103,7 +104,7 @@ def min_pool(
         :func:`max_pool`.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-    Derivatives: as :func:`max_pool`, following the first minimum.
+    Derivatives: as :func:`max_pool`; the tangent is that of the first minimum.
     Edge cases: NaN in a window gives NaN. A window without elements gives the highest value of the
       dtype (inf for floats) and no gradient.
     Raises:
@@ -135,11 +136,11 @@ def max_pool_with_argmax(
     index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over sliding windows, and where it was found.
+    """Return the maximum over sliding windows, and its index.
 
-    ``y`` as :func:`max_pool`; ``indices`` say which element of the input, at
-    ``q = o * stride - pad_low + t * dilation``, is the first maximum of its window, row-major in
-    the window. Padding is never counted.
+    The values are those of :func:`max_pool`. ``indices`` has the position of the first maximum of
+    each window, in row-major order of the window: ``q = o * stride - pad_low + t * dilation`` in
+    ``x`` without padding, expressed in ``index_space``.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
@@ -147,15 +148,15 @@ def max_pool_with_argmax(
         :func:`max_pool`.
       index_space: "spatial", flat over the pooled axes (PyTorch); an int axis ``a``, flat over all
         axes of ``x`` from ``a`` on (OpenVINO's ``axis``; 0 is ONNX; 1 on NHWC is TensorFlow); or
-        "window", the window offset (oneDNN's workspace).
-      index_dtype: an integer dtype; default int32, and for "window" uint8 up to 255 taps.
+        "window", the window offset: the number of the tap, row-major (oneDNN's workspace).
+      index_dtype: an integer dtype. The default is int32, for "window" uint8 up to 255 taps.
     Returns:
       (values, indices), both of the shape of :func:`max_pool`'s result.
-    Derivatives: values as :func:`max_pool`; indices are integers and carry no tangent (float0).
-    Edge cases: the index of NaN is that of the first NaN in the window. A window without elements
-      has index -1; in an unsigned "window" space it is the largest number of the dtype (255 in
-      uint8). Where XLA takes subnormal numbers for zero, as on CPU, value and index may be those of
-      two elements that are equal so.
+    Derivatives: values as :func:`max_pool`; indices are integers and have no tangent (float0).
+    Edge cases: if the value is NaN, the index is that of the first NaN in the window. A window
+      without elements has index -1, or in an unsigned "window" space the largest number of the
+      dtype (255 in uint8). Where XLA treats subnormal numbers as zero, as on CPU, such elements
+      compare equal, so the value and the index may belong to two different ones.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if an index
         would not fit ``index_dtype``.
@@ -193,11 +194,11 @@ def min_pool_with_argmin(
     index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
-    """Minimum over sliding windows, and where it was found.
+    """Return the minimum over sliding windows, and its index.
 
-    ``y`` as :func:`min_pool`; ``indices`` say which element of the input, at
-    ``q = o * stride - pad_low + t * dilation``, is the first minimum of its window, row-major in
-    the window. Padding is never counted.
+    The values are those of :func:`min_pool`. ``indices`` has the position of the first minimum of
+    each window, in row-major order of the window: ``q = o * stride - pad_low + t * dilation`` in
+    ``x`` without padding, expressed in ``index_space``.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
@@ -206,8 +207,8 @@ def min_pool_with_argmin(
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.
     Returns:
       (values, indices), both of the shape of :func:`min_pool`'s result.
-    Derivatives: values as :func:`min_pool`; indices are integers and carry no tangent (float0).
-    Edge cases: as :func:`max_pool_with_argmax`, of minima.
+    Derivatives: values as :func:`min_pool`; indices are integers and have no tangent (float0).
+    Edge cases: as :func:`max_pool_with_argmax`, for minima.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool_with_argmax`.
     References: as :func:`max_pool_with_argmax`.
@@ -248,8 +249,8 @@ def _extreme_with_index(
     valid = check_where(where, x.shape)
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
     space = {"index_space": index_space, "index_dtype": index_dtype}
-    found = offsets, x.shape, plan.geometry
-    return values, indices.as_named(*found, masked=valid is not None, **space)
+    arguments = offsets, x.shape, plan.geometry
+    return values, indices.as_named(*arguments, masked=valid is not None, **space)
 
 
 MAX_POOL = Op("max_pool", functools.partial(_extreme, reduction=MAX))
