@@ -37,35 +37,36 @@ def avg_pool(
     implementation: str = "auto",
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Average over sliding windows.
+    """Return the average over sliding windows.
 
-    ``y[.., o, ..] = (sum over t of x[.., o * stride - pad_low + t * dilation, ..]) /
-    count[o]`` over the elements inside ``x``. ``count`` is exact: the taps on declared padding or ``x`` (``count_include_pad=True``, PyTorch's default), or on ``x``
-    alone (False, ONNX's default). The overhang of ceil rounding never counts. With ``weights`` it
-    is ``(sum of weights * x) / (sum of weights)``.
+    ``y[.., o, ..] = (sum over t of x[.., o * stride - pad_low + t * dilation, ..]) / count[o]``
+    over the elements inside ``x``. ``count[o]`` is the exact number of taps of the window on ``x``
+    or declared padding (``count_include_pad=True``, PyTorch's default), or on ``x`` only (False,
+    ONNX's default). The overhang of ceil rounding is never counted. With ``weights`` the result is
+    ``(sum of weights * x) / (sum of weights)``.
 
     Args:
       x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       window_shape, strides, padding, dilations, rounding, data_format, implementation: as in
         :func:`max_pool`.
       count_include_pad: whether declared padding counts in the divisor.
-      divisor_override: an int, not zero, at most 2^28 in size, that replaces every divisor.
+      divisor_override: a nonzero int of magnitude at most 2^28 that replaces every divisor.
       where: boolean mask that broadcasts to ``x``; elements where it is False are neither added nor
         counted.
-      weights: real numbers that broadcast to ``x``, the weight of each element; ``x`` then holds
-        floats. Padding has none, whatever ``count_include_pad`` says.
+      weights: real numbers that broadcast to ``x``, the weight of each element; ``x`` must then
+        have a floating-point dtype. Padding has no weight, whatever ``count_include_pad`` says.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
       Low-precision floats are added and divided in float32 and rounded once. Integer averages are
-      exact, the sum does not wrap; they are rounded half to even and saturate.
+      exact, because the sum does not wrap; they are rounded half to even and saturate.
     Derivatives: linear in ``x``; forward and reverse mode, any order, also in ``weights``. Integers
-      have none.
-    Edge cases: a window in which nothing counts, or whose weights add up to 0, gives 0. NaN and
-      infinities propagate, whatever their weight.
+      have no derivative.
+    Edge cases: a window whose count is 0, or whose weights sum to 0, gives 0. NaN and infinities
+      propagate, whatever their weight.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError for bool, and for
-        integers with ``weights``; ValueError for ``weights`` with ``divisor_override``, or that do
-        not broadcast.
+        integers with ``weights``; ValueError for ``weights`` that do not broadcast, or are combined
+        with ``divisor_override``.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5; PyTorch ``avg_pool2d``; ONNX
       AveragePool-22.
     Example:
@@ -97,7 +98,7 @@ def sum_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Sum over sliding windows.
+    """Return the sum over sliding windows.
 
     ``y[.., o, ..] = sum over t of x[.., o * stride - pad_low + t * dilation, ..]`` over the
     elements inside ``x``.
@@ -107,11 +108,11 @@ def sum_pool(
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
     Returns:
-      Array; pooled axes have :func:`output_shape`, the others are unchanged. The dtype is that of
-      ``jnp.sum``: floats keep theirs, integers of up to 32 bits become int32 or uint32 (int64 or
-      uint64 where JAX has 64-bit types), booleans are counted. Low-precision floats are added in
-      float32 and rounded once; integers wrap as in ``jnp.sum``.
-    Derivatives: linear; forward and reverse mode, any order. Integers have none.
+      Array. Its shape (:func:`output_shape`) differs on the pooled axes only. Its dtype is that of
+      ``jnp.sum``: floats keep their dtype, integers of up to 32 bits become int32 or uint32 (int64
+      or uint64 if JAX has 64-bit types), and booleans are counted. Low-precision floats are added
+      in float32 and rounded once; integers wrap as in ``jnp.sum``.
+    Derivatives: linear; forward and reverse mode, any order. Integers have no derivative.
     Edge cases: a window without elements gives 0. NaN and infinities propagate.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
@@ -172,14 +173,17 @@ def _is_materialized(geometry: Geometry) -> bool:
 def _weighted(x: Array, where: Any, weights: Any, *, config: Configuration) -> Array:
     check_float(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
-    wide = x.astype(accumulator(x.dtype))
-    weights = _as_weights(weights, wide, valid, geometry.positions)
+    promoted = x.astype(accumulator(x.dtype))
+    weights = _as_weights(weights, promoted, valid, geometry.positions)
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
-    return divide(total(masked(wide, valid) * weights), total(weights)).astype(x.dtype)
+    return divide(total(masked(promoted, valid) * weights), total(weights)).astype(x.dtype)
 
 
 def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[int, ...]) -> Array:
-    """Weights in the dtype of ``x``, 0 where it is not valid, as long as ``x`` on pooled axes."""
+    """Return the weights in the dtype of ``x``, 0 at masked elements, or raise.
+
+    They are broadcast to ``x`` on the pooled axes, and on all axes if there is a mask.
+    """
     if not jnp.issubdtype(weights.dtype, jnp.floating) and not jnp.issubdtype(
         weights.dtype, jnp.integer
     ):
@@ -220,15 +224,15 @@ def _canonical_weighted(count_include_pad: Any, divisor_override: Any) -> dict[s
 
 
 def canonical_divisor(count_include_pad: Any, divisor_override: Any) -> dict[str, Any]:
-    """Return what averages are divided by, checked."""
+    """Return the options that determine the divisors of averages, checked."""
     meaning = "It says whether declared padding counts in the divisor."
     return {
         "count_include_pad": flag("count_include_pad", count_include_pad, meaning),
-        "divisor_override": _override(divisor_override),
+        "divisor_override": _checked_override(divisor_override),
     }
 
 
-def _override(divisor: Any) -> int | None:
+def _checked_override(divisor: Any) -> int | None:
     if divisor is None:
         return None
     divisor = integer("divisor_override", divisor, -math.inf)
@@ -244,7 +248,7 @@ def _override(divisor: Any) -> int | None:
 
 
 def zeros_if_counted(count_include_pad: bool, **options: Any) -> str | None:
-    """What the padding of an average is."""
+    """Return "constant", for zeros that are counted, if padding counts in an average, else None."""
     return "constant" if count_include_pad else None
 
 

@@ -60,9 +60,9 @@ def blur_pool(
 ) -> Array:
     """Binomial blur over sliding windows: an average that does not alias.
 
-    ``y[.., o, ..] = sum over t of w[t] * x[.., o * stride - pad_low + t * dilation,
-    ..]`` with the binomial weights ``w = [1, 1] / 2``, ``[1, 2, 1] / 4``, ``[1, 3, 3, 1] / 8`` and
-    so on, along every pooled axis.
+    ``y[.., o, ..] = sum over t of w[t] * x[.., o * stride - pad_low + t * dilation, ..]`` with the
+    binomial weights ``w = [1, 1] / 2``, ``[1, 2, 1] / 4``, ``[1, 3, 3, 1] / 8`` and so on, along
+    every pooled axis.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
@@ -113,9 +113,9 @@ def max_blur_pool(
 ) -> Array:
     """Maximum over sliding windows of stride 1, then a binomial blur of the stride asked for.
 
-    ``y = blur_pool(max_pool(x, window_shape, 1, padding), blur_shape, strides,
-    blur_padding)`` with ``blur_padding = ((n - 1) // 2, n //
-    2)`` for each length ``n`` of ``blur_shape``: a maximum pool that does not alias.
+    ``y = blur_pool(max_pool(x, window_shape, 1, padding), blur_shape, strides, blur_padding)`` with
+    ``blur_padding = ((n - 1) // 2, n // 2)`` for each length ``n`` of ``blur_shape``: a maximum
+    pool that does not alias.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.

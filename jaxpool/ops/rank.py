@@ -47,9 +47,8 @@ def median_pool(
 ) -> Array:
     """Median over sliding windows.
 
-    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation,
-    ..]`` of the elements inside ``x``: the middle one in order, of an even number the mean of the
-    middle two.
+    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation, ..]`` of the
+    elements inside ``x``: the middle one in order, of an even number the mean of the middle two.
 
     Args:
       x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.

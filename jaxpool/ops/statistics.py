@@ -39,9 +39,9 @@ def var_pool(
 ) -> Array:
     """Variance over sliding windows.
 
-    ``y[.., o, ..] = (sum over t of (x[q] - mean[o]) ** 2) / (count[o] - correction)``, ``q = o *
-    stride - pad_low + t * dilation`` running over the elements inside ``x`` and ``mean`` being
-    theirs.
+    ``y[.., o, ..] = (sum over t of (x[q] - mean[o]) ** 2) / (count[o] - correction)``,
+    ``q = o * stride - pad_low + t * dilation`` running over the elements inside ``x`` and ``mean``
+    being theirs.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
