@@ -1,7 +1,7 @@
-"""Adaptive pooling: the number of windows is given, and the windows share the axis out.
+"""Adaptive pooling: the caller gives the number of windows, and the windows divide the axis.
 
-Windows of one length and stride are pooled as in fixed pooling, all others by
-:mod:`jaxpool._autodiff.ragged`; see :mod:`._partition` for the windows.
+If all windows have the same length and stride, they are pooled as in fixed pooling. Other windows
+are pooled by :mod:`jaxpool._autodiff.ragged`. :mod:`._partition` defines the windows.
 """
 
 import math
@@ -36,30 +36,33 @@ def adaptive_avg_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average over as many windows as asked for.
+    """Return the average over a given number of windows per axis.
 
     Window ``i`` of ``O`` over an axis of ``L`` elements averages
-    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, in exact integers. Windows overlap by an
-    element where ``O`` does not divide ``L``; with ``O > L`` elements are repeated.
+    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, with bounds computed in exact integers. If
+    ``O`` does not divide ``L``, neighbouring windows may overlap by one element. If ``O > L``,
+    elements are repeated.
 
     Args:
       x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       output_size: windows per pooled axis, >= 0; its length is the number of pooled axes. None
-        leaves an axis as it is. With a ``data_format`` in letters an int stands for all of them.
+        leaves an axis unchanged. With a ``data_format`` in letters, an int applies to all pooled
+        axes.
       data_format: as in :func:`max_pool`.
       where: boolean mask that broadcasts to ``x``; elements where it is False are neither added nor
         counted.
     Returns:
-      Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
-      Low-precision floats are added and divided in float32 and rounded once. Integer averages are
-      exact, the sum does not wrap; they are rounded half to even.
-    Derivatives: linear; forward and reverse mode, any order, without any scatter (but inside
-      ``jax.shard_map``, if windows differ). Integers have none.
-    Edge cases: a window in which nothing counts gives 0. NaN and infinities propagate within their
+      Array of the dtype of ``x``. Pooled axes have the lengths ``output_size``; other axes are
+      unchanged. Low-precision floats are added and divided in float32 and rounded once. Integer
+      averages are exact, because the sum does not wrap; they are rounded half to even.
+    Derivatives: linear; forward and reverse mode, any order. They use no scatter, except inside
+      ``jax.shard_map`` if the windows differ in length or stride. Integers have no derivative.
+    Edge cases: a window without elements gives 0. NaN and infinities propagate within their
       windows. An output size of 0 gives an empty result.
     Raises:
-      TypeError: ``output_size`` holds something else than integers and None, or ``x`` is complex or
-        bool. ValueError: it is negative, has the wrong length, or a pooled axis is empty.
+      TypeError: ``output_size`` has entries other than integers and None, or ``x`` is complex or
+        bool. ValueError: ``output_size`` is negative or has the wrong length, or a pooled axis is
+        empty.
     References: PyTorch ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
     Example:
       >>> x = jnp.arange(1.0, 8.0)
@@ -80,27 +83,29 @@ def adaptive_max_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over as many windows as asked for.
+    """Return the maximum over a given number of windows per axis.
 
-    Window ``i`` of ``O`` over an axis of ``L`` elements takes the maximum of
-    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, in exact integers.
+    Window ``i`` of ``O`` over an axis of ``L`` elements returns the maximum of
+    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]``, with bounds computed in exact integers.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       output_size, data_format: as in :func:`adaptive_avg_pool`.
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
-      Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
-    Derivatives: forward and reverse mode, any order. The tangent follows the first maximum in
+      Array of the dtype of ``x``. Pooled axes have the lengths ``output_size``; other axes are
+      unchanged.
+    Derivatives: forward and reverse mode, any order. The tangent is that of the first maximum, in
       row-major order of the window; second derivatives are zero. Reverse mode has no scatter, so it
-      is deterministic on every backend (but inside ``jax.shard_map``, if windows differ).
-    Edge cases: NaN in a window gives NaN. A window without elements (only ``where`` makes one)
+      is deterministic on every backend, except inside ``jax.shard_map`` if the windows differ in
+      length or stride.
+    Edge cases: NaN in a window gives NaN. A window without elements (only ``where`` can remove all)
       gives the lowest value of the dtype and no gradient. An output size of 0 gives an empty
       result.
     Raises:
-      TypeError, ValueError: as :func:`adaptive_avg_pool`, but bool is allowed; ValueError also if a
-        derivative is taken and windows are so long along so many axes that the argmax does not fit
-        31 bits.
+      TypeError, ValueError: as :func:`adaptive_avg_pool`, except that bool is allowed; ValueError
+        also if a derivative is taken and the product of the window lengths is so large that the
+        argmax does not fit 31 bits.
     References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
     Example:
       >>> jaxpool.adaptive_max_pool(jnp.array([3, 1, 2, 5, 4]), 3, data_format="W")
@@ -120,27 +125,27 @@ def adaptive_max_pool_with_argmax(
     index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over as many windows as asked for, and where it was found.
+    """Return the maximum over a given number of windows per axis, and its index.
 
-    ``y`` as :func:`adaptive_max_pool`; ``indices`` say which element of
-    ``x[.., i * L // O : ceil((i + 1) * L / O), ..]`` is its first maximum, row-major.
+    The values are those of :func:`adaptive_max_pool`. ``indices`` has the position of the first
+    maximum of ``x[.., i * L // O : ceil((i + 1) * L / O), ..]`` in ``x``, in row-major order.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       output_size, data_format, where: as in :func:`adaptive_max_pool`.
       index_space: "spatial", flat over the pooled axes of ``x`` (PyTorch, OpenVINO), or an int axis
-        ``a``, flat over all axes of ``x`` from ``a`` on. There are no "window" indices, since the
+        ``a``, flat over all axes of ``x`` from ``a`` on. "window" is not available, because the
         windows have no common shape.
       index_dtype: an integer dtype; default int32.
     Returns:
-      (values, indices), both of the shape of :func:`adaptive_max_pool`'s result. As there, an axis
-      whose size is None is not pooled: "spatial" does count it, in the place it has in ``x``.
-    Derivatives: values as :func:`adaptive_max_pool`; indices carry no tangent (float0).
-    Edge cases: the index of NaN is that of the first NaN in the window. A window without elements
-      has index -1.
+      (values, indices), both of the shape of :func:`adaptive_max_pool`'s result. An axis whose size
+      is None is not pooled, but a "spatial" index counts it, at its place in ``x``.
+    Derivatives: values as :func:`adaptive_max_pool`; indices have no tangent (float0).
+    Edge cases: if the value is NaN, the index is that of the first NaN in the window. A window
+      without elements has index -1.
     Raises:
-      TypeError, ValueError: as :func:`adaptive_max_pool`, without a derivative too; ValueError also
-        if an index would not fit ``index_dtype``.
+      TypeError, ValueError: as :func:`adaptive_max_pool`, even if no derivative is taken;
+        ValueError also if an index would not fit ``index_dtype``.
     References: PyTorch ``adaptive_max_pool2d``; OpenVINO AdaptiveMaxPool-8.
     Example:
       >>> x = jnp.array([3.0, 1.0, 2.0, 5.0, 4.0])
@@ -153,12 +158,15 @@ def adaptive_max_pool_with_argmax(
 
 
 def open_planes(x: Array, output_size: Sizes, data_format: str) -> Planes | None:
-    """The windows, if they are one to an axis, the whole of it, whose length is unknown."""
+    """Return the planes, if each window covers its full pooled axis and some length is unknown.
+
+    Return None for all other windows.
+    """
     positions = layouts.pooled_axes(data_format, len(output_size), x.shape)
     pooled = tuple(p for p, n in zip(positions, output_size, strict=True) if n is not None)
     planes = Planes(pooled, tuple(x.shape[position] for position in pooled))
-    is_whole = all(n == 1 for n in output_size if n is not None)
-    return planes if is_whole and pooled and not planes.are_known else None
+    covers_axes = all(n == 1 for n in output_size if n is not None)
+    return planes if covers_axes and pooled and not planes.are_known else None
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -172,7 +180,7 @@ def average_pool(
     data_format: str,
     rounding: integer_mean.Rounding = "half_even",
 ) -> Array:
-    """The body of :func:`adaptive_avg_pool`."""
+    """Compute :func:`adaptive_avg_pool`."""
     check_averageable(x)
     valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
     if planes is not None:
@@ -191,7 +199,7 @@ def average_pool(
 def max_pool(
     x: Array, where: Any, *, output_size: Sizes, data_format: str, maximum: Reduction = MAX
 ) -> Array:
-    """The body of :func:`adaptive_max_pool`."""
+    """Compute :func:`adaptive_max_pool`."""
     check_real(x)
     valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
     if planes is not None:
@@ -215,7 +223,7 @@ def max_pool_with_argmax(
     index_dtype: np.dtype | None,
     maximum: Reduction = MAX,
 ) -> tuple[Array, Array]:
-    """The body of :func:`adaptive_max_pool_with_argmax`."""
+    """Compute :func:`adaptive_max_pool_with_argmax`."""
     check_real(x)
     valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
     space: tuple[IndexSpace, np.dtype | None] = (index_space, index_dtype)
@@ -225,14 +233,14 @@ def max_pool_with_argmax(
     masked = valid is not None
     if 0 in output_size:
         out = windows.out_shape(x.shape)
-        codes = jnp.zeros(out, jnp.int32)
-        return jnp.zeros(out, x.dtype), windows.indices(codes, x.shape, *space, masked)
+        offsets = jnp.zeros(out, jnp.int32)
+        return jnp.zeros(out, x.dtype), windows.indices(offsets, x.shape, *space, masked)
     plan = windows.plan(maximum, x.dtype)
     if plan is not None:
         values, offsets = rules.extreme_with_offsets(x, valid, plan)
         return values, _indices.convert(offsets, x.shape, plan.geometry, *space, masked)
-    values, codes = ragged.extreme_with_offsets(x, valid, windows, maximum)
-    return values, windows.indices(codes, x.shape, *space, masked)
+    values, offsets = ragged.extreme_with_offsets(x, valid, windows, maximum)
+    return values, windows.indices(offsets, x.shape, *space, masked)
 
 
 ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", average_pool, canonical_sizes)
