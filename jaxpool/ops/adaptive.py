@@ -233,14 +233,14 @@ def max_pool_with_argmax(
     masked = valid is not None
     if 0 in output_size:
         out = windows.out_shape(x.shape)
-        offsets = jnp.zeros(out, jnp.int32)
-        return jnp.zeros(out, x.dtype), windows.indices(offsets, x.shape, *space, masked)
+        ragged_offsets = jnp.zeros(out, jnp.int32)
+        return jnp.zeros(out, x.dtype), windows.indices(ragged_offsets, x.shape, *space, masked)
     plan = windows.plan(maximum, x.dtype)
     if plan is not None:
         values, offsets = rules.extreme_with_offsets(x, valid, plan)
         return values, _indices.convert(offsets, x.shape, plan.geometry, *space, masked)
-    values, offsets = ragged.extreme_with_offsets(x, valid, windows, maximum)
-    return values, windows.indices(offsets, x.shape, *space, masked)
+    values, ragged_offsets = ragged.extreme_with_offsets(x, valid, windows, maximum)
+    return values, windows.indices(ragged_offsets, x.shape, *space, masked)
 
 
 ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", average_pool, canonical_sizes)
