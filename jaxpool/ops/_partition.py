@@ -1,8 +1,9 @@
-"""The windows of adaptive pooling: as many as asked for share an axis out.
+"""The windows of adaptive pooling: a given number of windows divides an axis.
 
 Window ``i`` of ``O`` over an axis of ``L`` elements is ``[i * L // O, ceil((i + 1) * L / O))``, in
-exact integers. Where ``O`` divides ``L`` they tile the axis; where 1 is left over they have one
-length and one stride, and overlap by an element. Others differ by an element in length.
+exact integers. If ``O`` divides ``L``, the windows tile the axis. If ``L mod O`` is 1, they have
+the same length and stride, and neighbouring windows overlap by one element. Otherwise their
+lengths differ by at most one element.
 
 Source: PyTorch, ``adaptive_avg_pool2d``; OpenVINO AdaptiveAvgPool-8.
 """
@@ -28,11 +29,14 @@ from .._numerics import indices
 from .._numerics.indices import IndexSpace
 from ..reductions import SUM, Reduction
 
-_MOST_WINDOWS = 2**22
+_MAX_WINDOWS = 2**22
 
 
 def canonical_sizes(output_size: Any, data_format: Any) -> dict[str, Any]:
-    """Return the windows per pooled axis and the layout, checked; None keeps an axis."""
+    """Return the number of windows per pooled axis and the layout, checked.
+
+    None in place of a number keeps the axis.
+    """
     data_format = layouts.check(data_format)
     explicit = layouts.is_explicit(data_format)
     count = layouts.spatial_count(data_format)
@@ -41,10 +45,10 @@ def canonical_sizes(output_size: Any, data_format: Any) -> dict[str, Any]:
     elif explicit:
         output_size = (output_size,) * count
     else:
-        raise TypeError(_says_not_how_many(output_size, data_format))
+        raise TypeError(_ambiguous_count_message(output_size, data_format))
     if not len(output_size) or (explicit and len(output_size) != count):
-        raise ValueError(_wrong_length(output_size, data_format))
-    sizes = tuple(None if n is None else _checked_size(n) for n in output_size)
+        raise ValueError(_wrong_length_message(output_size, data_format))
+    sizes = tuple(None if n is None else _check_size(n) for n in output_size)
     return {"output_size": sizes, "data_format": data_format}
 
 
@@ -64,9 +68,9 @@ def canonical_with_indices(
     return {**sizes, **indices.canonical(index_space, index_dtype)}
 
 
-def _checked_size(size: Any) -> int:
+def _check_size(size: Any) -> int:
     size = integer("output_size", size, 0)
-    if size > _MOST_WINDOWS:
+    if size > _MAX_WINDOWS:
         raise ValueError(
             message(
                 f"$output_size holds {size}.",
@@ -77,7 +81,7 @@ def _checked_size(size: Any) -> int:
     return size
 
 
-def _says_not_how_many(output_size: Any, data_format: str) -> str:
+def _ambiguous_count_message(output_size: Any, data_format: str) -> str:
     return message(
         f"$output_size = {shown(output_size)} does not say how many axes are pooled.",
         f"With data_format {data_format!r} it has one entry per pooled axis.",
@@ -85,7 +89,7 @@ def _says_not_how_many(output_size: Any, data_format: str) -> str:
     )
 
 
-def _wrong_length(output_size: Any, data_format: str) -> str:
+def _wrong_length_message(output_size: Any, data_format: str) -> str:
     return message(
         f"$output_size = {shown(output_size)} has {counted(len(output_size), 'entry')}.",
         f"It has one per pooled axis; data_format is {data_format!r}.",
@@ -94,7 +98,7 @@ def _wrong_length(output_size: Any, data_format: str) -> str:
 
 
 Sizes = tuple[int | None, ...]
-"""Windows per pooled axis; None keeps an axis."""
+"""The number of windows per pooled axis; None keeps an axis."""
 
 
 class Partition(RaggedWindows):
@@ -102,20 +106,26 @@ class Partition(RaggedWindows):
 
     @property
     def geometry(self) -> Geometry | None:
-        """The windows as those of fixed pooling, if all axes have one length and stride."""
+        """The windows as those of fixed pooling, or None.
+
+        They have a geometry if on each axis all windows have the same length and stride.
+        """
         axes = tuple(axis.sliding() for axis in self.axes)
-        known = tuple(axis for axis in axes if axis is not None)
-        return Geometry(known, self.positions) if len(known) == len(axes) else None
+        resolved = tuple(axis for axis in axes if axis is not None)
+        return Geometry(resolved, self.positions) if len(resolved) == len(axes) else None
 
     def plan(self, reduction: Reduction, dtype: Any) -> Plan | None:
-        """Return the plan of fixed pooling, for windows that have a geometry and gain by it."""
+        """Return the plan of fixed pooling if the windows have a geometry and it is faster.
+
+        Otherwise return None. Overlapping long windows are faster as ragged windows.
+        """
         geometry = self.geometry
         if geometry is None:
             return None
-        long = max(geometry.kernel) > tuning.LONGEST_ADAPTIVE_SLID
-        if long and not geometry.is_non_overlapping:
+        is_long = max(geometry.kernel) > tuning.LONGEST_ADAPTIVE_SLID
+        if is_long and not geometry.is_non_overlapping:
             return None
-        return plan_for(geometry, reduction, np.dtype(dtype), "tiled" if long else "auto")
+        return plan_for(geometry, reduction, np.dtype(dtype), "tiled" if is_long else "auto")
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
@@ -132,7 +142,10 @@ class Partition(RaggedWindows):
         return ragged.total(x, self)
 
     def lengths(self, rank: int) -> Any:
-        """Elements of each window: an int, or an array that broadcasts to the result."""
+        """Return the number of elements of each window.
+
+        It is an int if all are equal, else an array that broadcasts to a result of ``rank`` axes.
+        """
         lengths = np.ones((1,) * rank, np.int32)
         for position, axis in zip(self.positions, self.axes, strict=True):
             lengths = lengths * broadcast_along(np.array(axis.lengths, np.int32), position, rank)
@@ -146,15 +159,18 @@ class Partition(RaggedWindows):
         dtype: np.dtype | None,
         masked: bool,
     ) -> Array:
-        """Return offsets as flat indices of an array of ``shape``; -1 for an empty window."""
+        """Return ragged offsets as flat indices of an array of ``shape``; -1 for an empty window.
+
+        Windows can be empty only if ``masked``.
+        """
         axes = indices.counted_axes(space, self.positions, len(shape))
         coordinates = ragged_offsets.coordinates(offsets, *self)
-        found = offsets != ragged_offsets.sentinel(offsets) if masked else None
-        return indices.flat(space, coordinates, found, shape, axes, dtype)
+        nonempty = offsets != ragged_offsets.sentinel(offsets) if masked else None
+        return indices.flat(space, coordinates, nonempty, shape, axes, dtype)
 
 
 def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> Partition:
-    """Return the windows over an array of ``shape``."""
+    """Return the windows over an array of ``shape``, or raise if a pooled axis is empty."""
     positions = layouts.pooled_axes(data_format, len(output_size), shape)
     check_known([shape[position] for position in positions])
     for index, position in enumerate(positions):
