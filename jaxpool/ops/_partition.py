@@ -48,7 +48,7 @@ def canonical_sizes(output_size: Any, data_format: Any) -> dict[str, Any]:
         raise TypeError(_ambiguous_count_message(output_size, data_format))
     if not len(output_size) or (explicit and len(output_size) != count):
         raise ValueError(_wrong_length_message(output_size, data_format))
-    sizes = tuple(None if n is None else _check_size(n) for n in output_size)
+    sizes = tuple(None if n is None else _checked_size(n) for n in output_size)
     return {"output_size": sizes, "data_format": data_format}
 
 
@@ -68,13 +68,13 @@ def canonical_with_indices(
     return {**sizes, **indices.canonical(index_space, index_dtype)}
 
 
-def _check_size(size: Any) -> int:
+def _checked_size(size: Any) -> int:
     size = integer("output_size", size, 0)
     if size > _MAX_WINDOWS:
         raise ValueError(
             message(
                 f"$output_size holds {size}.",
-                f"Each window has ends of its own; an axis has at most {_MOST_WINDOWS} of them.",
+                f"Each window has ends of its own; an axis has at most {_MAX_WINDOWS} of them.",
                 "Give a smaller number, or None for an axis to keep as it is.",
             )
         )
