@@ -1,4 +1,4 @@
-"""Global pooling: one window that covers all pooled axes, so plain reductions."""
+"""Global pooling: one window covers all pooled axes, so the ops are reductions over axes."""
 
 import functools
 import math
@@ -34,24 +34,25 @@ def global_max_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over all elements of the pooled axes.
+    """Return the maximum over all elements of the pooled axes.
 
-    ``y[n, c] = max over q of x[n, q, c]``, ``q`` running over all pooled axes.
+    ``y[n, c] = max over q of x[n, q, c]``, where ``q`` runs over all pooled axes.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format: "channels_last" (batch, pooled axes, channels), "channels_first" (batch,
-        channels, pooled axes), both with exactly one batch axis and so at least three axes; or
+        channels, pooled axes), both with exactly one batch axis and hence at least three axes; or
         letters such as "NHWC", "HWC", "NW", which pool D, H and W.
       keepdims: keep the pooled axes, with length 1.
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
       Array of the dtype of ``x``, with pooled axes of length 1 or without them.
-    Derivatives: forward and reverse mode, any order. The tangent follows the first maximum in
-      row-major order, where ``jnp.max`` spreads it over all; second derivatives are zero. Reverse
-      mode keeps one number per result and has no scatter.
-    Edge cases: NaN gives NaN. Without an element (only ``where`` takes all) the result is the
-      lowest value of the dtype, without gradient. Empty batch or channel axes give an empty result.
+    Derivatives: forward and reverse mode, any order. The tangent is that of the first maximum, in
+      row-major order, whereas ``jnp.max`` spreads it over all maxima; second derivatives are zero.
+      Reverse mode stores one number per result and has no scatter.
+    Edge cases: NaN gives NaN. Without elements (only ``where`` can remove all) the result is the
+      lowest value of the dtype, and there is no gradient. Empty batch or channel axes give an empty
+      result.
     Raises:
       TypeError: ``x`` is complex, or ``keepdims`` is not a bool. ValueError: ``x`` has too few axes
         or a pooled axis is empty.
@@ -72,9 +73,9 @@ def global_avg_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average over all elements of the pooled axes.
+    """Return the average over all elements of the pooled axes.
 
-    ``y[n, c] = (sum over q of x[n, q, c]) / count``, ``q`` running over all pooled axes.
+    ``y[n, c] = (sum over q of x[n, q, c]) / count``, where ``q`` runs over all pooled axes.
 
     Args:
       x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
@@ -83,10 +84,10 @@ def global_avg_pool(
         counted.
     Returns:
       Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
-      floats are added and divided in float32 and rounded once. Integer averages are exact, the sum
-      does not wrap; they are rounded half to even.
-    Derivatives: linear; forward and reverse mode, any order. Integers have none.
-    Edge cases: where nothing counts the result is 0. NaN and infinities propagate.
+      floats are added and divided in float32 and rounded once. Integer averages are exact, because
+      the sum does not wrap; they are rounded half to even.
+    Derivatives: linear; forward and reverse mode, any order. Integers have no derivative.
+    Edge cases: without elements the result is 0. NaN and infinities propagate.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for bool.
     References: Lin et al. 2014, "Network in network" (arXiv:1312.4400); ONNX GlobalAveragePool-22.
@@ -109,9 +110,10 @@ def global_lp_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Lp norm over all elements of the pooled axes.
+    """Return the Lp norm over all elements of the pooled axes.
 
-    ``y[n, c] = (sum over q of |x[n, q, c]| ** p) ** (1 / p)``, ``q`` running over all pooled axes.
+    ``y[n, c] = (sum over q of |x[n, q, c]| ** p) ** (1 / p)``, where ``q`` runs over all pooled
+    axes.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
@@ -121,7 +123,7 @@ def global_lp_pool(
       Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
       floats are computed in float32 and rounded once.
     Derivatives: as :func:`lp_pool`.
-    Edge cases: as :func:`lp_pool`; without an element the result is 0.
+    Edge cases: as :func:`lp_pool`; without elements the result is 0.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool;
         ValueError if ``p`` is not positive.
@@ -144,7 +146,7 @@ def _canonical_lp(data_format: Any, keepdims: Any, p: Any) -> dict[str, Any]:
 
 
 def planes_of(data_format: str, shape: tuple[int, ...]) -> Planes:
-    """The planes of the pooled axes of an array of ``shape``."""
+    """Return the planes of the pooled axes of an array of ``shape``, or raise if one is empty."""
     positions = _pooled_axes(data_format, shape)
     for index, position in enumerate(positions):
         check_not_empty(index, shape[position])
@@ -180,7 +182,7 @@ def largest_with_indices(
     dtype: np.dtype | None,
     maximum: Reduction = MAX,
 ) -> tuple[Array, Array]:
-    """Return the largest of every plane and its index; the lengths may be unknown."""
+    """Return the largest element of every plane and its index; the lengths may be unknown."""
     values, offsets = _planes.largest_with_offsets(x, valid, planes, maximum)
     return values, indices.convert(offsets, x.shape, planes.geometry, space, dtype, masked=True)
 
