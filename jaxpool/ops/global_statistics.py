@@ -1,7 +1,7 @@
-"""Global pooling besides averages, maxima and norms: minima, indices, deviations, log-sum-exp.
+"""More global pools: minima, maxima with indices, standard deviations, log-sum-exp.
 
-A minimum is a maximum in the reversed order of numbers: of the negative floats, of the complements
-of integers, which no dtype is too short for.
+A minimum is computed as a maximum of the negated floats, or of the bitwise complements of integers
+and booleans. Complements reverse the order of integers and, unlike negatives, always fit the dtype.
 """
 
 import functools
@@ -35,18 +35,18 @@ def global_min_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Minimum over all elements of the pooled axes.
+    """Return the minimum over all elements of the pooled axes.
 
-    ``y[n, c] = min over q of x[n, q, c]``, ``q`` running over all pooled axes.
+    ``y[n, c] = min over q of x[n, q, c]``, where ``q`` runs over all pooled axes.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format, keepdims, where: as in :func:`global_max_pool`.
     Returns:
       Array of the dtype of ``x``, with pooled axes of length 1 or without them.
-    Derivatives: as :func:`global_max_pool`, following the first minimum.
-    Edge cases: NaN gives NaN. Without an element (only ``where`` takes all) the result is the
-      highest value of the dtype, without gradient.
+    Derivatives: as :func:`global_max_pool`; the tangent is that of the first minimum.
+    Edge cases: NaN gives NaN. Without elements (only ``where`` can remove all) the result is the
+      highest value of the dtype, and there is no gradient.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`.
     References: Oquab et al. 2015, "Is object localization for free?".
@@ -67,20 +67,21 @@ def global_max_pool_with_argmax(
     index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over all elements of the pooled axes, and where it was found.
+    """Return the maximum over all elements of the pooled axes, and its index.
 
-    ``y`` as :func:`global_max_pool`; ``indices`` say which element is the first maximum, row-major
-    in the pooled axes: ``x[n, indices[n, c], c] = y[n, c]`` of one pooled axis.
+    The values ``y`` are those of :func:`global_max_pool`. ``indices`` has the position of the first
+    maximum, in row-major order of the pooled axes; with one pooled axis
+    ``x[n, indices[n, c], c] = y[n, c]``.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format, keepdims, where: as in :func:`global_max_pool`.
-      index_space, index_dtype: as in :func:`max_pool_with_argmax`; the window is the whole plane.
+      index_space, index_dtype: as in :func:`max_pool_with_argmax`; the window is all pooled axes.
     Returns:
       (values, indices), both of the shape of :func:`global_max_pool`'s result.
-    Derivatives: values as :func:`global_max_pool`; indices are integers and carry no tangent.
-    Edge cases: the index of NaN is that of the first NaN. Without an element it is -1, or the
-      largest number of an unsigned dtype.
+    Derivatives: values as :func:`global_max_pool`; indices are integers and have no tangent.
+    Edge cases: if the value is NaN, the index is that of the first NaN. Without elements it is -1,
+      or the largest number of an unsigned dtype.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool` and :func:`max_pool_with_argmax`.
     References: Oquab et al. 2015, "Is object localization for free?".
@@ -109,21 +110,21 @@ def global_std_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Standard deviation over all elements of the pooled axes.
+    """Return the standard deviation over all elements of the pooled axes.
 
-    ``y[n, c] = sqrt((sum over q of (x[n, q, c] - mean[n, c]) ** 2) / (count - correction))``, ``q``
-    running over all pooled axes.
+    ``y[n, c] = sqrt((sum over q of (x[n, q, c] - mean[n, c]) ** 2) / (count - correction))``, where
+    ``q`` runs over all pooled axes.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       correction: as in :func:`var_pool`.
       data_format, keepdims: as in :func:`global_max_pool`.
-      where: boolean mask that broadcasts to ``x``; elements where it is False do not count.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
       Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
       floats are computed in float32 and rounded once.
     Derivatives: forward and reverse mode, any order; 0 where the deviation is 0.
-    Edge cases: ``correction`` elements or fewer give NaN, and no gradient.
+    Edge cases: ``correction`` or fewer elements give NaN and no gradient.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
     References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
@@ -150,9 +151,9 @@ def global_logsumexp_pool(
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Smooth maximum over all elements of the pooled axes.
+    """Return the log-sum-exp, a smooth maximum, over all elements of the pooled axes.
 
-    ``y[n, c] = T * log(sum over q of exp(x[n, q, c] / T))``, ``q`` running over all pooled axes.
+    ``y[n, c] = T * log(sum over q of exp(x[n, q, c] / T))``, where ``q`` runs over all pooled axes.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
@@ -162,7 +163,7 @@ def global_logsumexp_pool(
       Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
       floats are computed in float32 and rounded once.
     Derivatives: as :func:`logsumexp_pool`.
-    Edge cases: as :func:`logsumexp_pool`; without an element the result is -inf.
+    Edge cases: as :func:`logsumexp_pool`; without elements the result is -inf.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
     References: Pinheiro and Collobert 2015, "From image-level to pixel-level labeling with
@@ -199,22 +200,22 @@ def _argmax(
     if planes.are_known:
         plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
         values, offsets = rules.extreme_with_offsets(x, valid, plan)
-        found = indices.convert(offsets, x.shape, plan.geometry, *space, valid is not None)
+        index = indices.convert(offsets, x.shape, plan.geometry, *space, valid is not None)
     else:
-        values, found = largest_with_indices(x, valid, planes, *space)
-    return squeezed(values, planes, keepdims), squeezed(found, planes, keepdims)
+        values, index = largest_with_indices(x, valid, planes, *space)
+    return squeezed(values, planes, keepdims), squeezed(index, planes, keepdims)
 
 
 def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: int) -> Array:
     check_float(x)
     valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
-    wide = masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
-    there = jnp.ones_like(wide) if valid is None else valid.astype(wide.dtype)
+    promoted = masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
+    mask = jnp.ones_like(promoted) if valid is None else valid.astype(promoted.dtype)
     total = functools.partial(_planes.total, planes=planes)
-    count = total(there)
-    # Divided before they are added: the sum of large numbers would be infinite.
-    deviation = masked(wide - total(divide(wide, count)), valid)
-    # The rounding of the mean, which would be large beside small deviations.
+    count = total(mask)
+    # Divide before adding: the sum of large elements could overflow.
+    deviation = masked(promoted - total(divide(promoted, count)), valid)
+    # Subtract the rounding error of the mean, which is large relative to small deviations.
     deviation = masked(deviation - divide(total(deviation), count), valid)
     y = variance_of(count, total(deviation * deviation), correction, root)
     return squeezed(y.astype(x.dtype), planes, keepdims)
@@ -224,9 +225,9 @@ def _logsumexp(
     x: Array, where: Any, temperature: Any, *, data_format: str, keepdims: bool
 ) -> Array:
     check_float(x)
-    planes, wide = planes_of(data_format, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
-    temperature = parameter("temperature", temperature, wide, planes.positions)
-    parts = scaled_sums.exponentials(wide, check_where(where, x.shape), temperature, False)
+    planes, promoted = planes_of(data_format, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
+    temperature = parameter("temperature", temperature, promoted, planes.positions)
+    parts = scaled_sums.exponentials(promoted, check_where(where, x.shape), temperature, False)
     level, factor = scaled_sums.join_axes(parts, planes.positions)
     y = scaled_sums.scaled_log_of(level, factor, temperature)
     return squeezed(y.astype(x.dtype), planes, keepdims)
