@@ -1,14 +1,14 @@
-"""Blur pooling: binomial windows, alone and after a maximum.
+"""Blur pooling with binomial windows, separately and after a maximum.
 
-The binomial window of ``n`` taps has the weights ``binom(n - 1, t) / 2 ** (n - 1)``, powers of two
-in their divisors, so that all floats hold them exactly. A window of several axes is the product of
-one window per axis, and is summed axis by axis.
+The binomial window of ``n`` taps has the weights ``binom(n - 1, t) / 2 ** (n - 1)``. Their divisor
+is a power of two, so all float dtypes represent them exactly. A window over several axes is the
+product of one window per axis, and is summed axis by axis.
 
-With ``m`` 1 at elements and declared padding, 0 at masked elements and overhang,
+Let ``m`` be 1 at elements and declared padding, and 0 at masked elements and overhang. Then
 
     y[o] = (sum over t of w[t] m[q] x[q]) / (sum over t of w[t] m[q]),   q = o * stride - low + t.
 
-The divisor is 1 where all taps count, and is then not computed.
+If no tap can be masked or in the overhang, the divisor is 1 and is not computed.
 """
 
 import math
@@ -36,11 +36,11 @@ from .._xla.materialize import materialize
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 
-_LONGEST = 7
-"""Taps of a window; a longer one is a blur of a blur."""
+_MAX_TAPS = 7
+"""Taps per axis of a window; a longer blur is two blurs in sequence."""
 
 _BORDERS = {"reflect": "mirror", "symmetric": "reflect", "edge": "nearest", "wrap": "wrap"}
-"""The borders of ``jnp.pad``, and what :mod:`.._lowerings.parts.borders` calls them."""
+"""From a mode of ``jnp.pad`` to its name in :mod:`.._lowerings.parts.borders`."""
 
 MODES = (*_BORDERS, "constant")
 
@@ -58,7 +58,7 @@ def blur_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Binomial blur over sliding windows: an average that does not alias.
+    """Return a binomial blur over sliding windows: an anti-aliasing average.
 
     ``y[.., o, ..] = sum over t of w[t] * x[.., o * stride - pad_low + t * dilation, ..]`` with the
     binomial weights ``w = [1, 1] / 2``, ``[1, 2, 1] / 4``, ``[1, 3, 3, 1] / 8`` and so on, along
@@ -66,24 +66,25 @@ def blur_pool(
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
-      window_shape: taps per pooled axis, 1 to 7; 1 does not blur an axis. An int stands for all of
-        them, as in :func:`max_pool`.
+      window_shape: taps per pooled axis, 1 to 7; 1 does not blur an axis. An int applies to all
+        pooled axes, as in :func:`max_pool`.
       strides, padding, dilations, rounding, data_format: as in :func:`max_pool`. The paper pads by
-        ``((n - 1) // 2, n // 2)`` at any stride, "SAME" by less at strides above 1.
-      mode: what stands in the padding, in the words of ``jnp.pad``: "reflect" (the paper),
-        "symmetric", "edge", "wrap", or "constant" for zeros.
-      where: boolean mask that broadcasts to ``x``; False takes the element away, and the weights of
-        the others are divided by their sum.
+        ``((n - 1) // 2, n // 2)`` at every stride; "SAME" pads by less at strides above 1.
+      mode: how the padding is filled, as in ``jnp.pad``: "reflect" (the paper), "symmetric",
+        "edge", "wrap", or "constant" for zeros.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored, and the
+        weights of the remaining ones are divided by their sum.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
       Low-precision floats are added in float32 and rounded once.
     Derivatives: linear; forward and reverse mode, any order, without any scatter.
-    Edge cases: padding counts, the overhang of ceil rounding does not. A window in which nothing
-      counts gives 0. NaN and infinities propagate. Elements beyond half the largest float may give
-      infinities, as XLA adds those of one weight before it multiplies.
+    Edge cases: padding counts, the overhang of ceil rounding does not. A window in which no tap
+      counts gives 0. NaN and infinities propagate. Elements larger than half the largest float may
+      give infinities, because XLA adds elements of equal weight before it multiplies them.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
-        if a window is longer than 7, ``mode`` is none, or padding is longer than its axis.
+        if a window has more than 7 taps on an axis, ``mode`` is unknown, or padding is longer than
+        its axis.
     References: Zhang 2019 (arXiv:1904.11486), section 3; Burt and Adelson 1983, "The Laplacian
       pyramid as a compact image code", for binomial windows.
     Example:
@@ -111,28 +112,29 @@ def max_blur_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over sliding windows of stride 1, then a binomial blur of the stride asked for.
+    """Return a binomial blur with the given strides of the maximum over windows of stride 1.
 
     ``y = blur_pool(max_pool(x, window_shape, 1, padding), blur_shape, strides, blur_padding)`` with
-    ``blur_padding = ((n - 1) // 2, n // 2)`` for each length ``n`` of ``blur_shape``: a maximum
-    pool that does not alias.
+    ``blur_padding = ((n - 1) // 2, n // 2)`` for each length ``n`` of ``blur_shape``. This is an
+    anti-aliased max pool.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
-      window_shape, padding, dilations: of the maximum, as in :func:`max_pool`.
-      strides, rounding: of the blur, as in :func:`max_pool`.
-      blur_shape: taps of the blur, 1 to 7: an int or one per pooled axis; 1 is no blur.
-      mode: what stands in the padding of the blur, as in :func:`blur_pool`.
+      window_shape, padding, dilations: those of the maximum, as in :func:`max_pool`.
+      strides, rounding: those of the blur, as in :func:`max_pool`.
+      blur_shape: taps of the blur per pooled axis, 1 to 7: an int or one per pooled axis; 1 does
+        not blur an axis.
+      mode: how the padding of the blur is filled, as in :func:`blur_pool`.
       data_format: as in :func:`max_pool`.
-      where: boolean mask that broadcasts to ``x``; False takes the element away, and a maximum of
-        no element away from the blur.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are ignored, and the
+        blur ignores maxima of windows without elements.
     Returns:
-      Array of the dtype of ``x``. A pooled axis has ``ceil(n / stride)`` entries, for ``n`` of
-      :func:`output_shape` at stride 1; the others are unchanged.
-    Derivatives: forward and reverse mode, any order: of the blur, then of the first maximum of each
-      window.
-    Edge cases: NaN in a window of the maximum gives NaN in the blurs that read it. Where nothing
-      counts, 0.
+      Array of the dtype of ``x``. A pooled axis has ``ceil(n / stride)`` entries, where ``n`` is
+      its length from :func:`output_shape` at stride 1; other axes are unchanged.
+    Derivatives: forward and reverse mode, any order: those of the blur, applied to the first
+      maximum of each window.
+    Edge cases: NaN in a window of the maximum gives NaN in the blurs that read it. A blur in which
+      no maximum counts gives 0.
     Raises:
       TypeError, ValueError: as :func:`blur_pool`.
     References: Zhang 2019 (arXiv:1904.11486), section 3.2, "MaxBlurPool".
@@ -160,20 +162,20 @@ def _max_blur(
     x: Array, where: Any, *, config: Configuration, blur_shape: int | tuple[int, ...], mode: str
 ) -> Array:
     check_float(x)
-    asked, valid = config.window, check_where(where, x.shape)
-    lengths = per_axis("blur_shape", blur_shape, len(asked.kernel))
+    window, valid = config.window, check_where(where, x.shape)
+    lengths = per_axis("blur_shape", blur_shape, len(window.kernel))
     maximum = Configuration(
-        Window(asked.kernel, 1, asked.padding, asked.dilations), config.data_format
+        Window(window.kernel, 1, window.padding, window.dilations), config.data_format
     )
     y = rules.extreme(x, valid, maximum.plan(x.shape, x.dtype, MAX))
-    there = _not_empty(x, valid, maximum)
-    paper = tuple(((n - 1) // 2, n // 2) for n in lengths)
-    blur = Window(lengths, asked.strides, paper, rounding=asked.rounding)
-    return _blurred(y, there, Configuration(blur, config.data_format).geometry(y.shape), mode)
+    has_elements = _nonempty_windows(x, valid, maximum)
+    blur_padding = tuple(((n - 1) // 2, n // 2) for n in lengths)
+    blur = Window(lengths, window.strides, blur_padding, rounding=window.rounding)
+    return _blurred(y, has_elements, Configuration(blur, config.data_format).geometry(y.shape), mode)
 
 
-def _not_empty(x: Array, valid: Array | None, maximum: Configuration) -> Array | None:
-    """Which windows of a maximum have an element, or None if all have one."""
+def _nonempty_windows(x: Array, valid: Array | None, maximum: Configuration) -> Array | None:
+    """Return whether each window of a maximum has an element, or None if all have one."""
     if valid is None and not maximum.geometry(x.shape).has_empty_window:
         return None
     elements = jnp.ones(x.shape, jnp.bool_) if valid is None else valid
@@ -181,52 +183,55 @@ def _not_empty(x: Array, valid: Array | None, maximum: Configuration) -> Array |
 
 
 def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Array:
-    """The blur of the ``valid`` elements."""
+    """Return the blur of the ``valid`` elements."""
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
-    wide = masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
+    promoted = masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
     overhangs = any(axis.overhang for axis in geometry.axes)
-    is_divided, narrow = valid is not None or overhangs, np.dtype(x.dtype)
+    is_divided, dtype = valid is not None or overhangs, np.dtype(x.dtype)
     y = weighted_sum(
-        lambda x: _weighted(x, geometry, mode, padding=0),
-        wide,
+        lambda x: _weighted_sums(x, geometry, mode, padding=0),
+        promoted,
         geometry,
-        weights_of(geometry, [_binomial(axis.kernel, wide.dtype) for axis in geometry.axes], mode),
-        (narrow, wide.dtype if is_divided else narrow),
+        weights_of(geometry, [_binomial_weights(axis.kernel, promoted.dtype) for axis in geometry.axes], mode),
+        (dtype, promoted.dtype if is_divided else dtype),
     )
     if valid is not None:
-        y = divide(y, _weighted(valid.astype(wide.dtype), geometry, mode, padding=1))
+        y = divide(y, _weighted_sums(valid.astype(promoted.dtype), geometry, mode, padding=1))
     elif overhangs:
-        y = divide(y, _weighted(ones(wide, geometry), geometry, mode, padding=1))
-    return y.astype(narrow)
+        y = divide(y, _weighted_sums(ones(promoted, geometry), geometry, mode, padding=1))
+    return y.astype(dtype)
 
 
-def _weighted(x: Array, geometry: Geometry, mode: str, padding: int) -> Array:
-    """The weighted sums, of ``padding`` under "constant" and of zeros in the overhang."""
+def _weighted_sums(x: Array, geometry: Geometry, mode: str, padding: int) -> Array:
+    """Return the weighted sums of windows.
+
+    With mode "constant" the padding has the value ``padding``. The overhang is always 0.
+    """
     for axis, position in geometry.placed:
-        x = _bordered(x, axis, position, mode, padding)
+        x = _padded(x, axis, position, mode, padding)
     for axis, position in geometry.placed:
         x = pad(x, position, 0, axis.overhang, np.zeros((), x.dtype))
         taps = [
             slice_axis(x, position, t * axis.dilation, axis.out, axis.stride) * weight
-            for t, weight in enumerate(_binomial(axis.kernel, np.dtype(x.dtype)))
+            for t, weight in enumerate(_binomial_weights(axis.kernel, np.dtype(x.dtype)))
         ]
         x = tree_reduce(jnp.add, taps)
     return x
 
 
-def _bordered(x: Array, axis: Axis, position: int, mode: str, padding: int) -> Array:
+def _padded(x: Array, axis: Axis, position: int, mode: str, padding: int) -> Array:
     low, high = axis.pad_low, axis.pad_high
     if mode == "constant":
         return pad(x, position, low, high, np.asarray(padding, x.dtype))
     if not (low or high):
         return x
     x = extended(x, position, low, high, _BORDERS[mode])
-    # Every element would compute anew the cotangents of what repeats it.
+    # Store the cotangents: otherwise each element would recompute those of its copies in padding.
     return linear_map(lambda x: x, lambda g: materialize(g)[0], x, x.shape)
 
 
-def _binomial(taps: int, dtype: np.dtype) -> np.ndarray:
+def _binomial_weights(taps: int, dtype: np.dtype) -> np.ndarray:
     return np.array([math.comb(taps - 1, t) / 2 ** (taps - 1) for t in range(taps)], dtype)
 
 
@@ -234,22 +239,22 @@ def _binomial(taps: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _check_lengths(name: str, lengths: tuple[int, ...]) -> None:
-    if max(lengths, default=0) > _LONGEST:
+    if max(lengths, default=0) > _MAX_TAPS:
         raise ValueError(
             message(
                 f"${name} holds {max(lengths)}.",
-                f"A binomial window has 1 to {_LONGEST} taps.",
+                f"A binomial window has 1 to {_MAX_TAPS} taps.",
                 "Blur twice: windows of a and b taps, one after the other, are one of a + b - 1.",
             )
         )
 
 
 def _check_border(index: int, axis: Axis, mode: str) -> None:
-    longest = max(axis.pad_low, axis.pad_high)
-    if mode != "constant" and isinstance(axis.size, int) and longest > axis.size:
+    max_padding = max(axis.pad_low, axis.pad_high)
+    if mode != "constant" and isinstance(axis.size, int) and max_padding > axis.size:
         raise ValueError(
             message(
-                f"padding of {longest} is longer than pooled axis {index}.",
+                f"padding of {max_padding} is longer than pooled axis {index}.",
                 f"The axis has {axis.size} elements, and $mode = {mode!r} fills padding with them.",
                 'Pad by less, or give mode="constant".',
             )
@@ -278,9 +283,9 @@ def _canonical_blur(blur_shape: Any, mode: Any) -> dict[str, Any]:
     }
 
 
-def _padding_of(mode: str) -> str:
+def _border_of(mode: str) -> str:
     return _BORDERS.get(mode, mode)
 
 
-_BLUR_POOL = Op("blur_pool", _blur, _canonical_mode, padding=_padding_of)
+_BLUR_POOL = Op("blur_pool", _blur, _canonical_mode, padding=_border_of)
 _MAX_BLUR_POOL = Op("max_blur_pool", _max_blur, _canonical_blur, is_twofold=True)
