@@ -112,7 +112,7 @@ def max_blur_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Return a binomial blur with the given strides of the maximum over windows of stride 1.
+    """Return the maximum over sliding windows of stride 1, blurred with the given strides.
 
     ``y = blur_pool(max_pool(x, window_shape, 1, padding), blur_shape, strides, blur_padding)`` with
     ``blur_padding = ((n - 1) // 2, n // 2)`` for each length ``n`` of ``blur_shape``. This is an
@@ -171,7 +171,9 @@ def _max_blur(
     has_elements = _nonempty_windows(x, valid, maximum)
     blur_padding = tuple(((n - 1) // 2, n // 2) for n in lengths)
     blur = Window(lengths, window.strides, blur_padding, rounding=window.rounding)
-    return _blurred(y, has_elements, Configuration(blur, config.data_format).geometry(y.shape), mode)
+    return _blurred(
+        y, has_elements, Configuration(blur, config.data_format).geometry(y.shape), mode
+    )
 
 
 def _nonempty_windows(x: Array, valid: Array | None, maximum: Configuration) -> Array | None:
@@ -193,7 +195,11 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
         lambda x: _weighted_sums(x, geometry, mode, padding=0),
         promoted,
         geometry,
-        weights_of(geometry, [_binomial_weights(axis.kernel, promoted.dtype) for axis in geometry.axes], mode),
+        weights_of(
+            geometry,
+            [_binomial_weights(axis.kernel, promoted.dtype) for axis in geometry.axes],
+            mode,
+        ),
         (dtype, promoted.dtype if is_divided else dtype),
     )
     if valid is not None:
