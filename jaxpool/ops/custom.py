@@ -1,12 +1,12 @@
 """Pooling by any reduction.
 
-Derivatives. Selections (max, min) and sums have the rules of :mod:`jaxpool._autodiff.rules`. Any
-other reduction of floats is ``combine`` applied to slices of the array, in plain JAX, and is
-differentiated as such: by window doubling on every platform, since JAX has no derivative of
-``lax.reduce_window`` and ``lax.reduce`` with a combine it does not know, and since the backward
-pass of the slices would compute every window anew for each of its elements.
+Derivatives. Selections (max, min) and sums use the rules of :mod:`jaxpool._autodiff.rules`. Any
+other reduction of floats applies ``combine`` to slices of the array, and JAX differentiates these
+operations. The implementation is then "doubling" on every platform, for two reasons: JAX cannot
+differentiate ``lax.reduce_window`` and ``lax.reduce`` with an arbitrary combine, and the backward
+pass of "slices" would recompute every window for each of its elements.
 
-What is combined may be a pytree of arrays: slices, padding and masks are those of each of them.
+The operand of ``combine`` may be a pytree of arrays. Each array is sliced, padded and masked alike.
 """
 
 from collections.abc import Sequence
@@ -49,38 +49,40 @@ def pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Any:
-    """Any reduction over sliding windows.
+    """Return any reduction over sliding windows.
 
     ``y[.., o, ..] = finish(combine over t of prepare(x[.., o * stride - pad_low + t * dilation,
-    ..]), count[o])`` over the elements inside ``x``, of which the window has ``count``. What is
-    combined may be a pytree of several arrays.
+    ..]), count[o])`` over the elements inside ``x``, where ``count[o]`` is the number of elements
+    of window ``o``. ``prepare`` may return a pytree of several arrays.
 
     Args:
-      x: array of a dtype that the reduction takes, or anything ``jnp.asarray`` makes one of.
+      x: array of a dtype that the reduction accepts, or anything that ``jnp.asarray`` converts to
+        one.
       reduction: a value of :mod:`jaxpool.reductions`
         (``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP, ANY, ALL, lp(p)``) or your own
-        :class:`jaxpool.Reduction`. Make it once, not in each call: the op is compiled for each
-        value.
+        :class:`jaxpool.Reduction`. Create it once, not in each call: the op is compiled anew for
+        each new value.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
     Returns:
-      Array; pooled axes have :func:`output_shape`, the others are unchanged. The dtype is that of
+      Array. Its shape (:func:`output_shape`) differs on the pooled axes only. Its dtype is that of
       ``x`` unless the reduction says otherwise: SUM and PRODUCT follow ``jnp.sum``, ANY and ALL are
-      boolean. Narrow floats are combined in float32 and rounded once, unless the reduction has an
-      ``accumulator``. MEAN, LOGSUMEXP and lp take floats only. If the reduction makes a pytree of
-      arrays, that is the result, and each keeps its dtype.
-    Derivatives: forward and reverse, to the order to which ``prepare``, ``combine`` and ``finish``
-      have them, on every backend. MAX, MIN and every reduction with ``comparator`` have those of
-      :func:`max_pool`. With ``implementation="reduce_window"`` or "tiled" a combine other than
-      ``jnp.add`` and ``lax.add`` has those that JAX has of such a window, if any.
+      boolean. Low-precision floats are combined in float32 and rounded once, unless the reduction
+      has an ``accumulator``. MEAN, LOGSUMEXP and lp accept floats only. If the reduction returns a
+      pytree of arrays, the result is that pytree, and each array keeps its dtype.
+    Derivatives: forward and reverse mode on every backend, of every order for which ``prepare``,
+      ``combine`` and ``finish`` are differentiable. MAX, MIN and every reduction with a
+      ``comparator`` have the derivatives of :func:`max_pool`. With
+      ``implementation="reduce_window"`` or "tiled", a combine other than ``jnp.add`` and
+      ``lax.add`` has the derivatives that JAX defines for such a window, if any.
     Edge cases: a window without elements gives ``finish`` of the identity and a count of 0. NaN and
-      infinities go where ``combine`` takes them.
+      infinities propagate as ``combine`` propagates them.
     Raises:
-      TypeError: ``reduction`` is not a Reduction, does not take the dtype, its ``prepare`` changes
-        the shape, or its ``combine`` changes shape, dtype or structure.
-      ValueError: ``combine`` is declared, or found, not to be associative and commutative, or does
-        not ignore the identity, the message has the numbers; or the identity is not a scalar for
-        each array that is combined.
+      TypeError: ``reduction`` is not a Reduction or does not accept the dtype, its ``prepare``
+        changes the shape, or its ``combine`` changes shape, dtype or structure.
+      ValueError: ``combine`` is declared not to be associative or commutative, or it fails a test
+        of these laws or does not ignore the identity (the message has a counterexample); or the
+        identity is not a scalar for each array that is combined.
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`.
     References: van Herk 1992 and Gil and Werman 1993 (windows of an associative combine).
     Example:
@@ -100,19 +102,24 @@ def pool(
 def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) -> Any:
     check_real(x)
     valid = check_where(where, x.shape)
-    wide = _accumulator(reduction, x.dtype)
-    check_laws(reduction, wide)
+    accum_dtype = _accumulator_dtype(reduction, x.dtype)
+    check_laws(reduction, accum_dtype)
     dtype = x.dtype
-    if wide != np.bool_:
-        reduction = _in_lax(reduction)
+    if accum_dtype != np.bool_:
+        reduction = _with_lax_add(reduction)
     has_finish = reduction.finish is not None
     count = count_array(config.geometry(x.shape), valid, x.ndim) if has_finish else None
-    return _as_results(_reduce(x.astype(wide), valid, count, reduction, config), reduction, dtype)
+    return _cast_results(
+        _reduce(x.astype(accum_dtype), valid, count, reduction, config), reduction, dtype
+    )
 
 
 @remembered(maxsize=1024)
-def _in_lax(reduction: Reduction) -> Reduction:
-    """The reduction, with the sum that implementations know in place of its equal of numbers."""
+def _with_lax_add(reduction: Reduction) -> Reduction:
+    """Return the reduction with ``jnp.add`` replaced by ``lax.add``.
+
+    Implementations recognize only ``lax.add`` as a sum. The two are equal except on booleans.
+    """
     return replace(reduction, combine=lax.add) if reduction.combine is jnp.add else reduction
 
 
@@ -124,11 +131,11 @@ def _reduce(
     if reduction.comparator is not None:
         combined = rules.extreme(elements, valid, plan)
     elif reduction.combine is lax.add:
-        # What the derivative of a finish costs is not known, and each tap would take it again.
+        # The derivative of a finish may be expensive, and each tap would recompute it.
         stored = reduction.finish is not None
         combined = rules.window_sum(filled(elements, valid, reduction), plan, stored)
     else:
-        combined = _combined(elements, valid, plan, config, np.dtype(x.dtype))
+        combined = _combine_windows(elements, valid, plan, config, np.dtype(x.dtype))
     if reduction.finish is None:
         return combined
     floats = _dtypes(combined, jnp.floating)
@@ -136,47 +143,57 @@ def _reduce(
         return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
 
 
-def _combined(
-    elements: Any, valid: Array | None, plan: Plan, config: Configuration, wide: np.dtype
+def _combine_windows(
+    elements: Any, valid: Array | None, plan: Plan, config: Configuration, accum_dtype: np.dtype
 ) -> Any:
-    """The combination of every window, by ``combine`` as it is differentiated."""
-    reduction, there = plan.reduction, valid
+    """Return ``combine`` over every window, such that JAX can differentiate it.
+
+    If the derivative of ``combine`` at two identities is NaN, elements are combined together with
+    a flag that distinguishes them from padding.
+    """
+    reduction, mask = plan.reduction, valid
     assert reduction is not None, "values are those of a reduction"
     elements = filled(elements, valid, reduction)
-    if there is None and is_padded(plan.geometry):
-        there = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
-    if there is None or config.implementation != "auto" or not is_nan_of_padding(reduction, wide):
+    if mask is None and is_padded(plan.geometry):
+        mask = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
+    if (
+        mask is None
+        or config.implementation != "auto"
+        or not is_nan_of_padding(reduction, accum_dtype)
+    ):
         return plan_.reduce(plan, elements)
-    both = elements, there
-    return plan_.reduce(_plan_for(both, _of_elements(reduction), config), both)[0]
+    pairs = elements, mask
+    return plan_.reduce(_plan_for(pairs, _with_presence(reduction), config), pairs)[0]
 
 
 @remembered(maxsize=1024)
-def _of_elements(reduction: Reduction) -> Reduction:
-    """The reduction of pairs of what is combined and of whether an element is in it.
+def _with_presence(reduction: Reduction) -> Reduction:
+    """Return the reduction of pairs: the operand, and whether it contains an element.
 
-    Of two without one it makes the identity, whatever ``combine`` would, and no derivative.
+    If neither of two operands contains an element, the result is the identity and has no
+    derivative, whatever ``combine`` returns.
     """
 
     def combine(a: Any, b: Any) -> Any:
-        there = a[1] | b[1]
-        return filled(reduction.combine(a[0], b[0]), there, reduction), there
+        is_present = a[1] | b[1]
+        return filled(reduction.combine(a[0], b[0]), is_present, reduction), is_present
 
     identity = lambda dtypes: (reduction.identity(dtypes[0]), False)  # noqa: E731
     return replace(reduction, combine=combine, identity=identity, extremum=None)
 
 
-_KNOWN_TO_XLA = (lax.mul, lax.bitwise_and, lax.bitwise_or)
+_SUPPORTED_BY_XLA = (lax.mul, lax.bitwise_and, lax.bitwise_or)
 
 
 def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Plan:
-    """The plan; unless an implementation is named, one with derivatives where they are defined.
+    """Return the plan; unless an implementation is named, it can be differentiated.
 
-    XLA:GPU ends the process if what combines the elements of a window has a loop, as ``jnp.gcd``
-    has, and XLA:TPU refuses it. So windows are handed only the combines that both know.
+    XLA:GPU aborts the process if the combine of ``lax.reduce_window`` has a loop, as ``jnp.gcd``
+    has, and XLA:TPU rejects it. So only combines that both support are passed to
+    ``lax.reduce_window``; others use "doubling".
     """
     if config.implementation == "auto" and not has_rule(reduction):
-        if _dtypes(elements, jnp.inexact) or reduction.combine not in _KNOWN_TO_XLA:
+        if _dtypes(elements, jnp.inexact) or reduction.combine not in _SUPPORTED_BY_XLA:
             config = replace(config, implementation="doubling")
     first = jax.tree.leaves(elements)[0]
     return config.plan(first.shape, first.dtype, reduction)
@@ -186,34 +203,41 @@ def _plan_for(elements: Any, reduction: Reduction, config: Configuration) -> Pla
 
 
 def _dtypes(arrays: Any, kind: Any) -> list[np.dtype]:
-    """The dtypes of a kind that arrays of a pytree have."""
+    """Return the dtypes of the arrays of a pytree that are subtypes of ``kind``."""
     return [a.dtype for a in jax.tree.leaves(arrays) if jnp.issubdtype(a.dtype, kind)]
 
 
-def _as_results(made: Any, reduction: Reduction, dtype: np.dtype) -> Any:
-    """Return one array in the dtype of ``x``, several in their own, or all in those stated."""
-    if reduction.result is None and not treedef_is_leaf(jax.tree.structure(made)):
-        return made
-    stated = reduction.result(dtype) if reduction.result else dtype
+def _cast_results(results: Any, reduction: Reduction, dtype: np.dtype) -> Any:
+    """Return the results in their final dtypes, or raise.
+
+    If the reduction states result dtypes, they are used. Otherwise a single array gets ``dtype``,
+    the dtype of ``x``, and the arrays of a pytree keep theirs.
+    """
+    if reduction.result is None and not treedef_is_leaf(jax.tree.structure(results)):
+        return results
+    result_dtypes = reduction.result(dtype) if reduction.result else dtype
     try:
-        each = jax.tree.broadcast(stated, made)
+        dtypes = jax.tree.broadcast(result_dtypes, results)
     except ValueError:
         raise ValueError(
             message(
                 f"the result of reduction {reduction.name!r} has another structure.",
-                f"Its dtypes are {shown(stated)}, for {described(made)}.",
+                f"Its dtypes are {shown(result_dtypes)}, for {described(results)}.",
                 "Give one dtype for all results, or a pytree with one for each of them.",
             )
         ) from None
-    return jax.tree.map(lambda a, to: a.astype(to), made, each)
+    return jax.tree.map(lambda a, result_dtype: a.astype(result_dtype), results, dtypes)
 
 
-def _accumulator(reduction: Reduction, dtype: np.dtype) -> np.dtype:
-    """The dtype that is combined; a selection returns an element and needs no other."""
+def _accumulator_dtype(reduction: Reduction, dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which elements are combined, or raise if the reduction rejects ``dtype``.
+
+    A selection returns an element, so by default its accumulator has the dtype of ``x``.
+    """
     if reduction.accumulator is None:
         return dtype if reduction.comparator is not None else accumulator(dtype)
-    wide = reduction.accumulator(dtype)
-    if wide is None:
+    accum_dtype = reduction.accumulator(dtype)
+    if accum_dtype is None:
         raise TypeError(
             message(
                 f"reduction {reduction.name!r} does not take {dtype.name}.",
@@ -221,7 +245,7 @@ def _accumulator(reduction: Reduction, dtype: np.dtype) -> np.dtype:
                 "Convert the array first, for example x.astype(jnp.float32).",
             )
         )
-    return np.dtype(wide)
+    return np.dtype(accum_dtype)
 
 
 def _canonical(reduction: Any) -> dict[str, Reduction]:
@@ -258,14 +282,14 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
 def _check_functions(reduction: Reduction) -> None:
     arrays = "of arrays, made of operations of JAX"
     dtypes = "from the dtype of an array to another, such as lambda dtype: np.float32"
-    wanted = dict.fromkeys(("combine", "comparator", "prepare", "finish"), arrays)
-    for name, kind in {**wanted, "accumulator": dtypes, "result": dtypes}.items():
-        given = getattr(reduction, name)
-        if not callable(given) and (given is not None or name == "combine"):
+    expected = dict.fromkeys(("combine", "comparator", "prepare", "finish"), arrays)
+    for name, kind in {**expected, "accumulator": dtypes, "result": dtypes}.items():
+        function = getattr(reduction, name)
+        if not callable(function) and (function is not None or name == "combine"):
             raise TypeError(
                 message(
                     f"the {name} of reduction {reduction.name!r} cannot be called.",
-                    f"It is {shown(given)}, of type {type(given).__name__}.",
+                    f"It is {shown(function)}, of type {type(function).__name__}.",
                     f"Give a function {kind}.",
                 )
             )
