@@ -1,6 +1,7 @@
-"""What an op is to the code that calls and compiles it, also over windows of symbolic sizes.
+"""The description of an op for the code that calls and compiles it, and windows of symbolic sizes.
 
-Where an op knows no windows of such sizes, it takes windows of an array with its padding around it.
+If the geometry of windows over a symbolic size cannot be resolved, the array is padded first, and
+the op runs on the padded array with windows that have no padding.
 """
 
 import functools
@@ -28,19 +29,20 @@ class Op:
     """An op on arrays.
 
     Attributes:
-      name: of the compiled function, as profiles and HLO show it.
+      name: the name of the compiled function, which profiles and HLO show.
       body: the traced part, ``body(x, *others, **canonical)``. The canonical arguments are
         ``config``, if the op has windows, and its options.
-      canonicalize: checks the options as written and returns canonical ones, hashable.
-      arrays: names of the arrays beside ``x``, any of which may be None.
-      per_element: those of them with a number for each element, or of length 1 on an axis.
-      is_random: whether it draws numbers, as many as windows.
-      convert: what makes window offsets the indices that its options name, of an op that returns
-        both values and indices: ``convert(offsets, shape, geometry, masked=.., **options)``. Where
-        its option ``index_space`` is "window", the op returns the offsets themselves.
-      padding: of its options, what its padding is: None, nothing; "constant", zeros that count; or
-        a border of ``_lowerings.parts.borders``.
-      has_reduction: whether its option ``reduction`` is a reduction, of a caller maybe.
+      canonicalize: checks the options that the caller passed and returns hashable canonical ones.
+      arrays: the names of the arrays in addition to ``x``, any of which may be None.
+      per_element: the names of the arrays that broadcast to ``x``: on an axis they have its length
+        or length 1.
+      is_random: whether it draws a random number for each window.
+      convert: for an op that returns values and indices, the function that converts window offsets
+        to indices: ``convert(offsets, shape, geometry, masked=.., **options)``. If its option
+        ``index_space`` is "window", the op returns the offsets themselves.
+      padding: a function of its options that says what padding holds: None, no elements;
+        "constant", zeros that count; or a border of ``_lowerings.parts.borders``.
+      has_reduction: whether it has an option ``reduction``, which may be a caller's own reduction.
       is_twofold: whether it has windows over the results of windows.
     """
 
@@ -57,14 +59,18 @@ class Op:
 
     @property
     def takes_any_size(self) -> bool:
-        """Whether what its windows read depends on no size, but for what its padding is."""
+        """Whether the op can run on a padded array in place of windows with padding.
+
+        Its windows must read the same elements at every size, except for the values of padding.
+        """
         return self.arrays[:1] == ("where",) and not self.is_random and not self.is_twofold
 
 
 def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[..., Any]:
-    """Return ``body(x, where, *others)`` of an op, also for sizes at which it knows no windows.
+    """Return a function ``(x, where, *others)`` that computes an op for static and symbolic sizes.
 
-    To the body padding is what ``where`` leaves out.
+    Arrays are padded on each pooled axis whose geometry cannot be resolved. ``where`` marks this
+    padding as masked, unless it counts in the op.
     """
     direct = functools.partial(op.body, config=config, **options)
 
@@ -73,99 +79,112 @@ def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[...,
             return direct(x, where, *others)
         positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), x.shape)
         sizes = [x.shape[position] for position in positions]
-        ends = [around and _not_negative(around) for around in ends_of(config.window, sizes)]
-        around = {p: e for p, e in zip(positions, ends, strict=True) if e}
-        if not around:
+        ends = [
+            axis_ends and _with_nonnegative_count(axis_ends)
+            for axis_ends in ends_of(config.window, sizes)
+        ]
+        axis_ends = {p: e for p, e in zip(positions, ends, strict=True) if e}
+        if not axis_ends:
             return direct(x, where, *others)
         inner = replace(config, window=inner_window(config.window, sizes, ends))
-        arrays = _wide(op, (x, where, *others), around, op.padding and op.padding(**options))
-        inside = options if op.convert is None else _in_windows(options)
-        made = _cropped(op.body(*arrays, config=inner, **inside), x.ndim, around)
+        arrays = _padded_arrays(
+            op, (x, where, *others), axis_ends, op.padding and op.padding(**options)
+        )
+        inner_options = options if op.convert is None else _with_window_offsets(options)
+        results = _cropped(op.body(*arrays, config=inner, **inner_options), x.ndim, axis_ends)
         if op.convert is None:
-            return made
-        values, taps = made
-        own = Geometry(_own_axes(inner.geometry(arrays[0].shape), ends), positions)
-        return values, op.convert(taps, x.shape, own, masked=True, **options)
+            return results
+        values, offsets = results
+        geometry = Geometry(_unpadded_axes(inner.geometry(arrays[0].shape), ends), positions)
+        return values, op.convert(offsets, x.shape, geometry, masked=True, **options)
 
     return run
 
 
-def _not_negative(ends: Ends) -> Ends:
-    """With no window where none fits, as ``lax.reduce_window`` has it."""
+def _with_nonnegative_count(ends: Ends) -> Ends:
+    """Return ``ends`` with a window count of at least 0, as in ``lax.reduce_window``."""
     return ends._replace(axis=replace(ends.axis, out=max_dim(ends.axis.out, 0)))
 
 
-def _in_windows(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with window offsets for indices: those do not depend on what is around."""
+def _with_window_offsets(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with window offsets as indices, which do not depend on padding."""
     return {**options, "index_space": "window", "index_dtype": None}
 
 
-def _own_axes(geometry: Geometry, ends: Sequence[Ends | None]) -> tuple[Axis, ...]:
+def _unpadded_axes(geometry: Geometry, ends: Sequence[Ends | None]) -> tuple[Axis, ...]:
     pairs = zip(geometry.axes, ends, strict=True)
-    return tuple(around.axis if around else axis for axis, around in pairs)
+    return tuple(axis_ends.axis if axis_ends else axis for axis, axis_ends in pairs)
 
 
-# --- an array with its padding around it ----------------------------------------------------------
+# --- padding of the arrays ------------------------------------------------------------------------
 
 
-def _wide(
-    op: Op, arrays: tuple[Any, ...], around: dict[int, Ends], padding: str | None
+def _padded_arrays(
+    op: Op, arrays: tuple[Any, ...], axis_ends: dict[int, Ends], padding: str | None
 ) -> list[Any]:
-    """The arrays of an op with padding around them, and a mask that leaves it out if it is nothing.
+    """Return the arrays of an op with explicit padding, and a mask of the elements that count.
 
-    ``padding``: what it is, as an op says.
+    ``padding`` says what the padding holds, see :class:`Op`.
     """
     x, where, *others = arrays
     if padding not in (None, "constant"):
         valid = check_where(where, x.shape)
-        return [a if a is None else _go_on(a, around, padding) for a in (x, valid)]
-    beside = [
-        _put_around(a, _as_long(a, x, around), 0) if name in op.per_element else a
+        return [a if a is None else _extended_by_border(a, axis_ends, padding) for a in (x, valid)]
+    padded_others = [
+        _padded(a, _axes_to_pad(a, x, axis_ends), 0) if name in op.per_element else a
         for name, a in zip(op.arrays[1:], others, strict=True)
     ]
-    mask = _mask(check_where(where, x.shape), x, around, padding is not None)
-    return [_put_around(x, around, 0), mask, *beside]
+    mask = _mask(check_where(where, x.shape), x, axis_ends, padding is not None)
+    return [_padded(x, axis_ends, 0), mask, *padded_others]
 
 
-def _mask(valid: Array | None, x: Array, around: dict[int, Ends], counted: bool) -> Array | None:
-    """What is there: not the padding, unless it is counted."""
-    pads = any(not isinstance(n, int) or n for e in around.values() for n in (e.low, e.high))
+def _mask(valid: Array | None, x: Array, axis_ends: dict[int, Ends], counted: bool) -> Array | None:
+    """Return the mask with padding, True there if padding counts; None if it would be all True."""
+    pads = any(not isinstance(n, int) or n for e in axis_ends.values() for n in (e.low, e.high))
     if valid is None and (counted or not pads):
         return None
-    return _put_around(jnp.ones(x.shape, bool) if valid is None else valid, around, int(counted))
+    return _padded(jnp.ones(x.shape, bool) if valid is None else valid, axis_ends, int(counted))
 
 
-def _as_long(a: Array, x: Array, around: dict[int, Ends]) -> dict[int, Ends]:
-    """Of the axes with padding those on which an array that broadcasts to ``x`` is as long."""
-    return {p: e for p, e in around.items() if -p <= a.ndim and a.shape[p] == x.shape[p]}
+def _axes_to_pad(a: Array, x: Array, axis_ends: dict[int, Ends]) -> dict[int, Ends]:
+    """Return the axes to pad of an array that broadcasts to ``x``: those as long as in ``x``."""
+    return {p: e for p, e in axis_ends.items() if -p <= a.ndim and a.shape[p] == x.shape[p]}
 
 
-def _put_around(a: Array, around: dict[int, Ends], value: int) -> Array:
+def _padded(a: Array, axis_ends: dict[int, Ends], value: int) -> Array:
     config: list[tuple[Any, Any, int]] = [(0, 0, 0)] * a.ndim
-    for position, ends in around.items():
+    for position, ends in axis_ends.items():
         config[position] = (ends.low, ends.high + ends.more, 0)
     return lax.pad(a, np.asarray(value, a.dtype), config)
 
 
-def _go_on(a: Array, around: dict[int, Ends], border: str) -> Array:
-    """An array that goes on past its ends, with as much of the border as any size may take."""
-    for position, ends in around.items():
-        most = [n if isinstance(n, int) else ends.axis.span // 2 for n in (ends.low, ends.high)]
-        a = extended(a, position, most[0], most[1], border)
-        a = pad(a, position, ends.low - most[0], ends.high - most[1] + ends.more,
+def _extended_by_border(a: Array, axis_ends: dict[int, Ends], border: str) -> Array:
+    """Return an array extended by a border.
+
+    A symbolic padding is at most half the span, so half the span is added and then cropped.
+    """
+    for position, ends in axis_ends.items():
+        max_padding = [
+            n if isinstance(n, int) else ends.axis.span // 2 for n in (ends.low, ends.high)
+        ]
+        a = extended(a, position, max_padding[0], max_padding[1], border)
+        a = pad(a, position, ends.low - max_padding[0], ends.high - max_padding[1] + ends.more,
                 np.zeros((), a.dtype))  # fmt: skip
     return a
 
 
-# --- and what is made of it -----------------------------------------------------------------------
+# --- cropping of the results ----------------------------------------------------------------------
 
 
-def _cropped(made: Any, rank: int, around: dict[int, Ends]) -> Any:
-    """The results of the windows that there are; arrays may have more axes behind."""
+def _cropped(results: Any, rank: int, axis_ends: dict[int, Ends]) -> Any:
+    """Return the results without the additional windows at the end of each padded axis.
 
-    def cropped(y: Array) -> Array:
-        for position, ends in around.items():
+    Arrays have the ``rank`` axes of the input, and possibly more axes after those.
+    """
+
+    def crop(y: Array) -> Array:
+        for position, ends in axis_ends.items():
             y = lax.slice_in_dim(y, 0, ends.axis.out, axis=position + rank)
         return y
 
-    return jax.tree.map(cropped, made)
+    return jax.tree.map(crop, results)

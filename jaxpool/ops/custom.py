@@ -60,7 +60,7 @@ def pool(
         one.
       reduction: a value of :mod:`jaxpool.reductions`
         (``MAX, MIN, SUM, MEAN, PRODUCT, LOGSUMEXP, ANY, ALL, lp(p)``) or your own
-        :class:`jaxpool.Reduction`. Create it once, not in each call: the op is compiled anew for
+        :class:`jaxpool.Reduction`. Create it once, not in each call: the op is compiled again for
         each new value.
       window_shape, strides, padding, dilations, rounding, data_format, where, implementation: as in
         :func:`max_pool`.
@@ -118,7 +118,7 @@ def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) 
 def _with_lax_add(reduction: Reduction) -> Reduction:
     """Return the reduction with ``jnp.add`` replaced by ``lax.add``.
 
-    Implementations recognize only ``lax.add`` as a sum. The two are equal except on booleans.
+    Implementations recognize only ``lax.add`` as a sum. The two are equal for numbers.
     """
     return replace(reduction, combine=lax.add) if reduction.combine is jnp.add else reduction
 
@@ -131,7 +131,7 @@ def _reduce(
     if reduction.comparator is not None:
         combined = rules.extreme(elements, valid, plan)
     elif reduction.combine is lax.add:
-        # The derivative of a finish may be expensive, and each tap would recompute it.
+        # The derivative of a finish has an unknown cost, and each tap would recompute it.
         stored = reduction.finish is not None
         combined = rules.window_sum(filled(elements, valid, reduction), plan, stored)
     else:
