@@ -79,10 +79,7 @@ def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[...,
             return direct(x, where, *others)
         positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), x.shape)
         sizes = [x.shape[position] for position in positions]
-        ends = [
-            axis_ends and _with_nonnegative_count(axis_ends)
-            for axis_ends in ends_of(config.window, sizes)
-        ]
+        ends = [e and _with_nonnegative_count(e) for e in ends_of(config.window, sizes)]
         axis_ends = {p: e for p, e in zip(positions, ends, strict=True) if e}
         if not axis_ends:
             return direct(x, where, *others)
