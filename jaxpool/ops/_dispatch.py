@@ -1,7 +1,7 @@
-"""From a call to a compiled function: static arguments are made canonical once and cached.
+"""From a call to a compiled function: static arguments are canonicalized once and cached.
 
-:func:`call` finds the jitted body for the arguments as written, one ``jax.jit`` per static
-configuration. Only the first call pays for checks.
+:func:`call` looks up the jitted body by the static arguments as the caller passed them. There is
+one ``jax.jit`` per canonical configuration. Only the first call checks its arguments.
 """
 
 import functools
@@ -26,7 +26,7 @@ from ._op import Op, over_any_size
 
 
 class WindowArguments(NamedTuple):
-    """What the caller wrote of a sliding window, unchecked."""
+    """The settings of a sliding window as the caller passed them, unchecked."""
 
     window_shape: Any
     strides: Any
@@ -43,8 +43,8 @@ class Configuration:
 
     Attributes:
       window: kernel, strides, padding, dilations and rounding.
-      data_format: a layout word or letters.
-      implementation: "auto" or a name.
+      data_format: a layout, as a word or as letters.
+      implementation: "auto" or the name of an implementation.
     """
 
     window: Window
@@ -63,7 +63,7 @@ class Configuration:
 
 
 def configure(arguments: WindowArguments) -> Configuration:
-    """Return the arguments checked and canonical, or raise."""
+    """Return the canonical form of the arguments, or raise if one is invalid."""
     shape, strides, padding, dilations, rounding, data_format, implementation = arguments
     data_format = layouts.check(data_format)
     shape = shape if is_sequence(shape) else _repeated(shape, data_format)
@@ -72,7 +72,7 @@ def configure(arguments: WindowArguments) -> Configuration:
 
 
 def _repeated(window_shape: Any, data_format: str) -> tuple[Any, ...]:
-    """An int window, repeated over the pooled axes that an explicit layout names."""
+    """Return an int window repeated for each pooled axis of an explicit layout, or raise."""
     if not layouts.is_explicit(data_format):
         raise TypeError(
             message(
@@ -92,22 +92,23 @@ def call(
     /,
     **options: Any,
 ) -> Any:
-    """Run ``op`` on its arrays, with the static arguments as the caller wrote them."""
-    # 1, 1.0 and True are equal as keys of a cache, but not as arguments. The cache knows the types
-    # of its own arguments, so the entries of tuples follow; no valid argument is nested deeper.
-    inside: tuple[Any, ...] = ()
+    """Run ``op`` on its arrays, with the static arguments as the caller passed them."""
+    # 1, 1.0 and True are equal as keys of a cache, but not as arguments. The cache distinguishes
+    # the types of its arguments, but not of entries of tuples. So entries are passed as arguments
+    # too; no valid argument is a tuple nested more than two levels deep.
+    entries: tuple[Any, ...] = ()
     for argument in windows:
         if type(argument) is tuple:
-            inside += argument
+            entries += argument
     for option in options.values():
         if type(option) is tuple:
-            inside += option
-    for entry in inside:
+            entries += option
+    for entry in entries:
         if type(entry) is tuple:
-            inside += entry
-    find = _compiled if op.has_reduction else _compiled.shared
+            entries += entry
+    compiled_for = _compiled if op.has_reduction else _compiled.shared
     try:
-        compiled = find(op, len(windows), *windows, *inside, **options)
+        compiled = compiled_for(op, len(windows), *windows, *entries, **options)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
@@ -120,10 +121,10 @@ def call(
     return compiled(x, *others)
 
 
-def _as_arrays(op: Op, given: tuple[Any, ...]) -> list[Any]:
+def _as_arrays(op: Op, others: tuple[Any, ...]) -> list[Any]:
     return [
         value if value is None or isinstance(value, jax.Array) else as_array(f"${name}", value)
-        for name, value in zip(op.arrays, given, strict=True)
+        for name, value in zip(op.arrays, others, strict=True)
     ]
 
 
@@ -146,7 +147,7 @@ def _jitted(op: Op, canonical: tuple[tuple[str, Any], ...]) -> Callable[..., Any
 
 @remembered(maxsize=1024)
 def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Callable[..., Any]:
-    """The compiled function, kept by ``owner`` if there is one."""
+    """Return the compiled function; ``owner``, a reduction or None, keeps it in its own cache."""
     options = dict(canonical)
     if "config" in options and op.takes_any_size:
         body = over_any_size(op, options.pop("config"), options)
