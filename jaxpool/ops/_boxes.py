@@ -1,4 +1,4 @@
-"""What the pools of boxes share: layouts, boxes with the image of each, and what bins read."""
+"""Shared parts of the box pools: layouts, boxes and their images, and the elements of bins."""
 
 import math
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ from .._numerics import regions
 from ..reductions import accumulator
 from ._parameters import check_positive
 
-_MOST_BINS = 2**10
+_MAX_BINS = 2**10
 
 
 def canonical_output(output_size: Any, spatial_scale: Any, data_format: Any) -> dict[str, Any]:
-    """Return what all pools of boxes have, checked."""
+    """Return the options that all box pools have, checked."""
     check_positive("spatial_scale", spatial_scale, static=True)
     return {
         "output_size": _sizes(output_size),
@@ -36,11 +36,11 @@ def _sizes(output_size: Any) -> tuple[int, int]:
     else:
         sizes = (output_size, output_size)
     rows, columns = (integer("output_size", size, 1) for size in sizes)
-    if max(rows, columns) > _MOST_BINS:
+    if max(rows, columns) > _MAX_BINS:
         raise ValueError(
             message(
                 f"$output_size holds {max(rows, columns)}.",
-                f"Every box has so many bins along an axis; there are at most {_MOST_BINS}.",
+                f"Every box has so many bins along an axis; there are at most {_MAX_BINS}.",
                 "Give a smaller number, such as 7.",
             )
         )
@@ -50,11 +50,11 @@ def _sizes(output_size: Any) -> tuple[int, int]:
 def _layout(data_format: Any) -> str:
     layout = layouts.check(data_format)
     if layouts.is_explicit(layout) and {*layout} - {*"NC"} != {*"HW"}:
-        raise ValueError(_not_planar(layout))
+        raise ValueError(_not_planar_message(layout))
     return layout
 
 
-def _not_planar(layout: str) -> str:
+def _not_planar_message(layout: str) -> str:
     return message(
         f"$data_format = {shown(layout)} does not have H and W as its pooled axes.",
         "A box has a place and a size along H and W.",
@@ -66,12 +66,12 @@ def _not_planar(layout: str) -> str:
 
 
 class Images(NamedTuple):
-    """An array as ``[image, row, column, channel]``, and the letters of the result.
+    """An array as ``[image, row, column, channel]``, and the layout of the result.
 
     Attributes:
       array: the array.
-      letters: of the result, N for the boxes.
-      batch: whether the array had axes of images.
+      letters: the layout of the result in letters, with N for the boxes.
+      batch: whether the array had batch axes.
     """
 
     array: Array
@@ -79,41 +79,41 @@ class Images(NamedTuple):
     batch: bool
 
 
-def images(x: Array, data_format: str) -> Images:
-    """Return ``x`` as images; several batch axes are one, in row-major order."""
+def to_images(x: Array, data_format: str) -> Images:
+    """Return ``x`` as images; several batch axes become one, in row-major order."""
     layouts.pooled_axes(data_format, 2, x.shape)  # raises if the rank does not fit
     leading = x.ndim - 3
     letters = {"channels_last": "HWC", "channels_first": "CHW"}.get(data_format, data_format)
     if not layouts.is_explicit(data_format) and leading:
         x = x.reshape(math.prod(x.shape[:leading]), *x.shape[leading:])
         letters = "N" + letters
-    wanted = [letter for letter in "NHWC" if letter in letters]
-    array = x.transpose([letters.index(letter) for letter in wanted])
+    axes = [letter for letter in "NHWC" if letter in letters]
+    array = x.transpose([letters.index(letter) for letter in axes])
     if "N" not in letters:
         array = array[None]
     if "C" not in letters:
         array = array[..., None]
-    own = letters if "N" in letters else "N" + letters
-    return Images(array, own, "N" in letters)
+    result_letters = letters if "N" in letters else "N" + letters
+    return Images(array, result_letters, "N" in letters)
 
 
-def as_asked(y: Array, letters: str) -> Array:
-    """Return ``y[box, row, column, channel]`` in the layout of these letters."""
+def to_layout(y: Array, letters: str) -> Array:
+    """Return ``y[box, row, column, channel]`` in the layout ``letters``."""
     y = y if "C" in letters else y[..., 0]
-    made = "NHWC" if "C" in letters else "NHW"
-    return y.transpose([made.index(letter) for letter in letters])
+    current = "NHWC" if "C" in letters else "NHW"
+    return y.transpose([current.index(letter) for letter in letters])
 
 
 # --- boxes ----------------------------------------------------------------------------------------
 
 
 class Corners(NamedTuple):
-    """Boxes in the coordinates of the elements, ``[box]`` each.
+    """Boxes in the coordinates of elements; every array has the shape ``[box]``.
 
     Attributes:
-      image: number of the image, in int32.
-      known: whether there is such an image.
-      top, left, bottom, right: the ends.
+      image: the number of the image of each box, in int32.
+      known: whether that image exists.
+      top, left, bottom, right: the ends of each box.
     """
 
     image: Array
@@ -124,19 +124,19 @@ class Corners(NamedTuple):
     right: Array
 
 
-def numbers(batch_index: Any) -> Any:
-    """Numbers of images; -1 for those of 64 bits that JAX would wrap to the number of another."""
+def image_numbers(batch_index: Any) -> Any:
+    """Return the image numbers; -1 for 64-bit ones that JAX would wrap to another image."""
     if not isinstance(batch_index, np.ndarray) or batch_index.dtype not in ("int64", "uint64"):
         return batch_index
-    inside = (batch_index >= 0) & (batch_index < 2**30)
-    return np.where(inside, batch_index.astype(np.int64), -1)
+    fits = (batch_index >= 0) & (batch_index < 2**30)
+    return np.where(fits, batch_index.astype(np.int64), -1)
 
 
-def corners(boxes: Any, batch_index: Any, found: Images, spatial_scale: float) -> Corners:
-    """Return the boxes, checked, in the dtype that they are computed in."""
-    dtype = accumulator(np.dtype(found.array.dtype))
-    boxes, numbers = _numbered(boxes, batch_index, found.batch)
-    count = found.array.shape[0]
+def to_corners(boxes: Any, batch_index: Any, images: Images, spatial_scale: float) -> Corners:
+    """Return the boxes, checked, scaled, and in the accumulator dtype of the images."""
+    dtype = accumulator(np.dtype(images.array.dtype))
+    boxes, numbers = _boxes_and_numbers(boxes, batch_index, images.batch)
+    count = images.array.shape[0]
     known = (numbers >= 0) & (numbers < count)
     image = jnp.where(known, numbers, 0).astype(jnp.int32)
     ends = lax.stop_gradient(boxes).astype(dtype) * jnp.asarray(spatial_scale, dtype)
@@ -144,28 +144,28 @@ def corners(boxes: Any, batch_index: Any, found: Images, spatial_scale: float) -
     return Corners(image, known, top, left, bottom, right)
 
 
-def _numbered(boxes: Any, batch_index: Any, batch: bool) -> tuple[Array, Array]:
-    """Boxes of four numbers, and the number of the image of each."""
+def _boxes_and_numbers(boxes: Any, batch_index: Any, batch: bool) -> tuple[Array, Array]:
+    """Return boxes of four coordinates, and the image number of each, or raise."""
     boxes = jnp.asarray(boxes)
     _check_boxes(boxes, batch_index, batch)
     if not batch:
         return boxes, jnp.zeros(boxes.shape[:1], jnp.int32)
     if batch_index is None:
-        return boxes[:, 1:], _truncated(boxes[:, 0])
+        return boxes[:, 1:], _as_int32(boxes[:, 0])
     numbers = jnp.asarray(batch_index)
     _check_numbers(numbers, boxes)
-    return boxes, _truncated(numbers)
+    return boxes, _as_int32(numbers)
 
 
-def _truncated(numbers: Array) -> Array:
-    """Integers in int32, -1 for what is none or does not fit.
+def _as_int32(numbers: Array) -> Array:
+    """Return image numbers truncated to int32, -1 for NaN and numbers that are out of range.
 
-    Not compared in a dtype of their own, in which a number of images may wrap.
+    They are compared with the number of images afterwards, which could wrap in a smaller dtype.
     """
     if not jnp.issubdtype(numbers.dtype, jnp.floating) and numbers.dtype.itemsize < 4:
         return numbers.astype(jnp.int32)
-    inside = (numbers >= 0) & (numbers < 2**30)
-    return jnp.where(inside, numbers, -1).astype(jnp.int32)
+    fits = (numbers >= 0) & (numbers < 2**30)
+    return jnp.where(fits, numbers, -1).astype(jnp.int32)
 
 
 def _check_boxes(boxes: Array, batch_index: Any, batch: bool) -> None:
@@ -214,59 +214,77 @@ def _check_numbers(numbers: Array, boxes: Array) -> None:
 # --- bins -----------------------------------------------------------------------------------------
 
 
-def samples(
-    ends: Corners, found: Images, bins: tuple[int, int], ratio: int, half: float, least: int | None
+def sample_bins(
+    ends: Corners,
+    images: Images,
+    bins: tuple[int, int],
+    ratio: int,
+    half: float,
+    min_size: int | None,
 ) -> tuple[Boxes, Near | None]:
-    """The weights of samples, of boxes moved by half an element and ``least`` long.
+    """Return the weights of the samples in each bin, and the elements next to each sample.
 
-    Of a few samples in each bin also the elements that they lie between.
+    The second result is None unless each bin has few samples.
+
+    Args:
+      ends: the boxes.
+      images: the images.
+      bins: bins along each axis.
+      ratio: samples of a bin along each axis, or 0 for an adaptive number.
+      half: the offset that is subtracted from all coordinates, 0.5 or 0.
+      min_size: the minimum size of a box along each axis, or None.
     """
 
-    def along(
+    def axis_samples(
         first: Array, last: Array, bins: int, length: int
     ) -> tuple[Array, tuple[Array, Array] | None]:
         first, last = first - half, last - half
-        size = last - first if least is None else jnp.maximum(last - first, least)
+        size = last - first if min_size is None else jnp.maximum(last - first, min_size)
         weights = regions.sample_weights(first, size, bins, length, ratio)
-        is_near = 0 < ratio <= tuning.MOST_SAMPLES_GATHERED
-        return weights, regions.near_samples(first, size, bins, length, ratio) if is_near else None
+        has_few = 0 < ratio <= tuning.MOST_SAMPLES_GATHERED
+        return weights, regions.near_samples(first, size, bins, length, ratio) if has_few else None
 
-    height, width = found.array.shape[1:3]
-    rows, near_rows = along(ends.top, ends.bottom, bins[0], height)
-    columns, near_columns = along(ends.left, ends.right, bins[1], width)
-    rows = _of_known(rows, ends.known)
+    height, width = images.array.shape[1:3]
+    rows, near_rows = axis_samples(ends.top, ends.bottom, bins[0], height)
+    columns, near_columns = axis_samples(ends.left, ends.right, bins[1], width)
+    rows = _zero_if_unknown(rows, ends.known)
     if near_rows is None or near_columns is None:
         return Boxes(ends.image, rows, columns), None
     number, weight = near_rows
-    near = Near(number, _of_known(weight, ends.known), *near_columns)
+    near = Near(number, _zero_if_unknown(weight, ends.known), *near_columns)
     return Boxes(ends.image, rows, columns), near
 
 
-def whole(ends: Corners, bins: tuple[int, int], lengths: tuple[int, ...], last: int) -> Boxes:
-    """What bins of whole elements read; ``last`` is 1 if the last end belongs to a box."""
+def integer_bins(
+    ends: Corners, bins: tuple[int, int], lengths: tuple[int, ...], last: int
+) -> Boxes:
+    """Return whether each bin contains each element, for boxes with ends rounded to integers.
 
-    def along(first: Array, end: Array, bins: int, length: int) -> Array:
+    ``last`` is 1 if a box contains the element at its last end, else 0.
+    """
+
+    def axis_bins(first: Array, end: Array, bins: int, length: int) -> Array:
         first, end = regions.rounded(first), regions.rounded(end)
         size = jnp.where(end == -np.inf, 0, jnp.maximum(end - first + last, 1))
         return regions.whole_bins(first, size, bins, length)
 
-    rows = along(ends.top, ends.bottom, bins[0], lengths[0])
-    columns = along(ends.left, ends.right, bins[1], lengths[1])
-    return Boxes(ends.image, _of_known(rows, ends.known), columns)
+    rows = axis_bins(ends.top, ends.bottom, bins[0], lengths[0])
+    columns = axis_bins(ends.left, ends.right, bins[1], lengths[1])
+    return Boxes(ends.image, _zero_if_unknown(rows, ends.known), columns)
 
 
-def all_but_last(read: Array) -> Array:
-    """What bins read, but for the last element."""
+def without_last_element(read: Array) -> Array:
+    """Return ``read`` with the last element removed from every bin."""
     length = read.shape[-1]
     return read & (lax.broadcasted_iota(jnp.int32, (1, 1, length), 2) < length - 1)
 
 
-def means(read: Array) -> Array:
-    """Weights of means."""
+def mean_weights(read: Array) -> Array:
+    """Return the weights of the mean over the elements that each bin reads."""
     count = read.sum(-1, keepdims=True)
     return read / jnp.where(count == 0, 1, count)
 
 
-def _of_known(weights: Array, known: Array) -> Array:
-    """Return what bins read along an axis: nothing, if there is no such image."""
+def _zero_if_unknown(weights: Array, known: Array) -> Array:
+    """Return the weights of bins, 0 for boxes whose image does not exist."""
     return jnp.where(known[:, None, None], weights, jnp.zeros((), weights.dtype))

@@ -1,4 +1,4 @@
-"""Pools of regions: the bins of boxes that are known when the program runs."""
+"""Pools of regions: each box, whose coordinates may be traced, is divided into bins."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,19 +17,19 @@ from ..reductions import accumulator
 from ._boxes import (
     Corners,
     Images,
-    all_but_last,
-    as_asked,
+    without_last_element,
+    to_layout,
     canonical_output,
-    corners,
-    images,
-    means,
-    numbers,
-    samples,
-    whole,
+    to_corners,
+    to_images,
+    mean_weights,
+    image_numbers,
+    sample_bins,
+    integer_bins,
 )
 from ._dispatch import Op, call
 
-_MOST_SAMPLES = 2**10
+_MAX_SAMPLES = 2**10
 
 
 @public
@@ -44,43 +44,45 @@ def roi_align(
     aligned: bool = False,
     data_format: str = "channels_last",
 ) -> Array:
-    """Mean of samples of every bin of boxes, linearly interpolated.
+    """Return the mean of linearly interpolated samples in every bin of boxes.
 
-    ``y[k, p, q, c] = (sum over s, t of x(u[s], v[t])) / (S * T)`` over ``S`` times ``T`` samples of
-    bin ``(p, q)`` of box ``k``, ``u[s] = top + p * b + (s + 1/2) * b / S`` with ``b`` the height of
-    a bin, and ``v`` likewise; ``x(u, v)`` interpolates between the four nearest elements of the
-    image of the box. Up to one element outside it is that at the border, and beyond it is 0.
+    ``y[k, p, q, c] = (sum over s, t of x(u[s], v[t])) / (S * T)`` over the ``S * T`` samples of bin
+    ``(p, q)`` of box ``k``. Here ``u[s] = top + p * b + (s + 1/2) * b / S``, where ``b`` is the
+    height of a bin; ``v`` is defined likewise. ``x(u, v)`` interpolates between the four nearest
+    elements of the image of the box. Up to one element outside the image it is the value at the
+    border, further outside it is 0.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       boxes: array of shape (boxes, 5): number of the image, x1, y1, x2, y2, where x is along W. It
-        may be traced. Of shape (boxes, 4), without the number, with ``batch_index`` or where ``x``
-        has no axis of images.
-      output_size: bins along H and W, an int for both.
+        may be traced. With ``batch_index``, or if ``x`` has no batch axis, the shape is (boxes, 4),
+        without the number.
+      output_size: bins along H and W; an int applies to both.
       batch_index: integers of shape (boxes,), the image of each box; several batch axes are counted
-        in row-major order. The boxes of an image that is not there give 0, such as those of -1 that
-        fill up an array of boxes.
-      spatial_scale: what a coordinate is multiplied by, to count elements of ``x``.
-      sampling_ratio: samples of a bin along each axis; -1 for as many as the bin is long, rounded
-        up.
-      aligned: whether element ``i`` is at ``i + 1/2``, which is right. With False it is at ``i``,
-        and boxes are at least one element large.
-      data_format: as in :func:`max_pool`, H and W pooled.
+        in row-major order. Boxes of an image that does not exist give 0, so -1 can pad an array of
+        boxes.
+      spatial_scale: factor that converts the coordinates of boxes to elements of ``x``.
+      sampling_ratio: samples per bin along each axis; -1 for the length of the bin, rounded up.
+      aligned: whether element ``i`` is at coordinate ``i + 1/2``, which is correct. If False, it is
+        at ``i``, and boxes are at least one element large.
+      data_format: as in :func:`max_pool`; H and W are pooled.
     Returns:
-      Array of the dtype of ``x``: boxes in place of images, bins in place of H and W. Low-precision
-      floats are added in float32 and rounded once. Time and program do not depend on the boxes:
-      each costs two matrix products over a whole image, H * W * C * output_size multiplications;
-      memory that of one image besides the result, on GPU and TPU that of as many as fit into 64
-      MiB. With ``sampling_ratio`` 1 or 2, and images that are large beside a box, GPU and TPU
-      gather the elements instead; the transpose is two matrix products all the same.
-    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. Boxes
-      have none, as in torchvision.
-    Edge cases: any box is exact, however large or far outside. A bin without a sample gives 0: one
-      of a box without size, or a negative one, with ``aligned`` and adaptive samples. Samples at
-      NaN give 0. NaN and infinities in ``x`` stay in the bins that read them.
+      Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W.
+      Low-precision floats are added in float32 and rounded once. Run time and program do not depend
+      on the coordinates of boxes. Each box costs two matrix products over a full image, which are H
+      * W * C * output_size multiplications. In addition to the result, memory holds one image, on
+      GPU and TPU as many images as fit into 64 MiB. With ``sampling_ratio`` 1 or 2, and images that
+      are large relative to the samples of a box, GPU and TPU gather the elements instead; the
+      transpose still consists of two matrix products.
+    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. There is
+      no derivative in ``boxes``, as in torchvision.
+    Edge cases: results are exact for boxes of any size and any distance from the image. A bin
+      without samples gives 0; with ``aligned`` and ``sampling_ratio=-1`` a box of zero or negative
+      size has such bins. Samples at NaN give 0. NaN and infinities in ``x`` affect only the bins
+      that read them.
     Raises:
-      TypeError: ``x`` does not hold floats, ``boxes`` no numbers, or a setting is not an integer.
-      ValueError: a setting is out of range, or shapes do not fit.
+      TypeError: the dtype of ``x`` is not floating-point, ``boxes`` are not real numbers, or a
+        setting is not an integer. ValueError: a setting is out of range, or shapes do not fit.
     References: He et al. 2017 (arXiv:1703.06870), section 3; torchvision ``roi_align``.
     Example:
       >>> x = jnp.arange(16.0).reshape(1, 4, 4, 1)
@@ -89,7 +91,7 @@ def roi_align(
       Array([[2.5, 4.5]], dtype=float32)
     """
     return call(
-        _ROI_ALIGN, x, (boxes, numbers(batch_index)), output_size=output_size,
+        _ROI_ALIGN, x, (boxes, image_numbers(batch_index)), output_size=output_size,
         spatial_scale=spatial_scale, sampling_ratio=sampling_ratio, aligned=aligned,
         data_format=data_format,
     )  # fmt: skip
@@ -105,25 +107,26 @@ def roi_pool(
     spatial_scale: float = 1.0,
     data_format: str = "channels_last",
 ) -> Array:
-    """Maximum of every bin of boxes of whole elements.
+    """Return the maximum of every bin of boxes, whose ends are rounded to integers.
 
-    ``y[k, p, q, c] = max of x[n, h, w, c]`` over
-    ``top + floor(p * b) <= h < top + ceil((p + 1) * b)`` and columns ``w`` likewise. The ends of
-    box ``k`` are rounded, halves away from zero, and both belong to it; ``b`` is its height over
-    the number of bins.
+    ``y[k, p, q, c] = max of x[n, h, w, c]`` over the rows
+    ``top + floor(p * b) <= h < top + ceil((p + 1) * b)``, and likewise over columns ``w``. The ends
+    of box ``k`` are rounded, halves away from zero, and the box contains the elements at both ends;
+    ``b`` is its height divided by the number of bins.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       boxes, output_size, batch_index, spatial_scale, data_format: as in :func:`roi_align`.
     Returns:
-      Array of the dtype of ``x``: boxes in place of images, bins in place of H and W. Time and
-      program do not depend on the boxes: each costs H * W * C comparisons for every column of bins.
-    Derivatives: in ``x``, forward and reverse mode, any order. The tangent follows the first
-      maximum in row-major order of the bin; second derivatives are zero. No scatter. Boxes have
-      none.
-    Edge cases: boxes are at least one element large, also where an end is before the beginning. A
-      bin outside ``x``, or of a box with NaN or infinity, gives 0 and no gradient. NaN in a bin
-      gives NaN, and -inf alone -inf (torchvision ignores both).
+      Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W. Run
+      time and program do not depend on the coordinates of boxes. Each box costs H * W * C
+      comparisons for every column of bins.
+    Derivatives: in ``x``, forward and reverse mode, any order, without any scatter. The tangent is
+      that of the first maximum, in row-major order of the bin; second derivatives are zero. There
+      is no derivative in ``boxes``.
+    Edge cases: boxes are at least one element large, even if an end is before the start. A bin
+      outside ``x``, or of a box with NaN or infinite coordinates, gives 0 and no gradient. NaN in a
+      bin gives NaN, and a bin of only -inf gives -inf (torchvision ignores both).
     Raises:
       TypeError, ValueError: as :func:`roi_align`.
     References: Girshick 2015 (arXiv:1504.08083), section 2.1; torchvision ``roi_pool``.
@@ -133,7 +136,7 @@ def roi_pool(
       Array([[5., 7.]], dtype=float32)
     """
     return call(
-        _ROI_POOL, x, (boxes, numbers(batch_index)), output_size=output_size,
+        _ROI_POOL, x, (boxes, image_numbers(batch_index)), output_size=output_size,
         spatial_scale=spatial_scale, data_format=data_format,
     )  # fmt: skip
 
@@ -149,23 +152,24 @@ def ps_roi_align(
     sampling_ratio: int = -1,
     data_format: str = "channels_last",
 ) -> Array:
-    """Mean of samples of every bin of boxes, each bin from a channel of its own.
+    """Return the mean of samples in every bin of boxes, with a separate input channel for each bin.
 
-    ``y[k, p, q, c]`` is that of :func:`roi_align` with ``aligned=True`` in channel
-    ``(c * P + p) * Q + q`` of ``x``, for ``P`` times ``Q`` bins.
+    ``y[k, p, q, c]`` is the result of :func:`roi_align` with ``aligned=True`` at bin ``(p, q)`` in
+    channel ``(c * P + p) * Q + q`` of ``x``, for ``P * Q`` bins.
 
     Args:
-      x: array of a floating-point dtype whose channels are a multiple of ``P * Q``, or anything
-        ``jnp.asarray`` accepts.
+      x: array of a floating-point dtype whose number of channels is a multiple of ``P * Q``, or
+        anything ``jnp.asarray`` accepts.
       boxes, output_size, batch_index, spatial_scale, sampling_ratio, data_format: as in
         :func:`roi_align`.
     Returns:
-      Array of the dtype of ``x``: boxes in place of images, bins in place of H and W, and ``P * Q``
-      times fewer channels. A box costs one multiplication per element of its image.
+      Array of the dtype of ``x``, with boxes in place of images, bins in place of H and W, and
+      ``P * Q`` times fewer channels. A box costs one multiplication per element of its image.
     Derivatives: as :func:`roi_align`.
-    Edge cases: as :func:`roi_align`; a bin without a sample gives 0 (NaN in torchvision).
+    Edge cases: as :func:`roi_align`; a bin without samples gives 0 (NaN in torchvision).
     Raises:
-      TypeError, ValueError: as :func:`roi_align`; ValueError also if the channels are no multiple.
+      TypeError, ValueError: as :func:`roi_align`; ValueError also if the number of channels is not
+        a multiple of ``P * Q``.
     References: Dai et al. 2016 (arXiv:1605.06409), section 3; torchvision ``ps_roi_align``.
     Example:
       >>> x = jnp.stack([jnp.zeros((4, 4)), jnp.ones((4, 4))], -1)[None]
@@ -173,7 +177,7 @@ def ps_roi_align(
       Array([[0., 1.]], dtype=float32)
     """
     return call(
-        _PS_ROI_ALIGN, x, (boxes, numbers(batch_index)), output_size=output_size,
+        _PS_ROI_ALIGN, x, (boxes, image_numbers(batch_index)), output_size=output_size,
         spatial_scale=spatial_scale, sampling_ratio=sampling_ratio, data_format=data_format,
     )  # fmt: skip
 
@@ -188,23 +192,25 @@ def ps_roi_pool(
     spatial_scale: float = 1.0,
     data_format: str = "channels_last",
 ) -> Array:
-    """Mean of every bin of boxes of whole elements, each bin from a channel of its own.
+    """Return the mean of every bin of boxes, with a separate input channel for each bin.
 
     ``y[k, p, q, c]`` is the mean of ``x[n, h, w, (c * P + p) * Q + q]`` over the elements of bin
-    ``(p, q)`` of ``P`` times ``Q``: as in :func:`roi_pool`, but the last end does not belong to the
-    box, and the last row and column of ``x`` are read by none (torchvision).
+    ``(p, q)`` of ``P * Q`` bins. Bins are those of :func:`roi_pool`, except that a box does not
+    contain the elements at its last ends, and no bin reads the last row and column of ``x``
+    (torchvision).
 
     Args:
-      x: array of a floating-point dtype whose channels are a multiple of ``P * Q``, or anything
-        ``jnp.asarray`` accepts.
+      x: array of a floating-point dtype whose number of channels is a multiple of ``P * Q``, or
+        anything ``jnp.asarray`` accepts.
       boxes, output_size, batch_index, spatial_scale, data_format: as in :func:`roi_align`.
     Returns:
-      Array of the dtype of ``x``: boxes in place of images, bins in place of H and W, and ``P * Q``
-      times fewer channels. Low-precision floats are added in float32 and rounded once.
-    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. Boxes
-      have none. torchvision's, unlike its values, share a cotangent with the last row and column
-      too.
-    Edge cases: as :func:`roi_pool`; NaN and infinities in ``x`` stay in the bins that read them.
+      Array of the dtype of ``x``, with boxes in place of images, bins in place of H and W, and
+      ``P * Q`` times fewer channels. Low-precision floats are added in float32 and rounded once.
+    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. There is
+      no derivative in ``boxes``. torchvision reads no last row and column either, but its backward
+      pass gives them a part of each cotangent.
+    Edge cases: as :func:`roi_pool`; NaN and infinities in ``x`` affect only the bins that read
+      them.
     Raises:
       TypeError, ValueError: as :func:`ps_roi_align`.
     References: Dai et al. 2016 (arXiv:1605.06409), section 3; torchvision ``ps_roi_pool``.
@@ -214,7 +220,7 @@ def ps_roi_pool(
       Array([[0., 1.]], dtype=float32)
     """
     return call(
-        _PS_ROI_POOL, x, (boxes, numbers(batch_index)), output_size=output_size,
+        _PS_ROI_POOL, x, (boxes, image_numbers(batch_index)), output_size=output_size,
         spatial_scale=spatial_scale, data_format=data_format,
     )  # fmt: skip
 
@@ -226,68 +232,71 @@ def _align(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
     data_format: str, sampling_ratio: int, aligned: bool,
 ) -> Array:  # fmt: skip
-    found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
-    half, least = (0.5, None) if aligned else (0, 1)
-    read, near = samples(ends, found, output_size, sampling_ratio, half, least)
-    return _weighted(found, read, near=near)
+    images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
+    half, min_size = (0.5, None) if aligned else (0, 1)
+    box_weights, near = sample_bins(ends, images, output_size, sampling_ratio, half, min_size)
+    return _weighted_sums(images, box_weights, near=near)
 
 
-def _align_by_place(
+def _position_sensitive_align(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
     data_format: str, sampling_ratio: int,
 ) -> Array:  # fmt: skip
-    found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
-    _check_channels(found.array, output_size)
-    read, _ = samples(ends, found, output_size, sampling_ratio, 0.5, None)
-    return _weighted(found, read, by_place=True)
+    images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
+    _check_channels(images.array, output_size)
+    box_weights, _ = sample_bins(ends, images, output_size, sampling_ratio, 0.5, None)
+    return _weighted_sums(images, box_weights, by_place=True)
 
 
 def _pool(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
     data_format: str,
 ) -> Array:  # fmt: skip
-    found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
-    read = whole(ends, output_size, found.array.shape[1:3], last=1)
-    if 0 in found.array.shape:
-        return _zeros(found, read)
-    return as_asked(maps.maxima(found.array, read), found.letters)
+    images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
+    box_weights = integer_bins(ends, output_size, images.array.shape[1:3], last=1)
+    if 0 in images.array.shape:
+        return _zeros(images, box_weights)
+    return to_layout(maps.maxima(images.array, box_weights), images.letters)
 
 
-def _pool_by_place(
+def _position_sensitive_pool(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
     data_format: str,
 ) -> Array:  # fmt: skip
-    found, ends = _read(x, boxes, batch_index, spatial_scale, data_format)
-    _check_channels(found.array, output_size)
-    read = whole(ends, output_size, found.array.shape[1:3], last=0)
-    dtype = accumulator(found.array.dtype)
-    rows, columns = (means(all_but_last(a).astype(dtype)) for a in (read.rows, read.columns))
-    return _weighted(found, Boxes(read.image, rows, columns), by_place=True)
+    images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
+    _check_channels(images.array, output_size)
+    box_weights = integer_bins(ends, output_size, images.array.shape[1:3], last=0)
+    dtype = accumulator(images.array.dtype)
+    rows, columns = (
+        mean_weights(without_last_element(a).astype(dtype))
+        for a in (box_weights.rows, box_weights.columns)
+    )
+    return _weighted_sums(images, Boxes(box_weights.image, rows, columns), by_place=True)
 
 
-def _read(
+def _images_and_corners(
     x: Array, boxes: Any, batch_index: Any, spatial_scale: float, data_format: str
 ) -> tuple[Images, Corners]:
     check_float(x)
-    found = images(x, data_format)
-    return found, corners(boxes, batch_index, found, spatial_scale)
+    images = to_images(x, data_format)
+    return images, to_corners(boxes, batch_index, images, spatial_scale)
 
 
-def _weighted(
-    found: Images, read: Boxes, by_place: bool = False, near: Near | None = None
+def _weighted_sums(
+    images: Images, box_weights: Boxes, by_place: bool = False, near: Near | None = None
 ) -> Array:
-    if 0 in (x := found.array).shape:
-        return _zeros(found, read, by_place)
-    y = regions.weighted(x.astype(accumulator(x.dtype)), read, by_place, near)
-    return as_asked(y.astype(x.dtype), found.letters)
+    if 0 in (x := images.array).shape:
+        return _zeros(images, box_weights, by_place)
+    y = regions.weighted(x.astype(accumulator(x.dtype)), box_weights, by_place, near)
+    return to_layout(y.astype(x.dtype), images.letters)
 
 
-def _zeros(found: Images, read: Boxes, by_place: bool = False) -> Array:
-    """The result of an array without elements."""
-    bins = read.rows.shape[1], read.columns.shape[1]
-    channels = found.array.shape[-1] // (bins[0] * bins[1] if by_place else 1)
-    y = jnp.zeros((read.rows.shape[0], *bins, channels), found.array.dtype)
-    return as_asked(y, found.letters)
+def _zeros(images: Images, box_weights: Boxes, by_place: bool = False) -> Array:
+    """Return the result for an array without elements."""
+    bins = box_weights.rows.shape[1], box_weights.columns.shape[1]
+    channels = images.array.shape[-1] // (bins[0] * bins[1] if by_place else 1)
+    y = jnp.zeros((box_weights.rows.shape[0], *bins, channels), images.array.dtype)
+    return to_layout(y, images.letters)
 
 
 def _check_channels(array: Array, bins: tuple[int, int]) -> None:
@@ -306,11 +315,11 @@ def _canonical_ratio(
     output_size: Any, spatial_scale: Any, data_format: Any, sampling_ratio: Any
 ) -> dict[str, Any]:
     ratio = integer("sampling_ratio", sampling_ratio, -1)
-    if ratio > _MOST_SAMPLES:
+    if ratio > _MAX_SAMPLES:
         raise ValueError(
             message(
                 f"$sampling_ratio = {ratio} is out of range.",
-                f"A bin has at most {_MOST_SAMPLES} samples along an axis.",
+                f"A bin has at most {_MAX_SAMPLES} samples along an axis.",
                 "Give a smaller number, or -1 for as many as it is long.",
             )
         )
@@ -326,5 +335,5 @@ def _canonical_align(*, aligned: Any, **others: Any) -> dict[str, Any]:
 _ARRAYS = ("boxes", "batch_index")
 _ROI_ALIGN = Op("roi_align", _align, _canonical_align, _ARRAYS)
 _ROI_POOL = Op("roi_pool", _pool, canonical_output, _ARRAYS)
-_PS_ROI_ALIGN = Op("ps_roi_align", _align_by_place, _canonical_ratio, _ARRAYS)
-_PS_ROI_POOL = Op("ps_roi_pool", _pool_by_place, canonical_output, _ARRAYS)
+_PS_ROI_ALIGN = Op("ps_roi_align", _position_sensitive_align, _canonical_ratio, _ARRAYS)
+_PS_ROI_POOL = Op("ps_roi_pool", _position_sensitive_pool, canonical_output, _ARRAYS)
