@@ -1,11 +1,11 @@
-"""The laws of a reduction, tried before it is used.
+"""The laws of a reduction, tested before its first use.
 
-Implementations combine the parts of a window in an order of their own. That ``combine`` allows it
-is tried on a few numbers when a reduction first meets a dtype: enough to find a subtraction or an
-average of averages, no proof.
+Each implementation combines the parts of a window in a different order, so ``combine`` must be
+associative and commutative. This is tested on a few numbers when a reduction is first used with a
+dtype. The test is no proof, but it detects a subtraction or an average of averages.
 
-What is combined is an array, which is a pytree of one leaf, or the pytree of arrays that
-``prepare`` makes. Two of them are equal if all their arrays are.
+The operands of ``combine`` are arrays, or the pytrees of arrays that ``prepare`` returns. Two
+pytrees are equal if all their arrays are equal.
 """
 
 from collections.abc import Iterator
@@ -24,26 +24,26 @@ from ..reductions import Reduction, identity_like
 
 
 def prepared(reduction: Reduction, x: Array) -> Any:
-    """Return what is combined: the elements, or the pytree of arrays that ``prepare`` makes."""
+    """Return the operand of ``combine``: the elements, or ``prepare`` of them, or raise."""
     if reduction.prepare is None:
         return x
     with function_of_the_user(f"the prepare of reduction {reduction.name!r}"):
-        made = jax.tree.map(jnp.asarray, reduction.prepare(x))
-    shapes = {a.shape for a in jax.tree.leaves(made)}
+        result = jax.tree.map(jnp.asarray, reduction.prepare(x))
+    shapes = {a.shape for a in jax.tree.leaves(result)}
     if shapes != {x.shape}:
         raise TypeError(
             message(
                 f"the prepare of reduction {reduction.name!r} does not keep the shape.",
-                f"Of {described(x)} it makes {described(made)}.",
+                f"Of {described(x)} it makes {described(result)}.",
                 "Give an elementwise prepare, of one array or a pytree of arrays of that shape; "
                 "jnp.ones_like(x) is a one for each element.",
             )
         )
-    return made
+    return result
 
 
 class Trial(NamedTuple):
-    """Two sides of a law, as text and as numbers, and the operands they were made of."""
+    """Both sides of a law as text and as numbers, their operands, and the message on failure."""
 
     fault: str
     left: str
@@ -53,56 +53,57 @@ class Trial(NamedTuple):
 
 
 @remembered(maxsize=1024)
-def check_laws(reduction: Reduction, wide: np.dtype) -> None:
+def check_laws(reduction: Reduction, accum_dtype: np.dtype) -> None:
     """Raise unless the laws hold for a few numbers of the accumulator's dtype."""
     with jax.ensure_compile_time_eval():
-        elements = prepared(reduction, jnp.asarray(_numbers(wide)))
+        elements = prepared(reduction, jnp.asarray(_test_numbers(accum_dtype)))
         _check_selection(reduction, elements)
         _check_combine(reduction, elements)
         _check_identity(reduction, elements)
         trials = list(_trials(reduction, elements))
     for trial in trials:
         left, right, *operands = jax.tree.map(np.asarray, (*trial.sides, *trial.operands))
-        broken = np.argwhere(~_close(left, right, operands))
+        broken = np.argwhere(~_is_close(left, right, operands))
         if len(broken):
-            numbers = dict(zip("abc", (_at(a, broken[0]) for a in operands), strict=False))
-            values = _at(left, broken[0]), _at(right, broken[0])
-            raise ValueError(_counterexample(reduction, wide, trial, values, numbers))
+            numbers = dict(zip("abc", (_numbers_at(a, broken[0]) for a in operands), strict=False))
+            values = _numbers_at(left, broken[0]), _numbers_at(right, broken[0])
+            raise ValueError(_counterexample(reduction, accum_dtype, trial, values, numbers))
 
 
 @remembered(maxsize=1024)
-def is_nan_of_padding(reduction: Reduction, wide: np.dtype) -> bool:
-    """Whether ``combine`` of two identities has NaN as its first or second derivative.
+def has_nan_derivative_at_padding(reduction: Reduction, accum_dtype: np.dtype) -> bool:
+    """Return whether the first or second derivative of ``combine`` at two identities is NaN.
 
-    So has ``jnp.logaddexp`` of -inf and -inf. Zeros, the tangents of padding, do not undo it.
+    An example is ``jnp.logaddexp`` at -inf and -inf. The tangents of padding are 0, but 0 times NaN
+    is NaN.
     """
 
-    def slopes(a: Any, b: Any) -> Any:
-        still = jax.tree.map(_no_tangent, (a, b))
-        return _floats(jax.jvp(reduction.combine, (a, b), still)[1])
+    def derivative(a: Any, b: Any) -> Any:
+        zero_tangents = jax.tree.map(_zero_tangent, (a, b))
+        return _float_leaves(jax.jvp(reduction.combine, (a, b), zero_tangents)[1])
 
     with jax.ensure_compile_time_eval(), jax.debug_nans(False), jax.debug_infs(False):
-        elements = prepared(reduction, jnp.asarray(_numbers(wide)))
+        elements = prepared(reduction, jnp.asarray(_test_numbers(accum_dtype)))
         identity = jax.tree.map(jnp.asarray, identity_like(reduction, elements))
         pair = identity, identity
         try:
-            found = jax.jvp(slopes, pair, jax.tree.map(_no_tangent, pair))
-        except Exception:  # it has no derivative in this mode, and says so where it is asked for
+            second_derivatives = jax.jvp(derivative, pair, jax.tree.map(_zero_tangent, pair))
+        except Exception:  # no forward-mode derivative; the caller sees the error when it is needed
             return False
-    return any(bool(np.isnan(np.asarray(a)).any()) for a in _floats(found))
+    return any(bool(np.isnan(np.asarray(a)).any()) for a in _float_leaves(second_derivatives))
 
 
-def _no_tangent(a: Array) -> Any:
+def _zero_tangent(a: Array) -> Any:
     is_float = jnp.issubdtype(a.dtype, jnp.inexact)
     return jnp.zeros_like(a) if is_float else np.zeros(a.shape, jax.dtypes.float0)
 
 
-def _floats(arrays: Any) -> list[Any]:
+def _float_leaves(arrays: Any) -> list[Any]:
     return [a for a in jax.tree.leaves(arrays) if jnp.issubdtype(a.dtype, jnp.inexact)]
 
 
-def _numbers(dtype: np.dtype) -> np.ndarray:
-    """Few, of both signs, with a pair of opposites."""
+def _test_numbers(dtype: np.dtype) -> np.ndarray:
+    """Return a few numbers of both signs, which include a number and its negative."""
     if dtype == np.bool_:
         return np.array([False, True])
     if jnp.issubdtype(dtype, jnp.floating):
@@ -113,7 +114,7 @@ def _numbers(dtype: np.dtype) -> np.ndarray:
 
 
 def _trials(reduction: Reduction, elements: Any) -> Iterator[Trial]:
-    """Every law on every choice of numbers, one program for all."""
+    """Yield both sides of each law for all choices of numbers; one program computes them."""
     combine = reduction.combine
     shape = (jax.tree.leaves(elements)[0].size,) * 3
 
@@ -125,11 +126,11 @@ def _trials(reduction: Reduction, elements: Any) -> Iterator[Trial]:
             (combine(a, a), a),
         ]
 
-    def along(axis: int) -> Any:
+    def operand_on_axis(axis: int) -> Any:
         ones = (1,) * (2 - axis)
         return jax.tree.map(lambda x: jnp.broadcast_to(x.reshape(-1, *ones), shape), elements)
 
-    a, b, c = map(along, range(3))
+    a, b, c = map(operand_on_axis, range(3))
     identity = identity_like(reduction, elements)
     results = jax.jit(sides)(a, b, c, jax.tree.map(lambda v: jnp.full(shape, v), identity))
     laws = [
@@ -138,64 +139,64 @@ def _trials(reduction: Reduction, elements: Any) -> Iterator[Trial]:
         ("does not ignore its identity", "combine(a, identity)", "a", (a,)),
         ("is not idempotent", "combine(a, a)", "a", (a,)),
     ]
-    stated = laws if reduction.idempotent else laws[:-1]
-    for (fault, left, right, operands), pair in zip(stated, results, strict=False):
+    declared = laws if reduction.idempotent else laws[:-1]
+    for (fault, left, right, operands), pair in zip(declared, results, strict=False):
         yield Trial(fault, left, right, pair, operands)
 
 
-def _close(left: Any, right: Any, operands: list[Any]) -> np.ndarray:
-    """Where two sides of a law agree, floats to the rounding of a few operations."""
-    size = np.max([_size(a) for a in jax.tree.leaves((left, right, operands))], axis=0)
+def _is_close(left: Any, right: Any, operands: list[Any]) -> np.ndarray:
+    """Return where both sides of a law agree; floats, up to the rounding of a few operations."""
+    magnitude = np.max([_magnitude(a) for a in jax.tree.leaves((left, right, operands))], axis=0)
     pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
-    return np.all([_close_arrays(a, b, size) for a, b in pairs], axis=0)
+    return np.all([_arrays_close(a, b, magnitude) for a, b in pairs], axis=0)
 
 
-def _size(a: np.ndarray) -> np.ndarray:
-    """The size of what may be rounded."""
+def _magnitude(a: np.ndarray) -> np.ndarray:
+    """Return the magnitude of the numbers that may be rounded: 0 for integers and infinities."""
     if not jnp.issubdtype(a.dtype, jnp.floating):
         return np.zeros(a.shape)
     return np.abs(np.where(np.isfinite(a), a, 0).astype(np.float64))
 
 
-def _close_arrays(left: np.ndarray, right: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _arrays_close(left: np.ndarray, right: np.ndarray, magnitude: np.ndarray) -> np.ndarray:
     same = (left == right) | ((left != left) & (right != right))
     if not jnp.issubdtype(left.dtype, jnp.floating):
         return same
     with np.errstate(invalid="ignore"):
         difference = np.abs(left.astype(np.float64) - right.astype(np.float64))
-    return same | (difference <= 64 * float(jnp.finfo(left.dtype).eps) * size)
+    return same | (difference <= 64 * float(jnp.finfo(left.dtype).eps) * magnitude)
 
 
 # --- messages -------------------------------------------------------------------------------------
 
 
-class _Bare(str):
-    """Text that a tuple shows without quotes."""
+class _Unquoted(str):
+    """A string whose ``repr`` has no quotes."""
 
     __repr__ = str.__str__
 
 
-def _at(x: Any, place: np.ndarray) -> Any:
-    """The numbers of one choice, to be shown."""
-    return jax.tree.map(lambda a: _Bare(a[tuple(place)]), x)
+def _numbers_at(x: Any, index: np.ndarray) -> Any:
+    """Return the numbers at one index of each array, for a message."""
+    return jax.tree.map(lambda a: _Unquoted(a[tuple(index)]), x)
 
 
 def described(x: Any) -> str:
-    """What is combined, with dtype and shape of every array."""
-    return str(jax.tree.map(lambda a: _Bare(f"{a.dtype.name}{list(a.shape)}"), x))
+    """Return the pytree with each array as dtype and shape, for a message."""
+    return str(jax.tree.map(lambda a: _Unquoted(f"{a.dtype.name}{list(a.shape)}"), x))
 
 
 def _counterexample(
     reduction: Reduction,
-    wide: np.dtype,
+    accum_dtype: np.dtype,
     trial: Trial,
     values: tuple[Any, Any],
-    numbers: dict[str, Any],
+    operands: dict[str, Any],
 ) -> str:
-    where = ", ".join(f"{letter} = {number}" for letter, number in numbers.items())
+    where = ", ".join(f"{letter} = {number}" for letter, number in operands.items())
     return message(
         f"the combine of reduction {reduction.name!r} {trial.fault}.",
-        f"In {wide.name}, with {where}: {trial.left} = {values[0]}, {trial.right} = {values[1]}.",
+        f"In {accum_dtype.name}, with {where}: {trial.left} = {values[0]}, {trial.right} = {values[1]}.",
         "Windows are cut into parts and combined in any order, padding is the identity: "
         "give a combine and an identity for which both are equal.",
     )
@@ -205,7 +206,7 @@ def _counterexample(
 
 
 def _check_selection(reduction: Reduction, elements: Any) -> None:
-    """Raise if a selection is one of several arrays."""
+    """Raise if the reduction is a selection, but its operand has several arrays."""
     selects = reduction.comparator is not None or reduction.extremum is not None
     if selects and not treedef_is_leaf(jax.tree.structure(elements)):
         raise TypeError(
@@ -218,12 +219,12 @@ def _check_selection(reduction: Reduction, elements: Any) -> None:
 
 
 def _check_combine(reduction: Reduction, elements: Any) -> None:
-    """Raise unless ``combine`` returns what it takes."""
+    """Raise unless ``combine`` preserves the structure, shapes and dtypes of its operands."""
     with function_of_the_user(f"the combine of reduction {reduction.name!r}"):
-        made = jax.eval_shape(lambda a, b: reduction.combine(a, b), elements, elements)
-    if jax.tree.structure(made) != jax.tree.structure(elements):
+        result = jax.eval_shape(lambda a, b: reduction.combine(a, b), elements, elements)
+    if jax.tree.structure(result) != jax.tree.structure(elements):
         fault, advice = "the structure of its operands", "Give a combine that returns a third."
-    elif described(made) != described(elements):
+    elif described(result) != described(elements):
         fault = "shape and dtype"
         advice = "Give an elementwise combine, and an $accumulator of a dtype that it keeps."
     else:
@@ -231,28 +232,28 @@ def _check_combine(reduction: Reduction, elements: Any) -> None:
     raise TypeError(
         message(
             f"the combine of reduction {reduction.name!r} does not keep {fault}.",
-            f"Of two operands {described(elements)} it makes {described(made)}.",
+            f"Of two operands {described(elements)} it makes {described(result)}.",
             advice,
         )
     )
 
 
 def _check_identity(reduction: Reduction, elements: Any) -> None:
-    """Raise unless the identity is a scalar of the dtype of each array."""
+    """Raise unless the identity has a scalar for each array that fits the array's dtype."""
     dtypes = jax.tree.map(lambda a: a.dtype, elements)
-    given = reduction.identity(dtypes)
-    if jax.tree.structure(given) == jax.tree.structure(dtypes):
+    identity = reduction.identity(dtypes)
+    if jax.tree.structure(identity) == jax.tree.structure(dtypes):
         try:
             scalars = jax.tree.leaves(identity_like(reduction, elements))
         except (OverflowError, ValueError, TypeError):
             scalars = [np.zeros(1)]
         if all(scalar.shape == () for scalar in scalars):
             return
-    names = jax.tree.map(lambda dtype: _Bare(dtype.name), dtypes)
+    names = jax.tree.map(lambda dtype: _Unquoted(dtype.name), dtypes)
     raise ValueError(
         message(
             f"the identity of reduction {reduction.name!r} is no {names}.",
-            f"It is {shown(given)}.",
+            f"It is {shown(identity)}.",
             "Give a scalar for each array that is combined, or a function from their dtypes to "
             "such scalars, or an $accumulator of a dtype that holds it.",
         )

@@ -32,7 +32,7 @@ from .._numerics.checks import check_real, check_where, function_of_the_user
 from .._numerics.divisors import count_array
 from ..reductions import Reduction, accumulator, filled
 from ._dispatch import Configuration, Op, WindowArguments, call
-from ._laws import check_laws, described, is_nan_of_padding, prepared
+from ._laws import check_laws, described, has_nan_derivative_at_padding, prepared
 
 
 @public
@@ -159,7 +159,7 @@ def _combine_windows(
     if (
         mask is None
         or config.implementation != "auto"
-        or not is_nan_of_padding(reduction, accum_dtype)
+        or not has_nan_derivative_at_padding(reduction, accum_dtype)
     ):
         return plan_.reduce(plan, elements)
     pairs = elements, mask

@@ -17,15 +17,15 @@ from ..reductions import accumulator
 from ._boxes import (
     Corners,
     Images,
-    without_last_element,
-    to_layout,
     canonical_output,
+    image_numbers,
+    integer_bins,
+    mean_weights,
+    sample_bins,
     to_corners,
     to_images,
-    mean_weights,
-    image_numbers,
-    sample_bins,
-    integer_bins,
+    to_layout,
+    without_last_element,
 )
 from ._dispatch import Op, call
 
