@@ -103,7 +103,7 @@ def _float_leaves(arrays: Any) -> list[Any]:
 
 
 def _test_numbers(dtype: np.dtype) -> np.ndarray:
-    """Return a few numbers of both signs, which include a number and its negative."""
+    """Return a few numbers; in signed dtypes they include a number and its negative."""
     if dtype == np.bool_:
         return np.array([False, True])
     if jnp.issubdtype(dtype, jnp.floating):
@@ -188,7 +188,7 @@ def described(x: Any) -> str:
 
 def _counterexample(
     reduction: Reduction,
-    accum_dtype: np.dtype,
+    dtype: np.dtype,
     trial: Trial,
     values: tuple[Any, Any],
     operands: dict[str, Any],
@@ -196,7 +196,7 @@ def _counterexample(
     where = ", ".join(f"{letter} = {number}" for letter, number in operands.items())
     return message(
         f"the combine of reduction {reduction.name!r} {trial.fault}.",
-        f"In {accum_dtype.name}, with {where}: {trial.left} = {values[0]}, {trial.right} = {values[1]}.",
+        f"In {dtype.name}, with {where}: {trial.left} = {values[0]}, {trial.right} = {values[1]}.",
         "Windows are cut into parts and combined in any order, padding is the identity: "
         "give a combine and an identity for which both are equal.",
     )
