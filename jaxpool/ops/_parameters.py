@@ -1,4 +1,4 @@
-"""What an op takes beside its array: exponents, temperatures, random keys."""
+"""Checks of the arguments in addition to arrays: exponents, temperatures, random keys."""
 
 import math
 from typing import Any
@@ -11,16 +11,16 @@ from jax import Array
 from .._errors import message, shown
 
 _LARGEST_EXPONENT = 2**20
-"""Of a norm: multiples of it by the exponents of floats are whole numbers of float32."""
+"""The largest exponent of a norm: its products with the exponents of floats are exact in float32."""
 
 _SMALLEST_EXPONENT = 2**-20
-"""Of a norm: powers of a smaller one are 1 to the rounding of floats, whatever is raised to it."""
+"""The smallest exponent of a norm: with smaller ones every power of a float rounds to 1."""
 
 
 def check_positive(name: str, value: Any, static: bool = False) -> None:
     """Raise unless ``value`` is a positive finite number.
 
-    It may be an array, whose values are unknown, unless it is ``static``.
+    Unless ``static``, it may also be an array, whose values are not checked.
     """
     if not static and isinstance(value, (np.ndarray, jax.Array)):
         return
@@ -36,8 +36,8 @@ def check_positive(name: str, value: Any, static: bool = False) -> None:
 
 
 def _check_number(name: str, value: Any) -> None:
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if not number or isinstance(value, bool):
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(value, bool):
         raise TypeError(
             message(
                 f"${name} = {value!r} is not a real number.",
@@ -65,7 +65,7 @@ def canonical_exponent(p: Any) -> float:
 def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Array:
     """Return a number or array as an array of the rank and dtype of ``x``, or raise.
 
-    It must broadcast to ``x`` and have length 1 on the pooled axes, ``positions``.
+    It must broadcast to ``x`` and have length 1 on the pooled axes ``positions``.
     """
     value = jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating) and not jnp.issubdtype(
@@ -94,10 +94,10 @@ def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Ar
 
 
 def check_key(key: Any) -> None:
-    """Raise unless ``key`` is one random key, typed or of the old kind."""
+    """Raise unless ``key`` is a single random key, typed or legacy (uint32)."""
     dtype = key.dtype if isinstance(key, (jax.Array, np.ndarray)) else None
-    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    if not (typed and key.shape == ()) and not (dtype == np.uint32 and _is_old_key(key)):
+    is_typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (is_typed and key.shape == ()) and not (dtype == np.uint32 and _is_legacy_key(key)):
         described = f"{dtype}{list(key.shape)}" if dtype is not None else shown(key)
         raise TypeError(
             message(
@@ -108,12 +108,12 @@ def check_key(key: Any) -> None:
         )
 
 
-def _is_old_key(key: Any) -> bool:
-    """Whether an array of integers has the shape of the data of one key."""
+def _is_legacy_key(key: Any) -> bool:
+    """Return whether an array of integers has the shape of the data of one key."""
     if key.ndim != 1:
         return False
     try:
         jax.eval_shape(jax.random.wrap_key_data, key)
-    except Exception:  # as the implementation of the keys has it
+    except Exception:  # the type depends on the implementation of keys
         return False
     return True
