@@ -1,11 +1,14 @@
 """Unpooling by window offsets, as in the backward pass of max pooling, without a scatter.
 
-Values go to the argmax as cotangents do; the transpose is the gather of that rule. A window stays
-out where a later window names its element: window ``o + d`` names the element of tap ``t`` of
-window ``o`` by tap ``t - d * stride / dilation``, so a comparison of offsets finds it.
+Values are written to the argmax in the same way as the cotangents of max pooling, and the transpose
+is the gather of that rule. If several windows name the same element, the last window, in row-major
+order, writes it and the earlier ones are dropped. Windows ``o`` and ``o + d`` name the same element
+if the tap of ``o`` is ``t`` and that of ``o + d`` is ``t - d * stride / dilation``, so a comparison
+of shifted offsets finds these cases.
 
-A flat index whose window is known is an offset, unless it names an element outside its window.
-Whether one does is asked at run time; if so, all are written as flat indices.
+If the window of a flat index is known, the index is equivalent to a window offset, provided that it
+names an element of its window. This is checked at run time; if any index does not, all values are
+written by flat indices.
 """
 
 import functools
@@ -27,43 +30,45 @@ from .._lowerings.parts.every_tap import digits
 from .._lowerings.tuning import MOST_SLICED_OFFSETS
 from .._xla.any_in_batch import any_in_batch
 
-_MOST_TAPS = min(MOST_SLICED_OFFSETS, 127)  # offsets of overlapping windows are int8 below
+_MAX_TAPS = min(MOST_SLICED_OFFSETS, 127)  # _overwritten compares offsets in int8
 
 
 def put_at_offsets(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
-    """Return zeros with ``y`` at window offsets of windows over a result of ``shape``.
+    """Return an array of ``shape`` with ``y`` at the window offsets ``indices``, zeros elsewhere.
 
-    An offset outside the window is dropped.
+    ``geometry`` describes windows over the result. An offset outside the window is dropped.
     """
     offsets = jnp.where(flat_index.inside(indices, geometry.taps), indices.astype(jnp.int32), -1)
     if not _needs_no_scatter(geometry):
         positions = geometry.positions
         target = flat_index.target(shape, positions, y.shape, positions)
         return flat_index.write(y, _flat_indices(offsets, geometry), target)
-    return _put(y, offsets.astype(offset_dtype(geometry)), shape, geometry)
+    return _write_at_offsets(y, offsets.astype(offset_dtype(geometry)), shape, geometry)
 
 
 def put_at_indices(
     y: Array, indices: Array, target: flat_index.Target, geometry: Geometry
 ) -> Array:
-    """Return :func:`flat_index.write`, by window offsets if every index is in its own window."""
-    known = all(isinstance(target.shape[axis], int) for axis in target.axes)
-    if not known or not _needs_no_scatter(geometry):
+    """Return :func:`flat_index.write`, computed by offsets if every index is in its own window."""
+    is_static = all(isinstance(target.shape[axis], int) for axis in target.axes)
+    if not is_static or not _needs_no_scatter(geometry):
         return flat_index.write(y, indices, target)
-    offsets, elsewhere = _offsets(flat_index.checked(indices, target), target, geometry)
+    offsets, outside = _offsets(flat_index.checked(indices, target), target, geometry)
     return lax.cond(
-        any_in_batch(elsewhere),
+        any_in_batch(outside),
         lambda y, indices, _: flat_index.write(y, indices, target),
-        lambda y, _, offsets: _put(y, offsets, target.shape, geometry),
+        lambda y, _, offsets: _write_at_offsets(y, offsets, target.shape, geometry),
         *(y, indices, offsets),
     )
 
 
 def _needs_no_scatter(geometry: Geometry) -> bool:
-    return geometry.is_non_overlapping or geometry.taps <= _MOST_TAPS
+    return geometry.is_non_overlapping or geometry.taps <= _MAX_TAPS
 
 
-def _put(y: Array, offsets: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
+def _write_at_offsets(
+    y: Array, offsets: Array, shape: tuple[int, ...], geometry: Geometry
+) -> Array:
     offsets = _last_writers(offsets, geometry)
     forward, transpose = (
         functools.partial(f, offsets=offsets, geometry=geometry, any_offset=True)
@@ -75,82 +80,89 @@ def _put(y: Array, offsets: Array, shape: tuple[int, ...], geometry: Geometry) -
 
 
 def _last_writers(offsets: Array, geometry: Geometry) -> Array:
-    """The offsets, the sentinel for a window whose element a later window names."""
+    """Return the offsets, with the sentinel for windows whose element a later window names."""
     shifts = list(_shifts(geometry))
     if not shifts:
         return offsets
     overwritten = _overwritten(offsets, geometry, shifts)
-    # A branch keeps XLA from comparing the windows anew wherever an offset is read.
-    some = any_in_batch(overwritten)
+    # The branch prevents XLA from repeating the comparisons wherever an offset is read.
+    any_overwritten = any_in_batch(overwritten)
     return lax.cond(
-        some, lambda: jnp.where(overwritten, sentinel(offsets.dtype), offsets), lambda: offsets
+        any_overwritten,
+        lambda: jnp.where(overwritten, sentinel(offsets.dtype), offsets),
+        lambda: offsets,
     )
 
 
 Shift = tuple[tuple[int, int], ...]
-"""Per pooled axis: distance to a later window, and of a shared element to its start."""
+"""Per pooled axis: the distance to a later window, in windows and in taps."""
 
 
 def _shifts(geometry: Geometry) -> Iterator[Shift]:
-    """Every way in which a later window, row-major, can share an element with a window."""
+    """Yield the shifts to all later windows, row-major, that share elements with a window."""
     for shift in itertools.product(*map(_axis_shifts, geometry.axes)):
         if tuple(windows for windows, _ in shift) > (0,) * len(shift):
             yield shift
 
 
 def _axis_shifts(axis: Axis) -> Iterator[tuple[int, int]]:
-    most = min((axis.span - 1) // axis.stride, axis.out - 1)
-    for windows in range(-most, most + 1):
-        taps, rest = divmod(windows * axis.stride, axis.dilation)
-        if not rest:
+    max_windows = min((axis.span - 1) // axis.stride, axis.out - 1)
+    for windows in range(-max_windows, max_windows + 1):
+        taps, remainder = divmod(windows * axis.stride, axis.dilation)
+        if not remainder:
             yield windows, taps
 
 
 def _overwritten(offsets: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
-    """Whether a later window names the element that a window names."""
+    """Return whether a later window names the same element as each window."""
     offsets = offsets.astype(jnp.int8)  # -1 is the sentinel
-    on_axes = digits(offsets, geometry.kernel)
+    axis_digits = digits(offsets, geometry.kernel)
     overwritten = jnp.zeros(offsets.shape, bool)
     for shift in shifts:
-        later, wanted, reads = offsets, jnp.zeros((), jnp.int8), offsets >= 0
-        for axis, position, digit, (windows, nearer) in zip(
-            geometry.axes, geometry.positions, on_axes, shift, strict=True
+        later, expected, in_window = offsets, jnp.zeros((), jnp.int8), offsets >= 0
+        for axis, position, digit, (windows, tap_shift) in zip(
+            geometry.axes, geometry.positions, axis_digits, shift, strict=True
         ):
             later = pad(later, position, -windows, windows, sentinel(offsets.dtype))
-            tap = digit - np.int8(nearer)
-            reads = reads & (tap >= 0) & (tap < axis.kernel)
-            wanted = wanted * np.int8(axis.kernel) + tap
-        overwritten = overwritten | (reads & (later == wanted))
+            tap = digit - np.int8(tap_shift)
+            in_window = in_window & (tap >= 0) & (tap < axis.kernel)
+            expected = expected * np.int8(axis.kernel) + tap
+        overwritten = overwritten | (in_window & (later == expected))
     return overwritten
 
 
 def _offsets(indices: Array, target: flat_index.Target, geometry: Geometry) -> tuple[Array, Array]:
-    """Offsets of flat indices, the sentinel for -1, and where an index is outside its window."""
+    """Return flat indices as window offsets, and whether each index is outside its window.
+
+    The offset is the sentinel for the index -1 and for an index outside its window.
+    """
     axes = {position % indices.ndim: axis for axis, position in geometry.placed}
-    offsets, inside, step = jnp.zeros((), jnp.int32), indices >= 0, 1
-    rest = indices
+    offsets, in_window, step = jnp.zeros((), jnp.int32), indices >= 0, 1
+    remainder = indices
     for position in (axis % indices.ndim for axis in reversed(target.axes)):
         size, axis = target.shape[position], axes.get(position)
-        place, rest = rest % np.int32(size), rest // np.int32(size)
-        source = lax.broadcasted_iota(jnp.int32, indices.shape, position)
+        coordinate, remainder = remainder % np.int32(size), remainder // np.int32(size)
+        window = lax.broadcasted_iota(jnp.int32, indices.shape, position)
         if axis is None:
-            inside = inside & (place == source)
+            in_window = in_window & (coordinate == window)
             continue
-        ahead = place - (source * np.int32(axis.stride) - np.int32(axis.pad_low))
-        inside = inside & (ahead >= 0) & (ahead < axis.span) & (ahead % axis.dilation == 0)
-        offsets, step = offsets + ahead // axis.dilation * step, step * axis.kernel
+        distance = coordinate - (window * np.int32(axis.stride) - np.int32(axis.pad_low))
+        in_window = (
+            in_window & (distance >= 0) & (distance < axis.span) & (distance % axis.dilation == 0)
+        )
+        offsets, step = offsets + distance // axis.dilation * step, step * axis.kernel
     dtype = offset_dtype(geometry)
-    offsets = jnp.where(inside, offsets.astype(dtype), sentinel(dtype))
-    return offsets, (indices >= 0) & ~inside
+    offsets = jnp.where(in_window, offsets.astype(dtype), sentinel(dtype))
+    return offsets, (indices >= 0) & ~in_window
 
 
 def _flat_indices(offsets: Array, geometry: Geometry) -> Array:
-    """Offsets as indices, flat over the pooled axes; -1 for the sentinel and for padding."""
-    element, real = jnp.zeros((), jnp.int32), offsets >= 0
-    on_axes = digits(offsets, geometry.kernel)
-    for axis, position, digit in zip(geometry.axes, geometry.positions, on_axes, strict=True):
+    """Return offsets as flat indices over the pooled axes; -1 for the sentinel and padding."""
+    index, is_element = jnp.zeros((), jnp.int32), offsets >= 0
+    axis_digits = digits(offsets, geometry.kernel)
+    for axis, position, digit in zip(geometry.axes, geometry.positions, axis_digits, strict=True):
         window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
-        place = window * axis.stride - axis.pad_low + digit * axis.dilation
-        real = real & (place >= 0) & (place < axis.size)
-        element = element * axis.size + place
-    return jnp.where(real, element, -1)
+        coordinate = window * axis.stride - axis.pad_low + digit * axis.dilation
+        is_element = is_element & (coordinate >= 0) & (coordinate < axis.size)
+        index = index * axis.size + coordinate
+    return jnp.where(is_element, index, -1)
