@@ -11,7 +11,7 @@ from jax import Array
 from .._errors import message, shown
 
 _LARGEST_EXPONENT = 2**20
-"""The largest exponent of a norm: its products with the exponents of floats are exact in float32."""
+"""The largest exponent of a norm: its products with exponents of floats are exact in float32."""
 
 _SMALLEST_EXPONENT = 2**-20
 """The smallest exponent of a norm: with smaller ones every power of a float rounds to 1."""

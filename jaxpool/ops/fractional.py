@@ -1,14 +1,14 @@
-"""Fractional max pooling (Graham): windows at random places.
+"""Fractional max pooling (Graham): windows at random positions.
 
-An axis of ``L`` elements gets ``O`` windows of ``K`` elements, nearly evenly spread: with ``u`` in
-[0, 1) and ``alpha = (L - K) / (O - 1)``,
+An axis of ``L`` elements has ``O`` windows of ``K`` elements, which are spread almost evenly: with
+``u`` in [0, 1) and ``alpha = (L - K) / (O - 1)``,
 
     start[i] = trunc((i + u) * alpha) - trunc(u * alpha),   start[O - 1] = L - K.
 
-The max pooling of the core finds the windows at every start, and those that start there are read
-from it, which is linear: the derivatives are theirs. Cost and program grow with the logarithm of
-the window. Starts are computed in float32, as in PyTorch: windows start at one place only on axes
-so long that their numbers are rounded.
+Max pooling with stride 1 computes the windows at all starts, and a gather selects those at
+``start``. The gather is linear, so the derivatives are those of max pooling and of the gather. Cost
+and program size grow with the logarithm of the window. Starts are computed in float32, as in
+PyTorch. Several windows have the same start only on axes so long that float32 rounds the starts.
 """
 
 from collections.abc import Sequence
@@ -45,36 +45,39 @@ def fractional_max_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over windows at random places, as many of them as you ask for.
+    """Return the maximum over a given number of windows at random positions.
 
     Window ``i`` of an axis of ``L`` elements starts at
     ``trunc((i + u) * alpha) - trunc(u * alpha)`` with ``alpha = (L - window) / (output_size - 1)``
-    and a random ``u`` in [0, 1); the last one at ``L - window``. Neighbouring windows are
-    ``floor(alpha)`` or ``ceil(alpha)`` elements away, on axes of 100,000 elements at times one more
-    or less: starts are float32.
+    and a random ``u`` in [0, 1). The last window starts at ``L - window``. Neighbouring windows are
+    ``floor(alpha)`` or ``ceil(alpha)`` elements apart; on axes of 100,000 elements rounding in
+    float32 can change this by one.
 
     Args:
-      key: of :mod:`jax.random`; None if ``samples`` are given. Draws ``u`` for every pooled axis of
-        every plane (batch and channel entry), as PyTorch does. The same key, shape and window give
-        the same windows on every platform.
+      key: a key of :mod:`jax.random`, or None if ``samples`` are given. It draws ``u`` for every
+        pooled axis of every plane (batch and channel entry), as PyTorch does. The same key, shape
+        and window give the same windows on every platform.
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape: elements per pooled axis, >= 1; its length is the number of pooled axes. With a
-        ``data_format`` in letters an int stands for all of them.
-      output_size: windows per pooled axis, >= 1; an int stands for all axes.
+        ``data_format`` in letters, an int applies to all pooled axes.
+      output_size: windows per pooled axis, >= 1; an int applies to all axes.
         ``output_size + window - 1`` may not exceed the axis.
-      samples: the numbers ``u`` instead of a key: floats of shape ``(.., n)`` for n pooled axes in
-        array order, whose leading axes broadcast to the axes of ``x`` that are not pooled; ``(n,)``
-        gives all planes the same windows. (PyTorch's 2-D ``_random_samples`` are in reverse order,
-        width first.) The starts are computed in float32, for float64 samples in float64.
+      samples: the numbers ``u``, instead of a key: floats of shape ``(.., n)`` for ``n`` pooled
+        axes in array order. The leading axes broadcast to the axes of ``x`` that are not pooled;
+        ``(n,)`` gives all planes the same windows. (PyTorch's 2-D ``_random_samples`` have the
+        reverse order, width first.) Starts are computed in float32, or in float64 if the samples
+        are float64.
       data_format, where: as in :func:`max_pool`.
     Returns:
-      Array of the dtype of ``x``; pooled axes have ``output_size``, the others are unchanged.
-    Derivatives: in ``x`` as :func:`max_pool`; ``samples`` have none (the starts are integers).
-    Edge cases: NaN and windows without an element that ``where`` leaves as :func:`max_pool`.
-      Samples outside [0, 1) are an error in an eager call; inside a transformation, where values
+      Array of the dtype of ``x``. Pooled axes have the lengths ``output_size``; other axes are
+      unchanged.
+    Derivatives: in ``x`` as :func:`max_pool`. There is no derivative in ``samples``, because the
+      starts are integers.
+    Edge cases: NaN, and windows in which ``where`` leaves no element, as in :func:`max_pool`.
+      Samples outside [0, 1) are an error in an eager call. Inside a transformation, where values
       are unknown, starts are clipped to the axis.
     Raises:
-      TypeError: a setting is not an integer, ``key`` is not a key, ``x`` is complex.
+      TypeError: a setting is not an integer, ``key`` is not a key, or ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``; both or
         neither of ``key`` and ``samples`` are given.
     References: Graham 2014 (arXiv:1412.6071); PyTorch ``fractional_max_pool2d``.
@@ -102,19 +105,19 @@ def fractional_max_pool_with_argmax(
     index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over windows at random places, and where it was found.
+    """Return the maximum over windows at random positions, and its index.
 
-    ``y`` as :func:`fractional_max_pool`; ``indices`` say which element of ``x`` is the first
-    maximum of its window, row-major in the window.
+    The values ``y`` are those of :func:`fractional_max_pool`. ``indices`` has the position in ``x``
+    of the first maximum of each window, in row-major order of the window.
 
     Args:
       key, x, window_shape, output_size, samples, data_format, where: as in
         :func:`fractional_max_pool`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.
     Returns:
-      (values, indices), both of the shape of :func:`fractional_max_pool`'s result. Flat indices are
-      those that :func:`max_unpool` takes.
-    Derivatives: values as :func:`fractional_max_pool`; indices carry no tangent (float0).
+      (values, indices), both of the shape of :func:`fractional_max_pool`'s result.
+      :func:`max_unpool` accepts flat indices.
+    Derivatives: values as :func:`fractional_max_pool`; indices have no tangent (float0).
     Edge cases: as :func:`max_pool_with_argmax`.
     Raises:
       TypeError, ValueError: as :func:`fractional_max_pool` and :func:`max_pool_with_argmax`.
@@ -155,7 +158,7 @@ def fractional(
     **space: Any,
 ) -> Any:
     """Run a fractional op; exactly one of ``key`` and ``samples`` is given."""
-    samples = _check_samples(key, samples)
+    samples = _checked_samples(key, samples)
     if is_sequence(output_size):
         output_size = entries_of("output_size", output_size)
     return call(op, x, (where, key, samples), windows, output_size=output_size, **space)
@@ -181,17 +184,17 @@ def max_pool_with_argmax(
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     check_known(geometry.spatial_shape)
     sizes = per_axis("output_size", output_size, len(geometry.axes))
-    _check_room(geometry, sizes)
-    starts = _window_starts(_draw(key, samples, x.shape, geometry), geometry, sizes)
+    _check_fit(geometry, sizes)
+    starts = _window_starts(_samples_per_plane(key, samples, x.shape, geometry), geometry, sizes)
     plan = plan_for(geometry, reduction, np.dtype(x.dtype))
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
     indices = _indices.convert(
         offsets, x.shape, geometry, index_space, index_dtype, masked=valid is not None
     )
-    return _started(values, starts, geometry), _started(indices, starts, geometry)
+    return _select_starts(values, starts, geometry), _select_starts(indices, starts, geometry)
 
 
-def _check_room(geometry: Geometry, sizes: tuple[int, ...]) -> None:
+def _check_fit(geometry: Geometry, sizes: tuple[int, ...]) -> None:
     for number, (axis, size) in enumerate(zip(geometry.axes, sizes, strict=True)):
         if size + axis.kernel - 1 > axis.size:
             raise ValueError(
@@ -204,18 +207,18 @@ def _check_room(geometry: Geometry, sizes: tuple[int, ...]) -> None:
             )
 
 
-def _started(every: Array, starts: list[Array], geometry: Geometry) -> Array:
-    """Of the windows at every start those that start at these."""
+def _select_starts(values: Array, starts: list[Array], geometry: Geometry) -> Array:
+    """Select the windows at ``starts`` from the windows at every start."""
     for position, start in zip(geometry.positions, starts, strict=True):
-        every = jnp.take_along_axis(every, start, position, mode="clip")
-    return every
+        values = jnp.take_along_axis(values, start, position, mode="clip")
+    return values
 
 
 # --- the places of the windows --------------------------------------------------------------------
 
 
-def _check_samples(key: Any, samples: Any) -> Any:
-    """Return the samples as an array, or None; exactly one of the two must be given."""
+def _checked_samples(key: Any, samples: Any) -> Any:
+    """Return the samples as an array, or None; raise unless only one of the two is given."""
     if (key is None) == (samples is None):
         raise ValueError(
             message(
@@ -228,7 +231,9 @@ def _check_samples(key: Any, samples: Any) -> Any:
         )
     if samples is None:
         return check_key(key)
-    samples = samples if isinstance(samples, jax.Array) else as_array("$samples", samples, _floats)
+    samples = (
+        samples if isinstance(samples, jax.Array) else as_array("$samples", samples, _as_numpy)
+    )
     if not jnp.issubdtype(samples.dtype, jnp.floating) or samples.ndim < 1:
         raise TypeError(
             message(
@@ -242,8 +247,8 @@ def _check_samples(key: Any, samples: Any) -> Any:
     return samples
 
 
-def _floats(samples: Any) -> Any:
-    """On the host, so that 64-bit samples stay what they are."""
+def _as_numpy(samples: Any) -> Any:
+    """Return the samples as a NumPy array, which keeps 64-bit floats."""
     return np.asarray(samples)
 
 
@@ -259,39 +264,42 @@ def _check_range(samples: np.ndarray) -> None:
         )
 
 
-def _draw(key: Any, samples: Any, shape: tuple[int, ...], geometry: Geometry) -> Array:
-    """The samples, ``[plane axes.., pooled axis]``, plane axes of length 1 where all are alike."""
+def _samples_per_plane(key: Any, samples: Any, shape: tuple[int, ...], geometry: Geometry) -> Array:
+    """Return the samples ``[plane axes.., pooled axis]``, drawn from the key if it is given.
+
+    A plane axis has length 1 if all its planes have the same samples.
+    """
     pooled = {position % len(shape) for position in geometry.positions}
     planes = tuple(size for axis, size in enumerate(shape) if axis not in pooled)
-    wanted = (*planes, len(geometry.axes))
+    expected = (*planes, len(geometry.axes))
     if samples is None:
-        return jax.random.uniform(key, wanted, jnp.float32)
+        return jax.random.uniform(key, expected, jnp.float32)
     samples = jnp.asarray(samples)
     samples = samples.astype(accumulator(samples.dtype))
-    given = (1,) * (len(wanted) - samples.ndim) + samples.shape
-    fits = len(given) == len(wanted) and given[-1] == wanted[-1]
-    if not fits or any(a not in (1, b) for a, b in zip(given, wanted, strict=True)):
+    actual = (1,) * (len(expected) - samples.ndim) + samples.shape
+    fits = len(actual) == len(expected) and actual[-1] == expected[-1]
+    if not fits or any(a not in (1, b) for a, b in zip(actual, expected, strict=True)):
         raise ValueError(
             message(
                 f"$samples of shape {samples.shape} do not fit the array.",
-                f"The array has {wanted[-1]} pooled axes and planes of shape {planes}; samples "
-                f"broadcast to {wanted}, the last axis does not.",
-                f"Give shape {wanted[-1:]} for the same windows in all planes, or {wanted}.",
+                f"The array has {expected[-1]} pooled axes and planes of shape {planes}; samples "
+                f"broadcast to {expected}, the last axis does not.",
+                f"Give shape {expected[-1:]} for the same windows in all planes, or {expected}.",
             )
         )
-    return samples.reshape(given)
+    return samples.reshape(actual)
 
 
 def _window_starts(samples: Array, geometry: Geometry, sizes: tuple[int, ...]) -> list[Array]:
-    """The starts of the windows on each pooled axis, in arrays that broadcast to the input."""
+    """Return the starts of the windows on each pooled axis, as arrays that broadcast to ``x``."""
     rank = samples.ndim - 1 + len(sizes)
     pooled = tuple(position % rank for position in geometry.positions)
     starts = []
     for number, (axis, size) in enumerate(zip(geometry.axes, sizes, strict=True)):
         u = jnp.expand_dims(samples[..., number], pooled)
-        line = [1] * rank
-        line[pooled[number]] = size
-        i = jnp.arange(size, dtype=u.dtype).reshape(line)
+        shape = [1] * rank
+        shape[pooled[number]] = size
+        i = jnp.arange(size, dtype=u.dtype).reshape(shape)
         last = axis.size - axis.kernel
         alpha = np.asarray(last, u.dtype) / np.asarray(max(size - 1, 1), u.dtype)
         start = ((i + u) * alpha).astype(jnp.int32) - (u * alpha).astype(jnp.int32)
