@@ -34,37 +34,38 @@ def lp_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Lp norm over sliding windows.
+    """Return the Lp norm over sliding windows.
 
     ``y[.., o, ..] = (sum over t of |x[.., q, ..]| ** p) ** (1 / p)`` over the elements inside
     ``x``, with ``q = o * stride - pad_low + t * dilation``. The sum is not divided by the number of
-    elements, nor is a partly filled window scaled up (ONNX; PyTorch does, and takes no absolute
-    value).
+    elements, and a partly filled window is not scaled up, as in ONNX. (PyTorch scales it up and
+    omits the absolute value.)
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
-      p: the exponent, from 2^-20 to 2^20; infinity gives the largest absolute value. It is static;
-        :func:`gem_pool` has a learnable one.
+      p: the static exponent, from 2^-20 to 2^20; infinity gives the largest absolute value. The
+        exponent of :func:`gem_pool` is learnable.
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
-      implementation: as in :func:`max_pool`; finite exponents above 4 have "slices" and "doubling".
+      implementation: as in :func:`max_pool`; for finite exponents above 4, "slices" or "doubling".
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-      Low-precision floats are computed in float32 and rounded once. Powers are taken relative to
-      the largest element of the window, so they neither overflow nor vanish; with ``p`` up to 4
-      relative to that of all pooled axes, where an element 1e9 times smaller may vanish; with ``p``
-      = 2 as they are, so that the square of an element must fit float32 (float64 for that).
+      Low-precision floats are computed in float32 and rounded once. For ``p`` above 4, powers are
+      computed relative to the largest element of the window, so they neither overflow nor vanish.
+      For ``p`` up to 4 they are relative to the largest element of all pooled axes, so the power of
+      an element 1e9 times smaller may vanish. For ``p`` = 2 elements are squared directly, so their
+      squares must fit float32 (float64 for float64 elements).
     Derivatives: forward and reverse mode, any order, by
-      ``dy = sum of (|x| / y) ** (p - 1) * sign(x) * dx``. Zero where the window is zero, and zero
-      at an element that is zero, also for ``p <= 1``, where the true slope has a jump or is
-      infinite. At infinity as :func:`max_pool` of ``|x|``. With ``p`` above 4 a cotangent times the
-      result must be in the range of the dtype.
-    Edge cases: NaN in a window gives NaN, also beside infinities; an infinity gives infinity,
+      ``dy = sum of (|x| / y) ** (p - 1) * sign(x) * dx``. The derivative is zero if the window is
+      zero, and at elements that are zero, also for ``p <= 1``, where the true derivative jumps or
+      is infinite. At ``p`` = infinity it is that of :func:`max_pool` of ``|x|``. With ``p`` above 4
+      a cotangent times the result must be in the range of the dtype.
+    Edge cases: NaN in a window gives NaN, even if there are infinities; an infinity gives infinity,
       without a meaningful derivative. A window without elements gives 0 and no gradient. Subnormal
-      elements may count as zero.
+      elements may be treated as zero.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
-        and bool and if ``p`` is not a number; ValueError if it is not positive.
+        and bool, and if ``p`` is not a number; ValueError if ``p`` is out of range.
     References: Gulcehre et al. 2014 (arXiv:1311.1780); ONNX LpPool-22.
     Example:
       >>> x = jnp.array([[3.0], [-4.0], [0.0]])
@@ -94,32 +95,32 @@ def gem_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Generalised mean over sliding windows, with a learnable exponent.
+    """Return the generalised mean over sliding windows, with a learnable exponent.
 
     ``y[.., o, ..] = (mean over t of max(x[.., q, ..], eps) ** p) ** (1 / p)`` over the elements
-    inside ``x``, with ``q = o * stride - pad_low + t * dilation``. ``p`` = 1 is the average, large
-    ``p`` the maximum.
+    inside ``x``, with ``q = o * stride - pad_low + t * dilation``. ``p`` = 1 gives the average, and
+    a large ``p`` approaches the maximum.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
-      p: the exponent, positive: a number, or an array, also a traced one, that broadcasts to ``x``
-        with length 1 on the pooled axes, such as one exponent per channel.
-      eps: positive number that smaller elements are raised to.
+      p: the positive exponent: a number, or an array, which may be traced. An array broadcasts to
+        ``x`` with length 1 on the pooled axes; it can hold one exponent per channel.
+      eps: a positive number that replaces smaller elements.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-      Low-precision floats are computed in float32 and rounded once. Powers are taken as
-      exponentials, relative to the largest of the window, so they neither overflow nor vanish.
+      Low-precision floats are computed in float32 and rounded once. Powers are computed as
+      exponentials relative to the largest one of the window, so they neither overflow nor vanish.
     Derivatives: in ``x`` and in ``p``; forward and reverse mode, any order. Elements below ``eps``
-      have none. A cotangent times the result must be in the range of the dtype.
+      have no derivative. A cotangent times the result must be in the range of the dtype.
     Edge cases: only real elements count in the mean, neither padding nor overhang. NaN in a window
       gives NaN; an infinity gives infinity, without a meaningful derivative. A window without
-      elements gives 0 and no gradient. As ``p`` goes to 0, the geometric mean, results lose
-      accuracy in proportion to ``1 / p`` and derivatives in ``p`` to ``1 / p ** 2``: float32 has 5
-      digits of the mean at ``p`` = 0.01. Values of an array ``p`` are not checked: one that is not
-      positive gives what the formula gives, or NaN.
+      elements gives 0 and no gradient. As ``p`` approaches 0, the result approaches the geometric
+      mean and loses accuracy in proportion to ``1 / p``, and derivatives in ``p`` in proportion to
+      ``1 / p ** 2``: at ``p`` = 0.01, float32 gives 5 correct digits. Values of an array ``p`` are
+      not checked: a value that is not positive gives the result of the formula, or NaN.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`lp_pool`; ValueError also if ``p`` does
         not fit ``x``, or ``eps`` is not positive and finite.
@@ -145,15 +146,15 @@ def _canonical_p(p: Any) -> dict[str, float]:
 def _lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     check_float(x)
     valid = check_where(where, x.shape)
-    wide = masked(x, valid).astype(accumulator(x.dtype))
+    promoted = masked(x, valid).astype(accumulator(x.dtype))
     geometry, implementation = config.geometry(x.shape), config.implementation
 
-    def joined(make: Callable[..., scaled_sums.Terms], a: Array) -> scaled_sums.Terms:
+    def joined(terms_of: Callable[..., scaled_sums.Terms], a: Array) -> scaled_sums.Terms:
         window_terms.check_implementation(implementation, geometry)
-        return window_terms.join_windows(make, (a,), (0,), geometry, implementation)
+        return window_terms.join_windows(terms_of, (a,), (0,), geometry, implementation)
 
     y = norm(
-        wide,
+        promoted,
         p,
         geometry.positions,
         total=lambda a: window_sum(a, geometry, implementation, materialize_cotangent=True),
@@ -168,9 +169,9 @@ def _canonical_eps(eps: Any) -> dict[str, float]:
     return {"eps": float(eps)}
 
 
-# ``y = exp((log sum exp(z) - log n) / p)`` with ``z = p log max(x, eps)``, and ``log sum exp(z)``
-# is the level of the joined terms plus the logarithm of their factor. Written so, the derivative
-# in ``p`` needs no rule of its own.
+# The generalised mean is ``y = exp((log sum exp(z) - log n) / p)`` with ``z = p log max(x, eps)``.
+# ``log sum exp(z)`` is the level of the joined terms plus the logarithm of their factor. In this
+# form JAX differentiates in ``p`` without a custom rule.
 
 
 def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> Array:
@@ -182,17 +183,19 @@ def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> 
     dtype = accumulator(x.dtype)
     p = parameter("p", p, x.astype(dtype), geometry.positions)
 
-    def powers(x: Array, valid: Array | None, p: Array) -> scaled_sums.Terms:
-        z = p * lax.log(_raised(x.astype(dtype), valid, eps))
+    def power_terms(x: Array, valid: Array | None, p: Array) -> scaled_sums.Terms:
+        z = p * lax.log(_at_least_eps(x.astype(dtype), valid, eps))
         return scaled_sums.exponentials(z, valid, 1, weighted=False)
 
     padding = None if valid is None else (0, False, 1)
     arrays = x, valid, p
-    level, factor = window_terms.join_windows(powers, arrays, padding, geometry, implementation)
+    level, factor = window_terms.join_windows(
+        power_terms, arrays, padding, geometry, implementation
+    )
     return _mean(level, factor, count, p).astype(x.dtype)
 
 
-def _raised(x: Array, valid: Array | None, eps: float) -> Array:
+def _at_least_eps(x: Array, valid: Array | None, eps: float) -> Array:
     low = np.asarray(eps, x.dtype)
     below = x < low if valid is None else (x < low) | ~valid
     return jnp.where(below, low, x)
