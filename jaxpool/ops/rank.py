@@ -1,8 +1,10 @@
 """Order statistics of windows: medians and ranks.
 
-Let ``p(o)`` be the first element of window ``o`` that has the value of the wanted rank. Where it is
-locally constant, ``y[o] = x[p(o)]`` and ``dy[o] = dx[p(o)]``, as for a maximum. But windows that
-share an element need not agree on it, so each has a cotangent of its own.
+Let ``p(o)`` be the position of the first element of window ``o`` whose value has the given rank.
+Then ``y[o] = x[p(o)]``, and where ``p`` is locally constant ``dy[o] = dx[p(o)]``, as for a maximum.
+Unlike maxima, overlapping windows can select any of their elements: if one selects a shared
+element, another may select a smaller or larger one. So the gather and its transpose accept any
+window offset (``any_offset=True``).
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +31,8 @@ from ..reductions import MAX, MIN, accumulator, identity_array
 from ._dispatch import Configuration, Op, WindowArguments, call
 
 Which = int | str | tuple[int, ...]
-"""A rank; "low" or "high", the middle element and the one above it if two are in the middle; or
-the place among 0, 1, 2 .. elements."""
+"""What element a window selects: a rank; "low" or "high", the lower or upper of the middle elements
+(equal for an odd number); or a tuple with the place for windows of 0, 1, 2, ... elements."""
 
 
 @public
@@ -45,10 +47,11 @@ def median_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Median over sliding windows.
+    """Return the median over sliding windows.
 
-    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation, ..]`` of the
-    elements inside ``x``: the middle one in order, of an even number the mean of the middle two.
+    ``y[.., o, ..] = median over t of x[.., o * stride - pad_low + t * dilation, ..]`` over the
+    elements inside ``x``: the middle element in sorted order, or the mean of the middle two if
+    their number is even.
 
     Args:
       x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
@@ -57,10 +60,10 @@ def median_pool(
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
       The mean of two integers is exact and rounded half to even.
-    Derivatives: forward and reverse mode, any order. The tangent follows the middle element, or
-      half each of the middle two; of equal elements the first in row-major order. Second
-      derivatives are zero.
-    Edge cases: padding, overhang and masked elements do not count. NaN in a window gives NaN. A
+    Derivatives: forward and reverse mode, any order. The tangent is that of the middle element, or
+      the mean of those of the middle two; among equal elements it is that of the first in row-major
+      order. Second derivatives are zero.
+    Edge cases: padding, overhang and masked elements are ignored. NaN in a window gives NaN. A
       window without elements gives 0 and no gradient.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for bool.
@@ -87,27 +90,27 @@ def rank_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """The element of a given rank over sliding windows.
+    """Return the element of a given rank over sliding windows.
 
-    ``y[.., o, ..]`` is the entry number ``rank`` of the elements of a window inside ``x``,
-    ``x[.., o * stride - pad_low + t * dilation, ..]``, in ascending order: 0 is the minimum, -1 the
-    maximum.
+    ``y[.., o, ..]`` is entry ``rank`` of the elements
+    ``x[.., o * stride - pad_low + t * dilation, ..]`` of a window inside ``x``, sorted in ascending
+    order: 0 is the minimum, -1 the maximum.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
-      rank: from 0 for the smallest, or from -1 for the largest downwards; less than the taps of a
-        window.
+      rank: counted upwards from 0, the smallest element, or downwards from -1, the largest; with
+        ``n`` taps per window, from ``-n`` to ``n - 1``.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`median_pool`.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-    Derivatives: forward and reverse mode, any order. The tangent follows the element, of equal
-      elements the first in row-major order; second derivatives are zero.
-    Edge cases: padding, overhang and masked elements do not count. In a window of fewer elements
-      than the rank needs it is the last of them in its direction: the largest for a rank from 0 on,
-      the smallest for a negative one. NaN in a window gives NaN, at every rank. A window without
-      elements gives the highest value of the dtype for a rank from 0 on (as :func:`min_pool`), the
-      lowest for a negative one (as :func:`max_pool`), and no gradient.
+    Derivatives: forward and reverse mode, any order. The tangent is that of the element; among
+      equal elements, that of the first in row-major order. Second derivatives are zero.
+    Edge cases: padding, overhang and masked elements are ignored. If a window has fewer elements
+      than the rank requires, the result is the largest element for a nonnegative rank and the
+      smallest for a negative one. NaN in a window gives NaN at every rank. A window without
+      elements gives the highest value of the dtype for a nonnegative rank (as :func:`min_pool`),
+      the lowest for a negative one (as :func:`max_pool`), and no gradient.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; ValueError also if ``rank`` is out of range.
     References: scipy.ndimage ``rank_filter``.
@@ -141,19 +144,21 @@ def _median(x: Array, where: Any, *, config: Configuration) -> Array:
 
 
 def _middle(a: Array, b: Array, _: Any) -> Array:
-    """The mean of ``a`` and ``b``, without overflow.
+    """Return the mean of ``a`` and ``b`` without overflow.
 
-    Not ``a / 2 + b / 2``, which XLA turns into ``(a + b) / 2``.
+    XLA would simplify ``a / 2 + b / 2`` to ``(a + b) / 2``, which can overflow.
     """
     if jnp.issubdtype(a.dtype, jnp.integer):
-        differ, one = a ^ b, np.ones((), a.dtype)
-        # Of uint4 and uint2 NumPy, and so ``>>``, does not know that they have no sign.
+        different_bits, one = a ^ b, np.ones((), a.dtype)
+        # NumPy, and hence ``>>``, does not recognize uint4 and uint2 as unsigned.
         unsigned = jnp.issubdtype(a.dtype, jnp.unsignedinteger)
-        half = (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(differ, one)
-        below, odd = (a & b) + half, differ & one
-        return below + (below & odd)
-    wide = accumulator(a.dtype)
-    low, high, half = a.astype(wide), b.astype(wide), np.asarray(0.5, wide)
+        half = (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(
+            different_bits, one
+        )
+        floor, remainder = (a & b) + half, different_bits & one
+        return floor + (floor & remainder)
+    accum_dtype = accumulator(a.dtype)
+    low, high, half = a.astype(accum_dtype), b.astype(accum_dtype), np.asarray(0.5, accum_dtype)
     mean, gap = (low + high) * half, high - low
     overflows = (lax.abs(mean) == np.inf) & lax.is_finite(gap)
     return jnp.where(overflows, low + gap * half, mean).astype(a.dtype)
@@ -188,7 +193,10 @@ def _unless_empty(y: Array, counts: Any, identity: np.ndarray) -> Array:
 
 
 def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
-    """Elements of each window; a NumPy array if known before tracing. Of the rank of ``x``."""
+    """Return the number of elements of each window, in an array of the rank of ``x``.
+
+    It is a NumPy array if the counts are static.
+    """
     if valid is not None:
         return window_sum(valid.astype(jnp.int32), geometry)
     if not all(isinstance(length, int) for length in geometry.out_shape):
@@ -196,14 +204,14 @@ def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)
     for axis, position in geometry.placed:
-        found = axis.counts(include_pad=False)
-        each = found[:1] if len(set(found)) == 1 else found
-        counts = counts * broadcast_along(each, position, x.ndim)
+        counts_on_axis = axis.counts(include_pad=False)
+        distinct = counts_on_axis[:1] if len(set(counts_on_axis)) == 1 else counts_on_axis
+        counts = counts * broadcast_along(distinct, position, x.ndim)
     return counts.astype(np.int32)
 
 
 def ranked(x: Array, valid: Array | None, geometry: Geometry, which: Which) -> Array:
-    """The element of a rank in every window; anything in windows without an element."""
+    """Return the selected element of every window; undefined in windows without elements."""
 
     def place(x: Array, valid: Array | None) -> Any:
         return _place(which, element_counts(x, valid, geometry), geometry.taps)
@@ -217,9 +225,9 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, which: Which) -> A
     def read(x: Array, offsets: Array, value: Array) -> Array:
         return gather(x, offsets, geometry, value, any_offset=True)
 
-    # XLA:CPU would widen and round narrow floats at every comparison.
-    wide = x.astype(accumulator(x.dtype))
-    return selection(reduce, argreduce, read, wide, valid).astype(x.dtype)
+    # XLA:CPU would convert low-precision floats to float32 and back at every comparison.
+    promoted = x.astype(accumulator(x.dtype))
+    return selection(reduce, argreduce, read, promoted, valid).astype(x.dtype)
 
 
 def between(
@@ -227,18 +235,18 @@ def between(
     valid: Array | None,
     geometry: Geometry,
     which: tuple[Which, Which],
-    share: Callable[[Any], Any],
+    weight_of: Callable[[Any], Any],
     mean: Callable[[Array, Array, Any], Array],
 ) -> Array:
-    """A weighted mean of two elements of a rank; anything in windows without an element.
+    """Return a mean of two selected elements per window; undefined in windows without elements.
 
-    One linear map reads both, so that its transpose adds the second to the first.
+    A single linear map gathers both, so that its transpose accumulates both cotangents in one pass.
 
     Args:
-      x, valid, geometry: the array, its elements that are there, and the windows.
-      which: the ranks.
-      share: the weight of the second, from the elements of each window.
-      mean: of the two elements, and of the share.
+      x, valid, geometry: the array, the mask of its valid elements, and the windows.
+      which: the two elements.
+      weight_of: returns the weight of the second element, given the element counts of windows.
+      mean: returns the mean, given the two elements and the weight of the second.
     """
 
     def places_of(x: Array, valid: Array | None) -> tuple[Any, list[Any]]:
@@ -248,23 +256,23 @@ def between(
     def reduce(x: Array, valid: Array | None) -> Array:
         counts, places = places_of(x, valid)
         low, high = ranks.ranked(x, valid, geometry, *places)
-        return mean(low, high, share(counts))
+        return mean(low, high, weight_of(counts))
 
     def argreduce(x: Array, valid: Array | None) -> tuple[Array, Any]:
         counts, places = places_of(x, valid)
         (low, first), (high, second) = ranks.argranked(x, valid, geometry, *places)
-        return mean(low, high, share(counts)), ((first, second), share(counts))
+        return mean(low, high, weight_of(counts)), ((first, second), weight_of(counts))
 
-    def read(x: Array, found: Any, value: Array) -> Array:
-        offsets, share = found
-        return weighted_gather(x, offsets, (1 - share, share), geometry, value)
+    def read(x: Array, selected: Any, value: Array) -> Array:
+        offsets, weight = selected
+        return weighted_gather(x, offsets, (1 - weight, weight), geometry, value)
 
-    wide = x.astype(accumulator(x.dtype))
-    return selection(reduce, argreduce, read, wide, valid).astype(x.dtype)
+    promoted = x.astype(accumulator(x.dtype))
+    return selection(reduce, argreduce, read, promoted, valid).astype(x.dtype)
 
 
 def _place(which: Which, counts: Any, taps: int) -> Any:
-    """Where the element of a rank lies among the sorted elements of its window."""
+    """Return the position of the selected element among the sorted elements of each window."""
     if isinstance(which, tuple):
         places = np.asarray(which, np.int32)
         return places[counts] if isinstance(counts, np.ndarray) else jnp.asarray(places)[counts]
