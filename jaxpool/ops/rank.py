@@ -149,13 +149,11 @@ def _middle(a: Array, b: Array, _: Any) -> Array:
     XLA would simplify ``a / 2 + b / 2`` to ``(a + b) / 2``, which can overflow.
     """
     if jnp.issubdtype(a.dtype, jnp.integer):
-        different_bits, one = a ^ b, np.ones((), a.dtype)
+        differing, one = a ^ b, np.ones((), a.dtype)
         # NumPy, and hence ``>>``, does not recognize uint4 and uint2 as unsigned.
         unsigned = jnp.issubdtype(a.dtype, jnp.unsignedinteger)
-        half = (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(
-            different_bits, one
-        )
-        floor, remainder = (a & b) + half, different_bits & one
+        half = (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(differing, one)
+        floor, remainder = (a & b) + half, differing & one
         return floor + (floor & remainder)
     accum_dtype = accumulator(a.dtype)
     low, high, half = a.astype(accum_dtype), b.astype(accum_dtype), np.asarray(0.5, accum_dtype)
@@ -240,7 +238,7 @@ def between(
 ) -> Array:
     """Return a mean of two selected elements per window; undefined in windows without elements.
 
-    A single linear map gathers both, so that its transpose accumulates both cotangents in one pass.
+    A single linear map gathers both, so that its transpose adds the cotangents of both elements.
 
     Args:
       x, valid, geometry: the array, the mask of its valid elements, and the windows.

@@ -37,27 +37,29 @@ def var_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Variance over sliding windows.
+    """Return the variance over sliding windows.
 
-    ``y[.., o, ..] = (sum over t of (x[q] - mean[o]) ** 2) / (count[o] - correction)``,
-    ``q = o * stride - pad_low + t * dilation`` running over the elements inside ``x`` and ``mean``
-    being theirs.
+    ``y[.., o, ..] = (sum over t of (x[q] - mean[o]) ** 2) / (count[o] - correction)``, where
+    ``q = o * stride - pad_low + t * dilation`` runs over the elements inside ``x``, and ``mean[o]``
+    is their mean.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
-      correction: an int >= 0 taken from the divisor; 0 is the variance of the elements themselves
-        (NumPy), 1 the unbiased estimate for what they are a sample of (pandas).
+      correction: an int >= 0 that is subtracted from the divisor. 0 gives the variance of the
+        elements themselves (NumPy), 1 the unbiased estimate of the variance of the population that
+        they are a sample of (pandas).
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-      Low-precision floats are computed in float32 and rounded once. Nothing cancels where the mean
-      is large beside the deviation.
+      Low-precision floats are computed in float32 and rounded once. There is no cancellation if the
+      mean is large relative to the deviation.
     Derivatives: forward and reverse mode, any order.
-    Edge cases: padding, overhang and masked elements do not count. A window of ``correction``
-      elements or fewer gives NaN, and no gradient. NaN and infinities in a window give NaN, also in
-      the gradient, and to no element but those of the window. Deviations are squared as they are:
-      in float32 those beyond about 1e19 give inf or NaN, and those below 1e-19 count as 0.
+    Edge cases: padding, overhang and masked elements are ignored. A window of ``correction`` or
+      fewer elements gives NaN and no gradient. NaN and infinities in a window give NaN, also in the
+      gradient, but only at the elements of that window. Deviations are not scaled before they are
+      squared: in float32, deviations above about 1e19 give inf or NaN, and those below 1e-19 are
+      treated as 0.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool.
     References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
@@ -85,7 +87,7 @@ def std_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """Standard deviation over sliding windows.
+    """Return the standard deviation over sliding windows.
 
     ``y = sqrt(var_pool(x))``.
 
@@ -122,7 +124,7 @@ def quantile_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """A quantile over sliding windows.
+    """Return a quantile over sliding windows.
 
     ``y[.., o, ..]`` is the quantile ``q`` of the elements of a window inside ``x``, in ascending
     order ``v[0 .. n - 1]``: by the default method ``v[k] + (h - k) * (v[k + 1] - v[k])`` with
@@ -138,13 +140,14 @@ def quantile_pool(
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-    Derivatives: forward and reverse mode, any order. The tangent follows the two elements, each
-      with its share; of equal elements the first in row-major order. Second derivatives are zero.
-    Edge cases: padding, overhang and masked elements do not count. NaN in a window gives NaN. A
+    Derivatives: forward and reverse mode, any order. The tangent is the weighted mean of those of
+      the two elements; among equal elements it is that of the first in row-major order. Second
+      derivatives are zero.
+    Edge cases: padding, overhang and masked elements are ignored. NaN in a window gives NaN. A
       window without elements gives NaN and no gradient.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
-        if ``q`` is out of range or ``method`` is none.
+        if ``q`` is out of range or ``method`` is unknown.
     References: Hyndman and Fan 1996, "Sample quantiles in statistical packages"; NumPy
       ``quantile``.
     Example:
@@ -162,48 +165,48 @@ def quantile_pool(
 
 
 def _variance(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
-    return _wide_variance(x, where, config, correction).astype(x.dtype)
+    return _promoted_variance(x, where, config, correction).astype(x.dtype)
 
 
 def _deviation(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
-    return _wide_variance(x, where, config, correction, root).astype(x.dtype)
+    return _promoted_variance(x, where, config, correction, root).astype(x.dtype)
 
 
-def _wide_variance(
+def _promoted_variance(
     x: Array, where: Any, config: Configuration, correction: int, finish: Finish | None = None
 ) -> Array:
-    """``finish`` of the variance, before it is rounded."""
+    """Return ``finish`` of the variance in the accumulator dtype."""
     check_float(x)
-    valid, narrow = check_where(where, x.shape), np.dtype(x.dtype)
-    geometry, wide = config.geometry(x.shape), x.astype(accumulator(narrow))
-    squares = squared_deviations(wide, valid, geometry, narrow)
+    valid, dtype = check_where(where, x.shape), np.dtype(x.dtype)
+    geometry, promoted = config.geometry(x.shape), x.astype(accumulator(dtype))
+    squares = squared_deviations(promoted, valid, geometry, dtype)
     return variance_of(count_array(geometry, valid, x.ndim), squares, correction, finish)
 
 
 def variance_of(
     count: Array, squares: Array, correction: int, finish: Finish | None = None
 ) -> Array:
-    """Return ``finish`` of the variance from count and squared deviations; NaN of too few elements.
+    """Return ``finish`` of the variance from counts and sums of squared deviations.
 
-    Of these nothing is computed, so that they have no derivative.
+    Windows with too few elements give NaN. Their result is a constant, so they have no derivative.
     """
-    taken = min(correction, np.iinfo(np.int32).max)  # no window has as many elements
-    freedom = (count - np.asarray(taken, count.dtype)).astype(squares.dtype)
-    enough = freedom > 0
-    divisor = jnp.where(enough, freedom, jnp.ones((), freedom.dtype))
+    subtracted = min(correction, np.iinfo(np.int32).max)  # no window has as many elements
+    degrees = (count - np.asarray(subtracted, count.dtype)).astype(squares.dtype)
+    is_defined = degrees > 0
+    divisor = jnp.where(is_defined, degrees, jnp.ones((), degrees.dtype))
     variance = squares / divisor
     y = variance if finish is None else finish(variance)
-    return jnp.where(enough, y, np.asarray(np.nan, squares.dtype))
+    return jnp.where(is_defined, y, np.asarray(np.nan, squares.dtype))
 
 
 def root(variance: Array) -> Array:
-    """Return the square root, with all derivatives 0 where it is 0."""
-    zero = variance == 0
-    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, variance)))
+    """Return the square root; where it is 0, all its derivatives are 0."""
+    is_zero = variance == 0
+    return jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, variance)))
 
 
 def canonical_correction(correction: Any) -> dict[str, int]:
-    """Return what is taken from the divisor of a variance, checked."""
+    """Return the option ``correction``, which is subtracted from the divisor, checked."""
     return {"correction": integer("correction", correction, 0)}
 
 
@@ -226,8 +229,8 @@ def _fraction(q: Any) -> float:
     number = q.item() if isinstance(q, np.generic) else q
     if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= 1:
         return float(number)
-    kind = ValueError if isinstance(number, (int, float)) else TypeError
-    raise kind(
+    error = ValueError if isinstance(number, (int, float)) else TypeError
+    raise error(
         message(
             f"$q = {shown(q)} is not a number from 0 to 1.",
             "It says which share of the elements of a window lies below the result; it is static.",
@@ -239,32 +242,32 @@ def _fraction(q: Any) -> float:
 def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: str) -> Array:
     check_float(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
-    found = places(q, method, math.prod(geometry.kernel))
+    selected = places(q, method, math.prod(geometry.kernel))
     counts = element_counts(x, valid, geometry)
-    if any(found.share):
-        share = functools.partial(_at, found.share)
-        y = between(x, valid, geometry, (found.low, found.high), share, _between)
+    if any(selected.share):
+        weight_of = functools.partial(_at_counts, selected.share)
+        y = between(x, valid, geometry, (selected.low, selected.high), weight_of, _interpolated)
     else:
-        y = ranked(x, valid, geometry, found.low)
+        y = ranked(x, valid, geometry, selected.low)
     return jnp.where(counts == 0, np.asarray(np.nan, x.dtype), y)
 
 
-def _at(values: tuple[float, ...], counts: Any) -> Any:
-    known = isinstance(counts, np.ndarray)
-    return np.asarray(values)[counts] if known else jnp.asarray(values)[counts]
+def _at_counts(values: tuple[float, ...], counts: Any) -> Any:
+    is_static = isinstance(counts, np.ndarray)
+    return np.asarray(values)[counts] if is_static else jnp.asarray(values)[counts]
 
 
-def _between(low: Array, high: Array, share: Any) -> Array:
-    """``low`` and a share of what ``high`` has more; from the nearer of the two."""
-    wide = accumulator(np.dtype(low.dtype))
-    a, b, share = low.astype(wide), high.astype(wide), jnp.asarray(share, wide)
-    gap = jnp.where(a == b, jnp.zeros((), wide), b - a)  # also where both are infinite
-    from_low, from_high = a + gap * share, b - gap * (1 - share)
-    near_low = (share < 0.5) & (a != -np.inf) | (b == np.inf)  # an infinite end stays one
-    inner = jnp.where(near_low, from_low, from_high)
-    too_far = jnp.isinf(gap) & jnp.isfinite(a) & jnp.isfinite(b)
-    inner = jnp.where(too_far, a * (1 - share) + b * share, inner)
-    return jnp.where(share == 0, a, inner).astype(low.dtype)
+def _interpolated(low: Array, high: Array, weight: Any) -> Array:
+    """Return ``low + weight * (high - low)``, computed from the end with the larger weight."""
+    dtype = accumulator(np.dtype(low.dtype))
+    a, b, weight = low.astype(dtype), high.astype(dtype), jnp.asarray(weight, dtype)
+    gap = jnp.where(a == b, jnp.zeros((), dtype), b - a)  # 0 also for two equal infinities
+    from_low, from_high = a + gap * weight, b - gap * (1 - weight)
+    is_near_low = (weight < 0.5) & (a != -np.inf) | (b == np.inf)  # avoid inf - inf
+    y = jnp.where(is_near_low, from_low, from_high)
+    overflows = jnp.isinf(gap) & jnp.isfinite(a) & jnp.isfinite(b)
+    y = jnp.where(overflows, a * (1 - weight) + b * weight, y)
+    return jnp.where(weight == 0, a, y).astype(low.dtype)
 
 
 _VAR_POOL = Op("var_pool", _variance, canonical_correction)
