@@ -1,4 +1,4 @@
-"""Smooth relatives of max pooling: log-sum-exp and softmax-weighted averages."""
+"""Smooth variants of max pooling: log-sum-exp and softmax-weighted averages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,31 +33,31 @@ def logsumexp_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Logarithm of the sum of exponentials over sliding windows: a smooth maximum.
+    """Return the log-sum-exp over sliding windows: a smooth maximum.
 
     ``y[.., o, ..] = T * log(sum over t of exp(x[.., q, ..] / T))`` over the elements inside ``x``,
-    ``q = o * stride - pad_low + t * dilation``. As the temperature ``T`` falls to 0 it becomes the
-    maximum.
+    with ``q = o * stride - pad_low + t * dilation``. As the temperature ``T`` approaches 0, the
+    result approaches the maximum.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
-      temperature: a positive number, or an array, also a traced one, that broadcasts to ``x`` with
-        length 1 on the pooled axes, such as one temperature per channel. ``x / temperature`` must
-        be at most two thirds of the largest float where ``x`` is finite.
+      temperature: a positive number, or an array, which may be traced. An array broadcasts to ``x``
+        with length 1 on the pooled axes; it can hold one temperature per channel. Where ``x`` is
+        finite, ``x / temperature`` must be at most two thirds of the largest float.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-      Low-precision floats are computed in float32 and rounded once. Exponentials are taken relative
-      to the largest of the window, so they do not overflow.
-    Derivatives: in ``x``, the softmax of the window, and in ``temperature``; forward and reverse
-      mode, any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however
-      many taps there are.
-    Edge cases: NaN in a window gives NaN. A window without elements, or of -inf alone, gives -inf
-      and no gradient; an element of -inf in another window has gradient 0. With inf the result is
-      inf, and the elements of inf share the gradient. Values of an array ``temperature`` are not
-      checked.
+      Low-precision floats are computed in float32 and rounded once. Exponentials are computed
+      relative to the largest one of the window, so they do not overflow.
+    Derivatives: in ``x`` (the softmax of the window) and in ``temperature``; forward and reverse
+      mode, any order. Reverse mode stores arrays of the sizes of ``x`` and of the result, whatever
+      the number of taps.
+    Edge cases: NaN in a window gives NaN. A window without elements, or with only -inf, gives -inf
+      and no gradient; an element of -inf in another window has gradient 0. If a window contains
+      inf, the result is inf, and the gradient is divided among its elements of inf. Values of an
+      array ``temperature`` are not checked.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
         and bool; ValueError if ``temperature`` is not positive or does not fit ``x``.
@@ -90,29 +90,29 @@ def soft_pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Array:
-    """Average over sliding windows, weighted by the softmax of the window.
+    """Return the average over sliding windows, weighted by the softmax of the window.
 
     ``y[.., o, ..] = sum over t of x[q] * exp(x[q]) / sum over t of exp(x[q])`` with
     ``q = o * stride - pad_low + t * dilation``, over the elements inside ``x``. It lies between the
     average and the maximum.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts. Multiply it by ``b``
-        and divide the result by ``b`` for weights ``exp(b * x)``.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts. For weights
+        ``exp(b * x)``, multiply ``x`` by ``b`` and divide the result by ``b``.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
-      Low-precision floats are computed in float32 and rounded once. Exponentials are taken relative
-      to the largest of the window, so they do not overflow; an element times the taps of a window
-      must fit float32 (float64 for that).
-    Derivatives: ``dy = sum of w * (1 + x - y) * dx`` with ``w`` the softmax; forward and reverse
-      mode, any order. Reverse mode keeps arrays of the sizes of ``x`` and of the result, however
-      many taps there are.
+      Low-precision floats are computed in float32 and rounded once. Exponentials are computed
+      relative to the largest one of the window, so they do not overflow. An element times the
+      number of taps must fit float32 (float64 for float64 elements).
+    Derivatives: ``dy = sum of w * (1 + x - y) * dx``, where ``w`` is the softmax; forward and
+      reverse mode, any order. Reverse mode stores arrays of the sizes of ``x`` and of the result,
+      whatever the number of taps.
     Edge cases: NaN in a window gives NaN, and inf gives inf, without a meaningful derivative. An
-      element of -inf has weight and gradient 0; a window of -inf alone gives -inf. A window without
-      elements gives 0 and no gradient.
+      element of -inf has weight and gradient 0; a window with only -inf gives -inf. A window
+      without elements gives 0 and no gradient.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError also for integers
         and bool.
@@ -128,14 +128,16 @@ def soft_pool(
     return call(_SOFT_POOL, x, (where,), windows)
 
 
-def _joined(x: Array, where: Any, config: Configuration, temperature: Any, weighted: bool) -> Terms:
-    """The sums of exponentials over every window."""
+def _window_sums(
+    x: Array, where: Any, config: Configuration, temperature: Any, weighted: bool
+) -> Terms:
+    """Return the sums of exponentials over every window, as level and factors."""
     geometry = config.geometry(x.shape)
     window_terms.check_implementation(config.implementation, geometry)
 
     def exponentials(x: Array, valid: Array | None, temperature: Array) -> Terms:
-        wide = x.astype(accumulator(x.dtype))
-        return scaled_sums.exponentials(wide, valid, temperature, weighted)
+        promoted = x.astype(accumulator(x.dtype))
+        return scaled_sums.exponentials(promoted, valid, temperature, weighted)
 
     arrays = x, check_where(where, x.shape), temperature
     padding = -np.inf, None if where is None else False, 1
@@ -144,24 +146,26 @@ def _joined(x: Array, where: Any, config: Configuration, temperature: Any, weigh
 
 def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration) -> Array:
     check_float(x)
-    wide = x.astype(accumulator(x.dtype))
+    promoted = x.astype(accumulator(x.dtype))
     positions = config.geometry(x.shape).positions
-    temperature = parameter("temperature", temperature, wide, positions)
-    level, factor = _joined(x, where, config, temperature, weighted=False)
+    temperature = parameter("temperature", temperature, promoted, positions)
+    level, factor = _window_sums(x, where, config, temperature, weighted=False)
     y = scaled_sums.scaled_log_of(level, factor, temperature)
     return y.astype(x.dtype)
 
 
 def _soft(x: Array, where: Any, *, config: Configuration) -> Array:
     check_float(x)
-    wide = x.astype(accumulator(x.dtype))
-    one = parameter("temperature", 1, wide, config.geometry(x.shape).positions)
-    _, weights, weighted = _joined(x, where, config, one, weighted=True)
+    promoted = x.astype(accumulator(x.dtype))
+    one = parameter("temperature", 1, promoted, config.geometry(x.shape).positions)
+    _, weights, weighted = _window_sums(x, where, config, one, weighted=True)
     valid = check_where(where, x.shape)
     count = count_array(config.geometry(x.shape), valid, x.ndim)
-    empty, one = weights == 0, np.ones((), wide.dtype)
-    identity = jnp.where(count > 0, np.asarray(-np.inf, wide.dtype), np.zeros((), wide.dtype))
-    y = jnp.where(empty, identity, weighted / jnp.where(empty, one, weights))
+    is_empty, one = weights == 0, np.ones((), promoted.dtype)
+    identity = jnp.where(
+        count > 0, np.asarray(-np.inf, promoted.dtype), np.zeros((), promoted.dtype)
+    )
+    y = jnp.where(is_empty, identity, weighted / jnp.where(is_empty, one, weights))
     return y.astype(x.dtype)
 
 

@@ -126,9 +126,9 @@ def quantile_pool(
 ) -> Array:
     """Return a quantile over sliding windows.
 
-    ``y[.., o, ..]`` is the quantile ``q`` of the elements of a window inside ``x``, in ascending
-    order ``v[0 .. n - 1]``: by the default method ``v[k] + (h - k) * (v[k + 1] - v[k])`` with
-    ``h = (n - 1) * q`` and ``k = floor(h)``.
+    ``y[.., o, ..]`` is the quantile ``q`` of the elements of a window inside ``x``. If these are
+    ``v[0 .. n - 1]`` in ascending order, the default method gives
+    ``v[k] + (h - k) * (v[k + 1] - v[k])`` with ``h = (n - 1) * q`` and ``k = floor(h)``.
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
