@@ -1,12 +1,12 @@
 """Stochastic pooling (Zeiler and Fergus): a random element of each window.
 
-With ``w = max(x, 0)`` window ``o`` returns ``x[l]``, where ``l`` is element ``i`` with probability
-``p[i] = w[i] / S``, ``S`` the sum of ``w`` over the window: the last ``l`` before which the
-elements add up to at most ``u * S``, for one uniform ``u`` a window. The elements are added in
-row-major order, one by one, on every platform, so that all of them choose the same ``l``. The
-tangent is that of ``x[l]``. In inference
+Let ``w = max(x, 0)``, and let ``S`` be the sum of ``w`` over the window. A window returns ``x[l]``,
+where ``l`` is element ``i`` with probability ``p[i] = w[i] / S``. One uniform number ``u`` is drawn
+per window, and ``l`` is the last element of nonzero weight for which the sum of the weights before
+it is at most ``u * S``. Weights are added sequentially in row-major order on every platform, so
+that all platforms choose the same ``l``. The tangent is that of ``x[l]``. In inference
 
-    y = sum p[i] x[i] = Q / S,  Q the sum of w^2,   dy = sum (2 w[i] - y) / S dw[i].
+    y = sum p[i] x[i] = Q / S,   dy = sum (2 w[i] - y) / S dw[i],   where Q is the sum of w^2.
 """
 
 import math
@@ -48,31 +48,33 @@ def stochastic_pool(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """A random element of each window, chosen with a probability proportional to its value.
+    """Return a random element of each window, with a probability proportional to its value.
 
-    ``y[.., o, ..] = x[.., l, ..]`` with ``P(l = q) = x[q] / sum of x over the window`` for its
-    elements ``q = o * stride - pad_low + t * dilation`` inside ``x``, each window by itself; with
-    ``deterministic=True``, for inference, the expectation ``sum of x^2 / sum of x``.
+    ``y[.., o, ..] = x[.., l, ..]`` with ``P(l = q) = x[q] / sum of x over the window`` for the
+    elements ``q = o * stride - pad_low + t * dilation`` inside ``x``, independently for each
+    window. With ``deterministic=True``, for inference, the result is the expectation
+    ``sum of x^2 / sum of x``.
 
     Args:
-      key: of :mod:`jax.random`; may be None with ``deterministic``. The same key and shape give the
-        same choice on every platform.
-      x: array of floats, or anything ``jnp.asarray`` makes one of; activations >= 0, as after a
-        ReLU. A negative element has the probability 0.
+      key: a key of :mod:`jax.random`; it may be None with ``deterministic``. The same key and shape
+        give the same choice on every platform.
+      x: array of floats, or anything that ``jnp.asarray`` converts to one; activations >= 0, as
+        after a ReLU. A negative element has probability 0.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
-      deterministic: whether to return the expectation instead of a choice.
+      deterministic: whether to return the expectation instead of a random element.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
       Low-precision floats are added in float32.
-    Derivatives: forward and reverse mode, any order. That of a choice is the derivative of the
-      element chosen, as in the paper, and not that of its probability; no derivative reaches an
-      element of probability 0.
+    Derivatives: forward and reverse mode, any order. The derivative of a random choice is that of
+      the chosen element, as in the paper; the derivative of its probability is not included. The
+      derivative in an element of probability 0 is 0.
     Edge cases: a window without a positive element gives 0 and has no derivative. NaN in a window
-      gives NaN. An infinite element is chosen over finite ones; the expectation is then NaN. The
-      expectation needs squares within the range of the sum's dtype: of float32 for float32.
+      gives NaN. An infinite element is chosen over finite ones; the expectation is then NaN. For
+      the expectation, squares must be in the range of the accumulator's dtype: float32 for float32.
     Raises:
-      TypeError: ``x`` does not hold floats, ``key`` is not a key, or as :func:`max_pool`.
+      TypeError: the dtype of ``x`` is not floating-point, ``key`` is not a key, or as
+        :func:`max_pool`.
       ValueError: as :func:`max_pool`.
     References: Zeiler and Fergus 2013 (arXiv:1301.3557), equations 4 to 6.
     Example:
@@ -116,56 +118,57 @@ def _stochastic(
 
 
 def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """:func:`jax.random.uniform`, the same numbers, drawn on CPU as a vector, else as a matrix.
+    """Return :func:`jax.random.uniform`, drawn as a vector on CPU and as a matrix elsewhere.
 
-    For jaxlib 0.10 to 0.12. XLA:CPU compiles the numbers of an array of four axes five times as
-    long as those of a vector, and of a matrix 1.5 times: it computes an index of several products.
-    Of a matrix, devices that hold some of the channels each draw the numbers of theirs alone.
+    The numbers are the same. With jaxlib 0.10 to 0.12, XLA:CPU takes five times as long to compile
+    an array of four axes as a vector, and 1.5 times as long for a matrix, because it computes the
+    index from several products. With a matrix that is sharded along channels, each device draws
+    only the numbers of its own channels.
     """
 
-    def draw(*drawn: int) -> Callable[[Array], Array]:
-        return lambda key: jax.random.uniform(key, drawn, dtype).reshape(shape)
+    def drawn_as(*draw_shape: int) -> Callable[[Array], Array]:
+        return lambda key: jax.random.uniform(key, draw_shape, dtype).reshape(shape)
 
-    matrix = draw(math.prod(shape[:-1]), *shape[-1:])
-    functions = {"cpu": draw(math.prod(shape)), "gpu": matrix, "tpu": matrix}
+    matrix = drawn_as(math.prod(shape[:-1]), *shape[-1:])
+    functions = {"cpu": drawn_as(math.prod(shape)), "gpu": matrix, "tpu": matrix}
     return by_platform(functions, key)
 
 
 def _expectation(weights: Array, geometry: Geometry) -> Array:
-    """``Q / S``; 0 where ``S`` is."""
+    """Return ``Q / S``, or 0 where ``S`` is 0."""
     total = window_sum(weights, geometry)
     squares = window_sum(weights * weights, geometry)
-    empty = total == 0
+    is_empty = total == 0
     zero = jnp.zeros((), total.dtype)
-    return jnp.where(empty, zero, squares / jnp.where(empty, jnp.ones_like(total), total))
+    return jnp.where(is_empty, zero, squares / jnp.where(is_empty, jnp.ones_like(total), total))
 
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
-    """The tap that each window chooses, or the sentinel if all its weights are 0."""
-    # With finite elements near the largest float the sum is infinite, a part of it is not. It is no
-    # power of two, which XLA (jax 0.12) would take out of the sum.
-    part = np.asarray(0.7 / geometry.taps, u.dtype)
+    """Return the tap that each window chooses, or the sentinel if all its weights are 0."""
+    # If finite elements are close to the largest float, their sum overflows, so a scaled sum is
+    # computed too. The scale is no power of two, because XLA (jax 0.12) would factor that out.
+    small_scale = np.asarray(0.7 / geometry.taps, u.dtype)
 
     def add(tap: Array, element: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
-        return sums[0] + element, sums[1] + element * part
+        return sums[0] + element, sums[1] + element * small_scale
 
-    total, small = walk(weights, geometry, add, (jnp.zeros_like(u), jnp.zeros_like(u)))
-    overflows = jnp.isinf(total) & jnp.isfinite(small)
-    scale = jnp.where(overflows, part, np.ones((), u.dtype))
-    total = jnp.where(overflows, small, total)
+    total, small_total = walk(weights, geometry, add, (jnp.zeros_like(u), jnp.zeros_like(u)))
+    overflows = jnp.isinf(total) & jnp.isfinite(small_total)
+    scale = jnp.where(overflows, small_scale, np.ones((), u.dtype))
+    total = jnp.where(overflows, small_total, total)
     limit = u * total
-    finite = jnp.isfinite(total)
+    is_finite = jnp.isfinite(total)
     no_tap = sentinel(offset_dtype(geometry))
 
     def step(tap: Array, element: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         (chosen, before), element = state, element * scale
-        # A sum that is not finite names its element itself: the first infinity, or the first NaN.
-        named = (chosen == no_tap) & ((element == total) | (element != element))
-        takes = jnp.where(finite, (element > 0) & (before <= limit), named)
-        return jnp.where(takes, tap.astype(chosen.dtype), chosen), before + element
+        # If the sum is not finite, choose the first element that is NaN or equal to the sum.
+        is_first = (chosen == no_tap) & ((element == total) | (element != element))
+        is_chosen = jnp.where(is_finite, (element > 0) & (before <= limit), is_first)
+        return jnp.where(is_chosen, tap.astype(chosen.dtype), chosen), before + element
 
-    start = jnp.full(u.shape, no_tap), jnp.zeros_like(u)
-    return walk(weights, geometry, step, start)[0]
+    initial = jnp.full(u.shape, no_tap), jnp.zeros_like(u)
+    return walk(weights, geometry, step, initial)[0]
 
 
 _STOCHASTIC_POOL = Op(
