@@ -1,4 +1,4 @@
-"""The taps of every window as an axis, for any function of a window."""
+"""The taps of every window as an axis, to compute any function of a window."""
 
 import math
 from collections.abc import Sequence
@@ -30,26 +30,27 @@ def windows(
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
 ) -> Array:
-    """The taps of every window as a new last axis, for any function of a window.
+    """Return the taps of every window as a new last axis, to compute any function of a window.
 
-    ``y[.., o, .., t] = x[.., o * stride - pad_low + t * dilation, ..]``, taps ``t`` in row-major
-    order; positions outside ``x`` read as ``fill``.
+    ``y[.., o, .., t] = x[.., o * stride - pad_low + t * dilation, ..]``, with taps ``t`` in
+    row-major order. Positions outside ``x`` are read as ``fill``.
 
     Args:
       x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format: as in :func:`max_pool`.
-      fill: a number that the dtype of ``x`` holds, such as ``-jnp.inf``.
-      where: boolean mask that broadcasts to ``x``; elements where it is False read as ``fill``.
+      fill: a number that the dtype of ``x`` can represent, such as ``-jnp.inf``.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are read as ``fill``.
     Returns:
-      Array of the dtype of ``x`` with one axis more: pooled axes have :func:`output_shape`, the
-      last axis has one entry per tap. Within ``jax.jit`` it is not made if it only feeds a sum,
-      maximum or minimum over the last axis, and the window has up to 64 taps.
-    Derivatives: linear; forward and reverse mode, any order, without any scatter. Integers have
-      none.
+      Array of the dtype of ``x`` with one additional axis. The other axes have the lengths of
+      :func:`output_shape`, and the last axis has one entry per tap. Within ``jax.jit`` the array is
+      not materialized if it is only the operand of a sum, maximum or minimum over the last axis,
+      and the window has at most 64 taps.
+    Derivatives: linear; forward and reverse mode, any order, without any scatter. Integers have no
+      derivative.
     Edge cases: an empty batch or channel axis gives an empty result.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also if ``fill`` is not a number,
-        ValueError if the dtype of ``x`` does not hold it.
+        ValueError if the dtype of ``x`` cannot represent it.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5; PyTorch ``Tensor.unfold``.
     Example:
       >>> x = jnp.array([[1.0], [2.0], [4.0]])
@@ -66,16 +67,18 @@ def windows(
 
 def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: float) -> Array:
     check_real(x)
-    value = _fill_of(fill if fill else 0 * sign, np.dtype(x.dtype))
+    value = _cast_fill(fill if fill else 0 * sign, np.dtype(x.dtype))
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
-    # Where XLA:CPU concatenates integers of two bits, it ends the process (jaxlib 0.10 to 0.12).
-    wide = in_bytes(x)
-    return stacked(wide, config.geometry(x.shape), value.astype(wide.dtype)).astype(x.dtype)
+    # XLA:CPU aborts the process if it concatenates 2-bit integers (jaxlib 0.10 to 0.12).
+    x_in_bytes = in_bytes(x)
+    return stacked(x_in_bytes, config.geometry(x.shape), value.astype(x_in_bytes.dtype)).astype(
+        x.dtype
+    )
 
 
 def _sign(fill: Any) -> float:
-    """Of a number; 0.0 and -0.0 are equal as keys of a cache."""
+    """Return the sign of ``fill``, which distinguishes 0.0 and -0.0: as cache keys they are equal."""
     number = fill.item() if isinstance(fill, np.generic) else fill
     return math.copysign(1, number) if isinstance(number, float) else 1
 
@@ -93,29 +96,32 @@ def _canonical_fill(fill: Any, sign: float) -> dict[str, float]:
     )
 
 
-def _fill_of(fill: float, dtype: np.dtype) -> np.ndarray:
-    """The fill in the dtype of the array, or raise if it is not one of its values."""
-    floats = jnp.issubdtype(dtype, jnp.floating)
-    if not (_fits_float if floats else _fits_whole)(fill, dtype):
+def _cast_fill(fill: float, dtype: np.dtype) -> np.ndarray:
+    """Return ``fill`` in ``dtype``, or raise if it is not a value of that dtype."""
+    is_float = jnp.issubdtype(dtype, jnp.floating)
+    if not (_fits_float if is_float else _fits_integer)(fill, dtype):
         raise ValueError(
             message(
                 f"$fill = {shown(fill)} is not a value of {dtype.name}.",
-                f"The array holds {'floating-point' if floats else 'whole'} numbers of that dtype.",
+                f"The array holds {'floating-point' if is_float else 'whole'} numbers of that dtype.",
                 "Give one of them, or convert the array first.",
             )
         )
-    return np.asarray(float(fill) if floats else int(fill), dtype)
+    return np.asarray(float(fill) if is_float else int(fill), dtype)
 
 
 def _fits_float(fill: float, dtype: np.dtype) -> bool:
-    """Whether a number is rounded to one of its own kind: not to NaN, infinity or a largest one."""
+    """Return whether ``fill`` fits a float dtype: it is not larger than the largest finite number.
+
+    NaN and infinity must be representable, and rounding must not produce them.
+    """
     if float(jnp.finfo(dtype).max) < abs(fill) < math.inf:
         return False
-    made = float(np.asarray(float(fill), dtype))
-    return (made != made) == (fill != fill) and math.isinf(made) == math.isinf(fill)
+    rounded = float(np.asarray(float(fill), dtype))
+    return (rounded != rounded) == (fill != fill) and math.isinf(rounded) == math.isinf(fill)
 
 
-def _fits_whole(fill: float, dtype: np.dtype) -> bool:
+def _fits_integer(fill: float, dtype: np.dtype) -> bool:
     limits = (0, 1) if dtype == np.bool_ else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
     return limits[0] <= fill <= limits[1] and fill == int(fill)
 
