@@ -126,11 +126,11 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     only the numbers of its own channels.
     """
 
-    def drawn_as(*draw_shape: int) -> Callable[[Array], Array]:
+    def sampler(*draw_shape: int) -> Callable[[Array], Array]:
         return lambda key: jax.random.uniform(key, draw_shape, dtype).reshape(shape)
 
-    matrix = drawn_as(math.prod(shape[:-1]), *shape[-1:])
-    functions = {"cpu": drawn_as(math.prod(shape)), "gpu": matrix, "tpu": matrix}
+    matrix = sampler(math.prod(shape[:-1]), *shape[-1:])
+    functions = {"cpu": sampler(math.prod(shape)), "gpu": matrix, "tpu": matrix}
     return by_platform(functions, key)
 
 

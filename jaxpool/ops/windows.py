@@ -71,14 +71,12 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
     # XLA:CPU aborts the process if it concatenates 2-bit integers (jaxlib 0.10 to 0.12).
-    x_in_bytes = in_bytes(x)
-    return stacked(x_in_bytes, config.geometry(x.shape), value.astype(x_in_bytes.dtype)).astype(
-        x.dtype
-    )
+    operand = in_bytes(x)
+    return stacked(operand, config.geometry(x.shape), value.astype(operand.dtype)).astype(x.dtype)
 
 
 def _sign(fill: Any) -> float:
-    """Return the sign of ``fill``, which distinguishes 0.0 and -0.0: as cache keys they are equal."""
+    """Return the sign of ``fill``. It distinguishes 0.0 and -0.0, which are equal as cache keys."""
     number = fill.item() if isinstance(fill, np.generic) else fill
     return math.copysign(1, number) if isinstance(number, float) else 1
 
@@ -98,22 +96,22 @@ def _canonical_fill(fill: Any, sign: float) -> dict[str, float]:
 
 def _cast_fill(fill: float, dtype: np.dtype) -> np.ndarray:
     """Return ``fill`` in ``dtype``, or raise if it is not a value of that dtype."""
-    is_float = jnp.issubdtype(dtype, jnp.floating)
-    if not (_fits_float if is_float else _fits_integer)(fill, dtype):
+    floats = jnp.issubdtype(dtype, jnp.floating)
+    if not (_fits_float if floats else _fits_integer)(fill, dtype):
         raise ValueError(
             message(
                 f"$fill = {shown(fill)} is not a value of {dtype.name}.",
-                f"The array holds {'floating-point' if is_float else 'whole'} numbers of that dtype.",
+                f"The array holds {'floating-point' if floats else 'whole'} numbers of that dtype.",
                 "Give one of them, or convert the array first.",
             )
         )
-    return np.asarray(float(fill) if is_float else int(fill), dtype)
+    return np.asarray(float(fill) if floats else int(fill), dtype)
 
 
 def _fits_float(fill: float, dtype: np.dtype) -> bool:
-    """Return whether ``fill`` fits a float dtype: it is not larger than the largest finite number.
+    """Return whether the dtype represents ``fill``, up to rounding, as NaN, infinity or finite.
 
-    NaN and infinity must be representable, and rounding must not produce them.
+    A finite ``fill`` larger than the largest number of the dtype does not fit.
     """
     if float(jnp.finfo(dtype).max) < abs(fill) < math.inf:
         return False
