@@ -1,4 +1,4 @@
-"""Shapes of results, without arrays."""
+"""Shapes of results, computed without arrays."""
 
 from collections.abc import Sequence
 
@@ -19,11 +19,12 @@ def output_shape(
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
 ) -> tuple[int, ...]:
-    """Shape of a pooled array, from the shape of the array and the window; no array is made.
+    """Return the shape of a pooled array, from the shape of the input and the window settings.
 
-    The pooled axes have ``n // stride + 1`` windows (floor), ``ceil(n / stride) + 1`` (ceil), or
-    the latter less a last window that would start past the data (ceil_torch), where
-    ``n = size + pad_low + pad_high - ((window - 1) * dilation + 1)``. Other axes keep their size.
+    Let ``n = size + pad_low + pad_high - ((window - 1) * dilation + 1)``. A pooled axis has
+    ``n // stride + 1`` windows (floor) or ``ceil(n / stride) + 1`` (ceil). ceil_torch drops the
+    last window of ceil if it would start past the data. Other axes keep their size. No array is
+    created.
 
     Args:
       input_shape: the full shape of the array, batch and channel axes included.
@@ -31,7 +32,7 @@ def output_shape(
     Returns:
       The full shape of the result, as a tuple of ints.
     Raises:
-      TypeError: a setting is not an integer. ValueError: it is out of range or does not fit.
+      TypeError: a setting is not an integer. ValueError: a setting is out of range or does not fit.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.
     Example:
       >>> output_shape((8, 112, 112, 64), (3, 3), 2, 1)
