@@ -1,10 +1,10 @@
-"""Max unpooling: values back to the elements they came from.
+"""Max unpooling: write values to the elements that they were pooled from.
 
-Flat indices name elements, see :mod:`jaxpool._autodiff.flat_index`. Several sources may name one
-element; the last of them, row-major, is its writer.
+:mod:`jaxpool._autodiff.flat_index` unpools by flat indices. If several values have the same index,
+the last one, in row-major order, is written.
 
-Window offsets name elements without any scatter, and so do flat indices whose windows are known,
-see :mod:`._unpool_offsets`.
+:mod:`._unpool_offsets` unpools by window offsets, and by flat indices with known windows, without
+any scatter.
 """
 
 import functools
@@ -46,10 +46,11 @@ def max_unpool(
     dilations: int | Sequence[int] = 1,
     rounding: Rounding = "floor",
 ) -> Array:
-    """Each value at its index, zeros elsewhere: the inverse of max pooling with indices.
+    """Return an array with each value at its index, zeros elsewhere: the inverse of max pooling.
 
-    ``out.flat[indices[s]] = y[s]`` for every ``s`` in row-major order, on an array of zeros; where
-    indices are equal, the last write wins. ``flat`` runs over the axes that ``index_space`` counts.
+    ``out.flat[indices[s]] = y[s]`` for every ``s`` in row-major order, where ``out`` is initially
+    zero. If indices are equal, the last write wins. ``flat`` runs over the axes that
+    ``index_space`` counts.
 
     Args:
       y: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
@@ -57,28 +58,29 @@ def max_unpool(
         same ``index_space``. The sentinel of a window without elements (-1; in an unsigned "window"
         space the largest number of the dtype) is ignored.
       output_shape: lengths of the pooled axes of the result, such as ``x.shape[1:-1]``. With a
-        ``data_format`` in letters also the full shape, or an int for all pooled axes.
+        ``data_format`` in letters it may also be the full shape, or an int for all pooled axes.
       index_space: "spatial", flat over the pooled axes of the result (PyTorch); an int axis ``a``,
-        flat over all axes of the result from ``a`` on (0 is ONNX); or "window", the number of the
-        tap in the window.
+        flat over all axes of the result from ``a`` on (0 is ONNX); or "window", the window offset:
+        the number of the tap, row-major.
       data_format: as in :func:`max_pool`.
-      window_shape, strides, padding, dilations, rounding: the pooling that the indices come from,
-        as in :func:`max_pool`. Needed for "window". With another index space they change no result:
-        it is found without a scatter, and on the devices that hold the values, if every index is in
-        its own window.
+      window_shape, strides, padding, dilations, rounding: the settings of the pooling that the
+        indices come from, as in :func:`max_pool`. They are required for "window". With other index
+        spaces they do not change the result; if every index is in its own window, the result is
+        computed without a scatter, on the devices that hold the values.
     Returns:
       Array of the dtype of ``y``, with ``output_shape`` in place of its pooled axes.
-    Derivatives: linear in ``y``; forward and reverse mode, any order. They are those of what is
-      computed: of several sources at one index only the last has a derivative, where PyTorch's
-      backward gives each of them the cotangent of the element. Where no index is used twice the two
-      agree. Results and derivatives do not depend on the order in which a device writes. Known
-      windows need no scatter, but for overlapping ones of more than 64 taps.
-    Edge cases: an index never wraps, a negative one does not count from the end. An index outside
-      the result is an error in an eager call, which therefore waits for the indices; inside a
-      transformation (jit, vmap), where values are unknown, it is dropped. A tap on padding is
+    Derivatives: linear in ``y``; forward and reverse mode, any order. They are the derivatives of
+      the definition: if several values have the same index, only the last one has a derivative,
+      whereas PyTorch's backward gives each of them the cotangent of the element. If no index occurs
+      twice, the two agree. Results and derivatives do not depend on the order in which a device
+      writes. With known windows there is no scatter, except for overlapping windows of more than 64
+      taps.
+    Edge cases: an index never wraps, and a negative one does not count from the end. An index
+      outside the result is an error in an eager call, which therefore waits for the indices. Inside
+      a transformation (jit, vmap), where values are unknown, it is dropped. A tap on padding is
       dropped. Empty batch or channel axes give an empty result.
     Raises:
-      TypeError: ``indices`` are not integers, or a setting is not.
+      TypeError: ``indices`` are not integers, or a setting is not an integer.
       ValueError: shapes do not fit, an index is outside the result, or a setting is out of range,
         missing or does not fit the others.
     References: Zeiler and Fergus 2014 (arXiv:1311.2901), section 2.1; PyTorch ``max_unpool2d``;
@@ -95,22 +97,30 @@ def max_unpool(
     """
     output_shape, _ = _hashable(output_shape), layouts.check(data_format)
     windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
-    known = _check_windowed(index_space, windows)
-    if not known:
+    has_window = _has_window(index_space, windows)
+    if not has_window:
         unit = _unit_window(output_shape, data_format)
         windows = WindowArguments(unit, 1, data_format=data_format)
-    options = {"output_shape": output_shape, "index_space": index_space, "windows_known": known}
-    out, stray, example = call(_MAX_UNPOOL, y, (_as_indices(indices),), windows, **options)
-    if not isinstance(stray, Tracer) and stray:
-        raise ValueError(_outside(int(example), index_space, out.shape))
+    options = {
+        "output_shape": output_shape,
+        "index_space": index_space,
+        "windows_known": has_window,
+    }
+    out, is_outside, example = call(_MAX_UNPOOL, y, (_as_indices(indices),), windows, **options)
+    if not isinstance(is_outside, Tracer) and is_outside:
+        raise ValueError(_outside_message(int(example), index_space, out.shape))
     return out
 
 
 # --- what the caller wrote -----------------------------------------------------------------------
 
 
-def _check_windowed(space: Any, windows: WindowArguments) -> bool:
-    """Whether the call has a window; raise unless it has a whole one where it has or needs any."""
+def _has_window(space: Any, windows: WindowArguments) -> bool:
+    """Return whether the call has a window.
+
+    Raise if the index space requires a window, or if other window settings are given without
+    ``window_shape`` and ``strides``.
+    """
     if windows.window_shape is not None and windows.strides is not None:
         return True
     if isinstance(space, str) and space == "window":
@@ -122,8 +132,8 @@ def _check_windowed(space: Any, windows: WindowArguments) -> bool:
             )
         )
     default = WindowArguments(None, None, data_format=windows.data_format)
-    same = (type(a) is type(b) and a == b for a, b in zip(windows, default, strict=True))
-    if not all(same):
+    is_default = (type(a) is type(b) and a == b for a, b in zip(windows, default, strict=True))
+    if not all(is_default):
         raise ValueError(
             message(
                 "settings of a window are given without $window_shape and $strides.",
@@ -135,7 +145,7 @@ def _check_windowed(space: Any, windows: WindowArguments) -> bool:
 
 
 def _unit_window(output_shape: Any, data_format: Any) -> Any:
-    """The window of one element: with it the settings say which axes are pooled, and no more."""
+    """Return a window of one element, which only determines which axes are pooled, or raise."""
     if is_sequence(output_shape):
         return 1 if layouts.is_explicit(data_format) else (1,) * len(output_shape)
     if layouts.is_explicit(data_format):
@@ -156,11 +166,14 @@ def _hashable(output_shape: Any) -> Any:
 
 
 def _as_indices(indices: Any) -> Any:
-    """An array; 64-bit integers that JAX would wrap to 32 stay outside every result instead."""
+    """Return the indices as an array.
+
+    JAX would wrap 64-bit integers to 32 bits. They are clipped so that they stay out of range.
+    """
     if not isinstance(indices, (jax.Array, np.ndarray)):
         indices = as_array("$indices", indices, lambda indices: np.asarray(indices))  # pyright: ignore
-    wide = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
-    if wide and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
+    is_64_bit = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
+    if is_64_bit and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
         return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _flat.INT32_MAX).astype(
             np.int32
         )
@@ -168,14 +181,14 @@ def _as_indices(indices: Any) -> Any:
 
 
 def _canonical(output_shape: Any, index_space: Any, windows_known: bool) -> dict[str, Any]:
-    many = is_sequence(output_shape)
-    lengths = per_axis("output_shape", output_shape, len(output_shape) if many else 1, least=0)
+    is_tuple = is_sequence(output_shape)
+    lengths = per_axis("output_shape", output_shape, len(output_shape) if is_tuple else 1, least=0)
     space = _indices.check_space(index_space)
-    length = lengths if many else lengths[0]
+    length = lengths if is_tuple else lengths[0]
     return {"output_shape": length, "index_space": space, "windows_known": windows_known}
 
 
-def _outside(index: int, space: Any, shape: tuple[int, ...]) -> str:
+def _outside_message(index: int, space: Any, shape: tuple[int, ...]) -> str:
     return message(
         f"$indices hold {index}, which is outside the result.",
         f"The result has shape {shape}, the index space is {space!r}; an index never wraps.",
@@ -208,25 +221,25 @@ def _check_indices(y: Array, indices: Array) -> None:
 def _result_shape(
     y: Array, config: Configuration, output_shape: int | tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The full shape of the result."""
+    """Return the full shape of the result, or raise if ``output_shape`` does not fit."""
     layout, count = config.data_format, len(config.window.kernel)
     explicit = layouts.is_explicit(layout)
     lengths = (output_shape,) * count if isinstance(output_shape, int) else output_shape
-    full = explicit and len(lengths) == len(layout)
-    if len(lengths) != count and not full:
-        raise ValueError(_wrong_length(lengths, f"{count} axes are pooled"))
+    is_full = explicit and len(lengths) == len(layout)
+    if len(lengths) != count and not is_full:
+        raise ValueError(_wrong_length_message(lengths, f"{count} axes are pooled"))
     if not explicit and len(lengths) >= y.ndim:
-        raise ValueError(_wrong_length(lengths, f"the values have shape {y.shape}"))
+        raise ValueError(_wrong_length_message(lengths, f"the values have shape {y.shape}"))
     positions = layouts.pooled_axes(layout, count, y.shape)
     shape = list(y.shape)
     for number, position in enumerate(positions):
-        shape[position] = lengths[position if full else number]
-    if full and tuple(shape) != lengths:
-        raise ValueError(_wrong_batch(lengths, y.shape))
+        shape[position] = lengths[position if is_full else number]
+    if is_full and tuple(shape) != lengths:
+        raise ValueError(_wrong_batch_message(lengths, y.shape))
     return tuple(shape)
 
 
-def _wrong_length(lengths: tuple[int, ...], facts: str) -> str:
+def _wrong_length_message(lengths: tuple[int, ...], facts: str) -> str:
     return message(
         f"$output_shape = {lengths} has {counted(len(lengths), 'entry')}.",
         f"It holds the lengths of the pooled axes; {facts}.",
@@ -234,7 +247,7 @@ def _wrong_length(lengths: tuple[int, ...], facts: str) -> str:
     )
 
 
-def _wrong_batch(lengths: tuple[int, ...], shape: tuple[int, ...]) -> str:
+def _wrong_batch_message(lengths: tuple[int, ...], shape: tuple[int, ...]) -> str:
     return message(
         f"$output_shape = {lengths} does not fit the values.",
         f"They have shape {shape}; only the pooled axes may differ.",
@@ -251,7 +264,7 @@ def _unpool(
     index_space: IndexSpace,
     windows_known: bool,
 ) -> tuple[Array, Array, Array]:
-    """Return the result, whether an index is outside of it, and such an index."""
+    """Return the result, whether any index is outside of it, and one such index."""
     check_real(y)
     _check_indices(y, indices)
     shape, space = _result_shape(y, config, output_shape), index_space
@@ -260,60 +273,60 @@ def _unpool(
     if windows_known:
         _check_windows(geometry, shape, y.shape)
     if space == "window":
-        limit, marks = geometry.taps, True
+        limit, has_sentinel = geometry.taps, True
         unpool = functools.partial(put_at_offsets, shape=shape, geometry=geometry)
     else:
         axes = _indices.counted_axes(space, geometry.positions, len(shape))
         _check_counted(space, axes, shape, y.shape)
         target = _flat.target(shape, axes, y.shape, geometry.positions)
         _check_range(indices.dtype, target.size)
-        limit, marks = target.size, jnp.issubdtype(indices.dtype, jnp.signedinteger)
+        limit, has_sentinel = target.size, jnp.issubdtype(indices.dtype, jnp.signedinteger)
         unpool = functools.partial(_flat.write, target=target)
         if windows_known:
             unpool = functools.partial(put_at_indices, target=target, geometry=geometry)
     if y.size == 0:
         return jnp.zeros(shape, y.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-    stray = ~_flat.inside(indices, limit)
-    if marks:
-        stray = stray & (indices != sentinel(indices.dtype))
-    return unpool(y, indices), stray.any(), indices.ravel()[jnp.argmax(stray)]
+    is_outside = ~_flat.inside(indices, limit)
+    if has_sentinel:
+        is_outside = is_outside & (indices != sentinel(indices.dtype))
+    return unpool(y, indices), is_outside.any(), indices.ravel()[jnp.argmax(is_outside)]
 
 
-def _check_range(dtype: np.dtype, places: Any) -> None:
-    """Raise of offsets in a window, which are unsigned, in the place of flat indices."""
+def _check_range(dtype: np.dtype, count: Any) -> None:
+    """Raise if ``dtype`` is unsigned and too small for flat indices: they are window offsets."""
     unsigned = jnp.issubdtype(dtype, jnp.unsignedinteger)
-    if unsigned and isinstance(places, int) and places > int(jnp.iinfo(dtype).max) + 1:
+    if unsigned and isinstance(count, int) and count > int(jnp.iinfo(dtype).max) + 1:
         raise ValueError(
             message(
                 f"$indices have dtype {dtype}, as the offsets in a window have.",
-                f"A flat index counts {places} places, more than that dtype holds.",
+                f"A flat index counts {count} places, more than that dtype holds.",
                 'Give index_space="window", with $window_shape and $strides, for offsets.',
             )
         )
 
 
 def _check_counted(
-    space: Any, axes: tuple[int, ...], shape: tuple[int, ...], given: tuple[int, ...]
+    space: Any, axes: tuple[int, ...], shape: tuple[int, ...], values_shape: tuple[int, ...]
 ) -> None:
     for axis in range(-len(shape), axes[0]):
-        if shape[axis] != given[axis]:
+        if shape[axis] != values_shape[axis]:
             raise ValueError(
                 message(
                     f"$index_space = {space!r} does not count pooled axis {axis}.",
-                    f"The values have shape {given}, the result {shape}; the index says nothing of "
+                    f"The values have shape {values_shape}, the result {shape}; the index says nothing of "
                     "the place on that axis.",
                     "Give indices that count it, such as those of index_space=0.",
                 )
             )
 
 
-def _check_windows(geometry: Geometry, shape: tuple[int, ...], given: tuple[int, ...]) -> None:
-    wanted = geometry.full_shape(shape)
-    if given != wanted:
+def _check_windows(geometry: Geometry, shape: tuple[int, ...], actual: tuple[int, ...]) -> None:
+    expected = geometry.full_shape(shape)
+    if actual != expected:
         raise ValueError(
             message(
-                f"the values have shape {given}.",
-                f"These windows over a result of shape {shape} make {wanted}.",
+                f"the values have shape {actual}.",
+                f"These windows over a result of shape {shape} make {expected}.",
                 "Give the settings of the pooling that the indices come from, and its input shape.",
             )
         )
