@@ -306,14 +306,14 @@ def _check_range(dtype: np.dtype, count: Any) -> None:
 
 
 def _check_counted(
-    space: Any, axes: tuple[int, ...], shape: tuple[int, ...], values_shape: tuple[int, ...]
+    space: Any, axes: tuple[int, ...], shape: tuple[int, ...], actual: tuple[int, ...]
 ) -> None:
     for axis in range(-len(shape), axes[0]):
-        if shape[axis] != values_shape[axis]:
+        if shape[axis] != actual[axis]:
             raise ValueError(
                 message(
                     f"$index_space = {space!r} does not count pooled axis {axis}.",
-                    f"The values have shape {values_shape}, the result {shape}; the index says nothing of "
+                    f"The values have shape {actual}, the result {shape}; the index says nothing of "
                     "the place on that axis.",
                     "Give indices that count it, such as those of index_space=0.",
                 )
