@@ -112,12 +112,12 @@ class Corners(NamedTuple):
 
     Attributes:
       image: the number of the image of each box, in int32.
-      known: whether that image exists.
+      image_exists: whether that image exists.
       top, left, bottom, right: the ends of each box.
     """
 
     image: Array
-    known: Array
+    image_exists: Array
     top: Array
     left: Array
     bottom: Array
@@ -137,11 +137,11 @@ def to_corners(boxes: Any, batch_index: Any, images: Images, spatial_scale: floa
     dtype = accumulator(np.dtype(images.array.dtype))
     boxes, numbers = _boxes_and_numbers(boxes, batch_index, images.batch)
     count = images.array.shape[0]
-    known = (numbers >= 0) & (numbers < count)
-    image = jnp.where(known, numbers, 0).astype(jnp.int32)
+    image_exists = (numbers >= 0) & (numbers < count)
+    image = jnp.where(image_exists, numbers, 0).astype(jnp.int32)
     ends = lax.stop_gradient(boxes).astype(dtype) * jnp.asarray(spatial_scale, dtype)
     left, top, right, bottom = (ends[:, n] for n in range(4))
-    return Corners(image, known, top, left, bottom, right)
+    return Corners(image, image_exists, top, left, bottom, right)
 
 
 def _boxes_and_numbers(boxes: Any, batch_index: Any, batch: bool) -> tuple[Array, Array]:
@@ -247,11 +247,11 @@ def sample_bins(
     height, width = images.array.shape[1:3]
     rows, near_rows = axis_samples(ends.top, ends.bottom, bins[0], height)
     columns, near_columns = axis_samples(ends.left, ends.right, bins[1], width)
-    rows = _zero_if_unknown(rows, ends.known)
+    rows = _zero_without_image(rows, ends.image_exists)
     if near_rows is None or near_columns is None:
         return Boxes(ends.image, rows, columns), None
     number, weight = near_rows
-    near = Near(number, _zero_if_unknown(weight, ends.known), *near_columns)
+    near = Near(number, _zero_without_image(weight, ends.image_exists), *near_columns)
     return Boxes(ends.image, rows, columns), near
 
 
@@ -270,7 +270,7 @@ def integer_bins(
 
     rows = axis_bins(ends.top, ends.bottom, bins[0], lengths[0])
     columns = axis_bins(ends.left, ends.right, bins[1], lengths[1])
-    return Boxes(ends.image, _zero_if_unknown(rows, ends.known), columns)
+    return Boxes(ends.image, _zero_without_image(rows, ends.image_exists), columns)
 
 
 def without_last_element(read: Array) -> Array:
@@ -285,6 +285,6 @@ def mean_weights(read: Array) -> Array:
     return read / jnp.where(count == 0, 1, count)
 
 
-def _zero_if_unknown(weights: Array, known: Array) -> Array:
+def _zero_without_image(weights: Array, image_exists: Array) -> Array:
     """Return the weights of bins, 0 for boxes whose image does not exist."""
-    return jnp.where(known[:, None, None], weights, jnp.zeros((), weights.dtype))
+    return jnp.where(image_exists[:, None, None], weights, jnp.zeros((), weights.dtype))

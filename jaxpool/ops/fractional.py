@@ -138,10 +138,10 @@ def fractional_max_pool_with_argmax(
 def canonical(
     output_size: Any, index_space: Any = "spatial", index_dtype: Any = None
 ) -> dict[str, Any]:
-    many = is_sequence(output_size)
-    sizes = per_axis("output_size", output_size, len(output_size) if many else 1)
+    is_tuple = is_sequence(output_size)
+    sizes = per_axis("output_size", output_size, len(output_size) if is_tuple else 1)
     space = _indices.canonical(index_space, index_dtype)
-    return {"output_size": sizes if many else sizes[0], **space}
+    return {"output_size": sizes if is_tuple else sizes[0], **space}
 
 
 # --- bodies --------------------------------------------------------------------------------------

@@ -300,13 +300,13 @@ def _zeros(images: Images, box_weights: Boxes, by_place: bool = False) -> Array:
 
 
 def _check_channels(array: Array, bins: tuple[int, int]) -> None:
-    channels, each = array.shape[-1], bins[0] * bins[1]
-    if channels % each != 0:
+    channels, bin_count = array.shape[-1], bins[0] * bins[1]
+    if channels % bin_count != 0:
         raise ValueError(
             message(
                 f"the array has {counted(channels, 'channel')}.",
                 f"Each of {bins[0]} * {bins[1]} bins reads channels of its own.",
-                f"Give a multiple of {each} channels, or other bins.",
+                f"Give a multiple of {bin_count} channels, or other bins.",
             )
         )
 

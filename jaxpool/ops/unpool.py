@@ -313,8 +313,8 @@ def _check_counted(
             raise ValueError(
                 message(
                     f"$index_space = {space!r} does not count pooled axis {axis}.",
-                    f"The values have shape {actual}, the result {shape}; the index says nothing of "
-                    "the place on that axis.",
+                    f"The values have shape {actual}, the result {shape}; the index says nothing "
+                    "of the place on that axis.",
                     "Give indices that count it, such as those of index_space=0.",
                 )
             )
