@@ -1,4 +1,4 @@
-"""The description of an op for the code that calls and compiles it, and windows of symbolic sizes.
+"""The class that describes an op to the dispatcher, and ops over axes of symbolic size.
 
 If the geometry of windows over a symbolic size cannot be resolved, the array is padded first, and
 the op runs on the padded array with windows that have no padding.
@@ -36,7 +36,7 @@ class Op:
       arrays: the names of the arrays in addition to ``x``, any of which may be None.
       per_element: the names of the arrays that broadcast to ``x``: on an axis they have its length
         or length 1.
-      is_random: whether it draws a random number for each window.
+      is_random: whether it draws random numbers for its windows.
       convert: for an op that returns values and indices, the function that converts window offsets
         to indices: ``convert(offsets, shape, geometry, masked=.., **options)``. If its option
         ``index_space`` is "window", the op returns the offsets themselves.
@@ -59,9 +59,9 @@ class Op:
 
     @property
     def takes_any_size(self) -> bool:
-        """Whether the op can run on a padded array in place of windows with padding.
+        """Whether padding of the array can replace padding of the windows, for symbolic sizes.
 
-        Its windows must read the same elements at every size, except for the values of padding.
+        This requires that windows read the same elements at every size, except for the padding.
         """
         return self.arrays[:1] == ("where",) and not self.is_random and not self.is_twofold
 

@@ -1,7 +1,8 @@
 """Adaptive pooling: the caller gives the number of windows, and the windows divide the axis.
 
-If all windows have the same length and stride, they are pooled as in fixed pooling. Other windows
-are pooled by :mod:`jaxpool._autodiff.ragged`. :mod:`._partition` defines the windows.
+If all windows have the same length and stride, they are pooled as in fixed pooling, unless they are
+long and overlap. All other windows are pooled by :mod:`jaxpool._autodiff.ragged`.
+:mod:`._partition` defines the windows.
 """
 
 import math

@@ -49,7 +49,7 @@ def pool(
     where: ArrayLike | None = None,
     implementation: str = "auto",
 ) -> Any:
-    """Return any reduction over sliding windows.
+    """Return the result of any reduction over sliding windows.
 
     ``y[.., o, ..] = finish(combine over t of prepare(x[.., o * stride - pad_low + t * dilation,
     ..]), count[o])`` over the elements inside ``x``, where ``count[o]`` is the number of elements
