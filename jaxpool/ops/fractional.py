@@ -115,8 +115,8 @@ def fractional_max_pool_with_argmax(
         :func:`fractional_max_pool`.
       index_space, index_dtype: as in :func:`max_pool_with_argmax`.
     Returns:
-      (values, indices), both of the shape of :func:`fractional_max_pool`'s result.
-      :func:`max_unpool` accepts flat indices.
+      (values, indices), both of the shape of :func:`fractional_max_pool`'s result. Flat indices can
+      be passed to :func:`max_unpool`.
     Derivatives: values as :func:`fractional_max_pool`; indices have no tangent (float0).
     Edge cases: as :func:`max_pool_with_argmax`.
     Raises:

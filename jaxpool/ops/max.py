@@ -50,9 +50,8 @@ def max_pool(
       data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
         letters such as "NHWC", "NCDHW", "HW", which fix the rank.
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
-      implementation: "auto", or a name. The named implementation runs or raises; no other one
-        replaces it. The names are "slices", "tiled", "doubling", "separable", "reduce_window" and
-        "mosaic".
+      implementation: "auto", or one of "slices", "tiled", "doubling", "separable", "reduce_window"
+        and "mosaic". A named implementation runs or raises; no other one replaces it.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
     Derivatives: forward and reverse mode, any order. The tangent is that of the first maximum, in
@@ -60,8 +59,8 @@ def max_pool(
       output for windows of up to 255 taps. It has no scatter, so it is deterministic on every
       backend.
     Edge cases: NaN in a window gives NaN. A window without elements gives the lowest value of the
-      dtype (-inf for floats) and no gradient. The sign of a zero is unspecified. Empty batch or
-      channel axes give an empty result.
+      dtype (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch
+      or channel axes give an empty result.
     Raises:
       TypeError: a setting is not an integer, or ``x`` is complex.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
@@ -155,8 +154,8 @@ def max_pool_with_argmax(
     Derivatives: values as :func:`max_pool`; indices are integers and have no tangent (float0).
     Edge cases: if the value is NaN, the index is that of the first NaN in the window. A window
       without elements has index -1, or in an unsigned "window" space the largest number of the
-      dtype (255 in uint8). Where XLA treats subnormal numbers as zero, as on CPU, such elements
-      compare equal, so the value and the index may belong to two different ones.
+      dtype (255 in uint8). Where XLA treats subnormal numbers as zero, as on CPU, they compare
+      equal to each other and to zero, so the value and the index may belong to different elements.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if an index
         would not fit ``index_dtype``.
