@@ -53,8 +53,8 @@ def lp_pool(
       Low-precision floats are computed in float32 and rounded once. For ``p`` above 4, powers are
       computed relative to the largest element of the window, so they neither overflow nor vanish.
       For ``p`` up to 4 they are relative to the largest element of all pooled axes, so the power of
-      an element 1e9 times smaller may vanish. For ``p`` = 2 elements are squared directly, so their
-      squares must fit float32 (float64 for float64 elements).
+      an element 1e9 times smaller may vanish. Only for ``p`` = 2 elements are squared directly, so
+      their squares must fit float32 (float64 for float64 elements).
     Derivatives: forward and reverse mode, any order, by
       ``dy = sum of (|x| / y) ** (p - 1) * sign(x) * dx``. The derivative is zero if the window is
       zero, and at elements that are zero, also for ``p <= 1``, where the true derivative jumps or

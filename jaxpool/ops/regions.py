@@ -69,11 +69,11 @@ def roi_align(
     Returns:
       Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W.
       Low-precision floats are added in float32 and rounded once. Run time and program do not depend
-      on the coordinates of boxes. Each box costs two matrix products over a full image, which are H
-      * W * C * output_size multiplications. In addition to the result, memory holds one image, on
-      GPU and TPU as many images as fit into 64 MiB. With ``sampling_ratio`` 1 or 2, and images that
-      are large relative to the samples of a box, GPU and TPU gather the elements instead; the
-      transpose still consists of two matrix products.
+      on the coordinates of boxes. Each box costs two matrix products over a full image, which are
+      ``H * W * C * output_size`` multiplications. In addition to the result, memory holds one
+      image, on GPU and TPU as many images as fit into 64 MiB. With ``sampling_ratio`` 1 or 2, and
+      images that are large relative to the samples of a box, GPU and TPU gather the elements
+      instead; the transpose still consists of two matrix products.
     Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. There is
       no derivative in ``boxes``, as in torchvision.
     Edge cases: results are exact for boxes of any size and any distance from the image. A bin
@@ -119,7 +119,7 @@ def roi_pool(
       boxes, output_size, batch_index, spatial_scale, data_format: as in :func:`roi_align`.
     Returns:
       Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W. Run
-      time and program do not depend on the coordinates of boxes. Each box costs H * W * C
+      time and program do not depend on the coordinates of boxes. Each box costs ``H * W * C``
       comparisons for every column of bins.
     Derivatives: in ``x``, forward and reverse mode, any order, without any scatter. The tangent is
       that of the first maximum, in row-major order of the bin; second derivatives are zero. There
@@ -196,8 +196,8 @@ def ps_roi_pool(
 
     ``y[k, p, q, c]`` is the mean of ``x[n, h, w, (c * P + p) * Q + q]`` over the elements of bin
     ``(p, q)`` of ``P * Q`` bins. Bins are those of :func:`roi_pool`, except that a box does not
-    contain the elements at its last ends, and no bin reads the last row and column of ``x``
-    (torchvision).
+    contain the elements at its bottom and right ends, and no bin reads the last row and column of
+    ``x`` (torchvision).
 
     Args:
       x: array of a floating-point dtype whose number of channels is a multiple of ``P * Q``, or
@@ -207,8 +207,8 @@ def ps_roi_pool(
       Array of the dtype of ``x``, with boxes in place of images, bins in place of H and W, and
       ``P * Q`` times fewer channels. Low-precision floats are added in float32 and rounded once.
     Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. There is
-      no derivative in ``boxes``. torchvision reads no last row and column either, but its backward
-      pass gives them a part of each cotangent.
+      no derivative in ``boxes``. torchvision does not read the last row and column either, but its
+      backward pass gives them a part of the cotangent.
     Edge cases: as :func:`roi_pool`; NaN and infinities in ``x`` affect only the bins that read
       them.
     Raises:

@@ -68,10 +68,11 @@ def stochastic_pool(
       Low-precision floats are added in float32.
     Derivatives: forward and reverse mode, any order. The derivative of a random choice is that of
       the chosen element, as in the paper; the derivative of its probability is not included. The
-      derivative in an element of probability 0 is 0.
+      derivative with respect to an element of probability 0 is 0.
     Edge cases: a window without a positive element gives 0 and has no derivative. NaN in a window
       gives NaN. An infinite element is chosen over finite ones; the expectation is then NaN. For
-      the expectation, squares must be in the range of the accumulator's dtype: float32 for float32.
+      the expectation, squares must be in the range of the accumulator's dtype: float32 for float32
+      elements.
     Raises:
       TypeError: the dtype of ``x`` is not floating-point, ``key`` is not a key, or as
         :func:`max_pool`.
@@ -120,9 +121,8 @@ def _stochastic(
 def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """Return :func:`jax.random.uniform`, drawn as a vector on CPU and as a matrix elsewhere.
 
-    The numbers are the same. With jaxlib 0.10 to 0.12, XLA:CPU takes five times as long to compile
-    an array of four axes as a vector, and 1.5 times as long for a matrix, because it computes the
-    index from several products. With a matrix that is sharded along channels, each device draws
+    Both have the same numbers as an array of ``shape``. With jaxlib 0.10 to 0.12, XLA:CPU takes five times as long to compile
+    an array of four axes as a vector, and 1.5 times as long for a matrix, because it computes an index from several products. With a matrix that is sharded along channels, each device draws
     only the numbers of its own channels.
     """
 
