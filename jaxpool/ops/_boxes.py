@@ -219,7 +219,7 @@ def sample_bins(
     images: Images,
     bins: tuple[int, int],
     ratio: int,
-    half: float,
+    offset: float,
     min_size: int | None,
 ) -> tuple[Boxes, Near | None]:
     """Return the weights of the samples in each bin, and the elements next to each sample.
@@ -231,14 +231,14 @@ def sample_bins(
       images: the images.
       bins: bins along each axis.
       ratio: samples of a bin along each axis, or 0 for an adaptive number.
-      half: the offset that is subtracted from all coordinates, 0.5 or 0.
+      offset: the number that is subtracted from all coordinates, 0.5 or 0.
       min_size: the minimum size of a box along each axis, or None.
     """
 
     def axis_samples(
         first: Array, last: Array, bins: int, length: int
     ) -> tuple[Array, tuple[Array, Array] | None]:
-        first, last = first - half, last - half
+        first, last = first - offset, last - offset
         size = last - first if min_size is None else jnp.maximum(last - first, min_size)
         weights = regions.sample_weights(first, size, bins, length, ratio)
         has_few = 0 < ratio <= tuning.MOST_SAMPLES_GATHERED

@@ -43,7 +43,7 @@ def prepared(reduction: Reduction, x: Array) -> Any:
 
 
 class Trial(NamedTuple):
-    """Both sides of a law as text and as numbers, their operands, and the message on failure."""
+    """The fault if a law fails, both sides of the law as text and as arrays, and its operands."""
 
     fault: str
     left: str

@@ -1,4 +1,4 @@
-"""Checks of the arguments in addition to arrays: exponents, temperatures, random keys."""
+"""Checks of the parameters of ops: exponents, temperatures, random keys."""
 
 import math
 from typing import Any

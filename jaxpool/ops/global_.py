@@ -126,7 +126,7 @@ def global_lp_pool(
     Edge cases: as :func:`lp_pool`; without elements the result is 0.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool;
-        ValueError if ``p`` is not positive.
+        ValueError if ``p`` is out of range.
     References: ONNX GlobalLpPool-22.
     Example:
       >>> jaxpool.global_lp_pool(jnp.array([3.0, -4.0]), data_format="W")

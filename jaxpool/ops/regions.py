@@ -233,8 +233,8 @@ def _align(
     data_format: str, sampling_ratio: int, aligned: bool,
 ) -> Array:  # fmt: skip
     images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
-    half, min_size = (0.5, None) if aligned else (0, 1)
-    box_weights, near = sample_bins(ends, images, output_size, sampling_ratio, half, min_size)
+    offset, min_size = (0.5, None) if aligned else (0, 1)
+    box_weights, near = sample_bins(ends, images, output_size, sampling_ratio, offset, min_size)
     return _weighted_sums(images, box_weights, near=near)
 
 

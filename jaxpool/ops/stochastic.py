@@ -121,9 +121,10 @@ def _stochastic(
 def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """Return :func:`jax.random.uniform`, drawn as a vector on CPU and as a matrix elsewhere.
 
-    Both have the same numbers as an array of ``shape``. With jaxlib 0.10 to 0.12, XLA:CPU takes five times as long to compile
-    an array of four axes as a vector, and 1.5 times as long for a matrix, because it computes an index from several products. With a matrix that is sharded along channels, each device draws
-    only the numbers of its own channels.
+    Both have the same numbers as an array of ``shape``. With jaxlib 0.10 to 0.12, XLA:CPU takes
+    five times as long to compile an array of four axes as a vector, and 1.5 times as long for a
+    matrix, because it computes an index from several products. If channels are sharded, a matrix
+    lets each device draw only the numbers of its own channels.
     """
 
     def sampler(*draw_shape: int) -> Callable[[Array], Array]:

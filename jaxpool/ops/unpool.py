@@ -118,8 +118,8 @@ def max_unpool(
 def _has_window(space: Any, windows: WindowArguments) -> bool:
     """Return whether the call has a window.
 
-    Raise if the index space requires a window, or if other window settings are given without
-    ``window_shape`` and ``strides``.
+    Raise if ``window_shape`` and ``strides`` are incomplete, but the index space requires a window
+    or another window setting is given.
     """
     if windows.window_shape is not None and windows.strides is not None:
         return True
@@ -168,7 +168,8 @@ def _hashable(output_shape: Any) -> Any:
 def _as_indices(indices: Any) -> Any:
     """Return the indices as an array.
 
-    JAX would wrap 64-bit integers to 32 bits. They are clipped so that they stay out of range.
+    Without 64-bit types JAX would wrap 64-bit integers to 32 bits, so they are clipped before: an
+    index that is out of range stays out of range.
     """
     if not isinstance(indices, (jax.Array, np.ndarray)):
         indices = as_array("$indices", indices, lambda indices: np.asarray(indices))  # pyright: ignore
