@@ -30,9 +30,10 @@ from .._numerics.divisors import window_sum
 from ..reductions import MAX, MIN, accumulator, identity_array
 from ._dispatch import Configuration, Op, WindowArguments, call
 
-Which = int | str | tuple[int, ...]
-"""What element a window selects: a rank; "low" or "high", the lower or upper of the middle elements
-(equal for an odd number); or a tuple with the place for windows of 0, 1, 2, ... elements."""
+RankSpec = int | str | tuple[int, ...]
+"""The element that a window selects: a rank; "low" or "high", the lower or upper of the middle two
+elements, which are the same if the number is odd; or a tuple with the position in sorted order for
+windows of 0, 1, 2, ... elements."""
 
 
 @public
@@ -139,11 +140,11 @@ def _median(x: Array, where: Any, *, config: Configuration) -> Array:
     if isinstance(counts, np.ndarray) and np.all(counts % 2 == 1):
         y = ranked(x, valid, geometry, "low")
     else:
-        y = between(x, valid, geometry, ("low", "high"), lambda _: 0.5, _middle)
+        y = between(x, valid, geometry, ("low", "high"), lambda _: 0.5, _midpoint)
     return _unless_empty(y, counts, np.zeros((), x.dtype))
 
 
-def _middle(a: Array, b: Array, _: Any) -> Array:
+def _midpoint(a: Array, b: Array, _: Any) -> Array:
     """Return the mean of ``a`` and ``b`` without overflow.
 
     XLA would simplify ``a / 2 + b / 2`` to ``(a + b) / 2``, which can overflow.
@@ -208,31 +209,31 @@ def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
     return counts.astype(np.int32)
 
 
-def ranked(x: Array, valid: Array | None, geometry: Geometry, which: Which) -> Array:
+def ranked(x: Array, valid: Array | None, geometry: Geometry, spec: RankSpec) -> Array:
     """Return the selected element of every window; undefined in windows without elements."""
 
-    def place(x: Array, valid: Array | None) -> Any:
-        return _place(which, element_counts(x, valid, geometry), geometry.taps)
+    def sorted_positions(x: Array, valid: Array | None) -> Any:
+        return _sorted_positions(spec, element_counts(x, valid, geometry), geometry.taps)
 
     def reduce(x: Array, valid: Array | None) -> Array:
-        return ranks.ranked(x, valid, geometry, place(x, valid))[0]
+        return ranks.ranked(x, valid, geometry, sorted_positions(x, valid))[0]
 
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        return ranks.argranked(x, valid, geometry, place(x, valid))[0]
+        return ranks.argranked(x, valid, geometry, sorted_positions(x, valid))[0]
 
-    def read(x: Array, offsets: Array, value: Array) -> Array:
+    def gather_selected(x: Array, offsets: Array, value: Array) -> Array:
         return gather(x, offsets, geometry, value, any_offset=True)
 
     # XLA:CPU would convert low-precision floats to float32 and back at every comparison.
     promoted = x.astype(accumulator(x.dtype))
-    return selection(reduce, argreduce, read, promoted, valid).astype(x.dtype)
+    return selection(reduce, argreduce, gather_selected, promoted, valid).astype(x.dtype)
 
 
 def between(
     x: Array,
     valid: Array | None,
     geometry: Geometry,
-    which: tuple[Which, Which],
+    specs: tuple[RankSpec, RankSpec],
     weight_of: Callable[[Any], Any],
     mean: Callable[[Array, Array, Any], Array],
 ) -> Array:
@@ -242,43 +243,45 @@ def between(
 
     Args:
       x, valid, geometry: the array, the mask of its valid elements, and the windows.
-      which: the two elements.
+      specs: the two elements.
       weight_of: returns the weight of the second element, given the element counts of windows.
       mean: returns the mean, given the two elements and the weight of the second.
     """
 
-    def places_of(x: Array, valid: Array | None) -> tuple[Any, list[Any]]:
+    def counts_and_positions(x: Array, valid: Array | None) -> tuple[Any, list[Any]]:
         counts = element_counts(x, valid, geometry)
-        return counts, [_place(rank, counts, geometry.taps) for rank in which]
+        return counts, [_sorted_positions(spec, counts, geometry.taps) for spec in specs]
 
     def reduce(x: Array, valid: Array | None) -> Array:
-        counts, places = places_of(x, valid)
-        low, high = ranks.ranked(x, valid, geometry, *places)
+        counts, positions = counts_and_positions(x, valid)
+        low, high = ranks.ranked(x, valid, geometry, *positions)
         return mean(low, high, weight_of(counts))
 
     def argreduce(x: Array, valid: Array | None) -> tuple[Array, Any]:
-        counts, places = places_of(x, valid)
-        (low, first), (high, second) = ranks.argranked(x, valid, geometry, *places)
+        counts, positions = counts_and_positions(x, valid)
+        (low, first), (high, second) = ranks.argranked(x, valid, geometry, *positions)
         return mean(low, high, weight_of(counts)), ((first, second), weight_of(counts))
 
-    def read(x: Array, selected: Any, value: Array) -> Array:
+    def gather_selected(x: Array, selected: Any, value: Array) -> Array:
         offsets, weight = selected
         return weighted_gather(x, offsets, (1 - weight, weight), geometry, value)
 
     promoted = x.astype(accumulator(x.dtype))
-    return selection(reduce, argreduce, read, promoted, valid).astype(x.dtype)
+    return selection(reduce, argreduce, gather_selected, promoted, valid).astype(x.dtype)
 
 
-def _place(which: Which, counts: Any, taps: int) -> Any:
+def _sorted_positions(spec: RankSpec, counts: Any, taps: int) -> Any:
     """Return the position of the selected element among the sorted elements of each window."""
-    if isinstance(which, tuple):
-        places = np.asarray(which, np.int32)
-        return places[counts] if isinstance(counts, np.ndarray) else jnp.asarray(places)[counts]
-    if isinstance(which, int):
-        place = (counts - 1).clip(None, which) if which >= 0 else counts + which
+    if isinstance(spec, tuple):
+        positions = np.asarray(spec, np.int32)
+        return (
+            positions[counts] if isinstance(counts, np.ndarray) else jnp.asarray(positions)[counts]
+        )
+    if isinstance(spec, int):
+        position = (counts - 1).clip(None, spec) if spec >= 0 else counts + spec
     else:
-        place = (counts - 1) // 2 if which == "low" else counts // 2
-    return place.clip(0, taps - 1)
+        position = (counts - 1) // 2 if spec == "low" else counts // 2
+    return position.clip(0, taps - 1)
 
 
 _MEDIAN_POOL = Op("median_pool", _median)
