@@ -1,4 +1,4 @@
-"""From a call to a compiled function: static arguments are canonicalized once and cached.
+"""From a call to a compiled function: static arguments are canonicalised once and cached.
 
 :func:`call` looks up the jitted body by the static arguments as the caller passed them. There is
 one ``jax.jit`` per canonical configuration. Only the first call checks its arguments.

@@ -118,7 +118,7 @@ def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) 
 def _with_lax_add(reduction: Reduction) -> Reduction:
     """Return the reduction with ``jnp.add`` replaced by ``lax.add``.
 
-    Implementations recognize only ``lax.add`` as a sum. The two are equal for numbers.
+    Implementations recognise only ``lax.add`` as a sum. The two are equal for numbers.
     """
     return replace(reduction, combine=lax.add) if reduction.combine is jnp.add else reduction
 

@@ -151,7 +151,7 @@ def _midpoint(a: Array, b: Array, _: Any) -> Array:
     """
     if jnp.issubdtype(a.dtype, jnp.integer):
         differing, one = a ^ b, np.ones((), a.dtype)
-        # NumPy, and hence ``>>``, does not recognize uint4 and uint2 as unsigned.
+        # NumPy, and hence ``>>``, does not recognise uint4 and uint2 as unsigned.
         unsigned = jnp.issubdtype(a.dtype, jnp.unsignedinteger)
         half = (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(differing, one)
         floor, remainder = (a & b) + half, differing & one

@@ -43,7 +43,7 @@ def windows(
     Returns:
       Array of the dtype of ``x`` with one additional axis. The other axes have the lengths of
       :func:`output_shape`, and the last axis has one entry per tap. Within ``jax.jit`` the array is
-      not materialized if it is only the operand of a sum, maximum or minimum over the last axis,
+      not materialised if it is only the operand of a sum, maximum or minimum over the last axis,
       and the window has at most 64 taps.
     Derivatives: linear; forward and reverse mode, any order, without any scatter. Integers have no
       derivative.
