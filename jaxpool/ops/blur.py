@@ -130,7 +130,8 @@ def max_blur_pool(
         blur ignores maxima of windows without elements.
     Returns:
       Array of the dtype of ``x``. A pooled axis has ``ceil(n / stride)`` entries, where ``n`` is
-      its length from :func:`output_shape` at stride 1; other axes are unchanged.
+      its length from :func:`output_shape` at stride 1, and one more if the rounding keeps a last,
+      partly filled window; other axes are unchanged.
     Derivatives: forward and reverse mode, any order: those of the blur, applied to the first
       maximum of each window.
     Edge cases: NaN in a window of the maximum gives NaN in the blurs that read it. A blur in which
