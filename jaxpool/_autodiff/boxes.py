@@ -1,4 +1,4 @@
-"""Sums and maxima over the bins of boxes, with their derivatives; no transpose has a scatter."""
+"""Differentiable sums and maxima over the bins of boxes, whose transposes need no scatter."""
 
 import math
 from collections.abc import Callable
@@ -13,38 +13,42 @@ from .rules import selection
 
 
 def sums(x: Array, boxes: Boxes, near: Near | None = None) -> Array:
-    """Return the weighted sum of every bin, ``[box, bin, bin, channel]``; differentiable in x."""
-    return _mapped(x, boxes, lowered.sum_of, lowered.sum_transpose, x.shape[-1], near)
+    """Return the weighted sum of every bin, ``[box, row bin, column bin, channel]``.
+
+    Differentiable in ``x``. ``near`` lists the few elements that each bin reads, if they are known.
+    """
+    return _linear_sums(x, boxes, lowered.sum_of, lowered.sum_transpose, x.shape[-1], near)
 
 
 def sums_by_place(x: Array, boxes: Boxes) -> Array:
-    """As :func:`sums`, of a channel of its own for every bin."""
+    """Return :func:`sums`, except that every bin reads a different channel of ``x``."""
     bins = boxes.rows.shape[1] * boxes.columns.shape[1]
     maps = lowered.sum_by_place, lowered.sum_by_place_transpose
-    return _mapped(x, boxes, *maps, x.shape[-1] // bins)
+    return _linear_sums(x, boxes, *maps, x.shape[-1] // bins)
 
 
-def _mapped(
+def _linear_sums(
     x: Array,
     boxes: Boxes,
-    one: OfBox,
-    transposed: OfBox,
+    sum_of_box: OfBox,
+    transpose_of_box: OfBox,
     channels: int,
     near: Near | None = None,
 ) -> Array:
-    full = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
+    """Return the sums of all bins as a linear map of ``x`` with the given transpose."""
+    out_shape = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
 
     def forward(t: Array) -> Array:
-        return each(one, t.reshape(x.shape), boxes, near).reshape(-1)
+        return each(sum_of_box, t.reshape(x.shape), boxes, near).reshape(-1)
 
     def transpose(g: Array) -> Array:
-        return added(transposed, g.reshape(full), boxes, x).reshape(-1)
+        return added(transpose_of_box, g.reshape(out_shape), boxes, x).reshape(-1)
 
-    return _flat_map(forward, transpose, x, full)
+    return _flat_linear_map(forward, transpose, x, out_shape)
 
 
 def maxima(x: Array, boxes: Boxes) -> Array:
-    """Return the maximum of every bin, 0 where it is empty; differentiable in x."""
+    """Return the maximum of every bin, 0 for an empty bin; differentiable in ``x``."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
         return each(lowered.maximum_of, x, Boxes(*boxes))
@@ -52,39 +56,45 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)
 
-    def gather(t: Array, found: tuple[Array, ...], value: Array) -> Array:
-        return _gather(t, found[0], Boxes(*found[1:]), value)
+    def gather(t: Array, residuals: tuple[Array, ...], value: Array) -> Array:
+        return _gather(t, residuals[0], Boxes(*residuals[1:]), value)
 
     return selection(reduce, argreduce, gather, x, *boxes)
 
 
 def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
-    """``t`` where ``x`` has its maxima; ``value`` is that of ``x``."""
+    """Return ``t`` at the maxima of ``x`` in every bin; ``value`` is the result for ``t = x``."""
 
-    def of_box(both: Array, box: Boxes) -> Array:
-        own, whole = jnp.split(both, 2, axis=-1)
-        return lowered.at_maximum(own, whole, box)
+    def gather_from_box(stacked: Array, box: Boxes) -> Array:
+        tangent, primal = jnp.split(stacked, 2, axis=-1)
+        return lowered.at_maximum(tangent, primal, box)
 
     def forward(t: Array) -> Array:
-        return each(of_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes).reshape(-1)
+        return each(gather_from_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes).reshape(
+            -1
+        )
 
-    def back(g: Array, box: Boxes) -> Array:
+    def scatter_to_image(g: Array, box: Boxes) -> Array:
         return lowered.at_maximum_transpose(g, image(x, box.image), box)
 
     def transpose(g: Array) -> Array:
-        return added(back, g.reshape(value.shape), boxes, x).reshape(-1)
+        return added(scatter_to_image, g.reshape(value.shape), boxes, x).reshape(-1)
 
-    return _flat_map(forward, transpose, t, value.shape, value)
+    return _flat_linear_map(forward, transpose, t, value.shape, value)
 
 
-def _flat_map(
+def _flat_linear_map(
     forward: Callable[[Array], Array],
     transpose: Callable[[Array], Array],
     x: Array,
     shape: tuple[int, ...],
     value: Array | None = None,
 ) -> Array:
-    """The linear map of arrays of one axis: that of its square system is as long as the longer."""
+    """Return :func:`linear_map` of the flattened arrays.
+
+    The square system of a linear map pads every axis to the longer of argument and result. With a
+    single axis, the system is only as long as the longer of the two arrays.
+    """
     flat = None if value is None else value.reshape(-1)
     size = (math.prod(shape),)
     return linear_map(forward, transpose, x.reshape(-1), size, flat).reshape(shape)

@@ -1,19 +1,19 @@
-"""Values to the elements that flat indices name.
+"""Writing values at flat indices, and its derivative.
 
-Let source ``s`` hold the value ``y[s]`` and name the element ``c[s]``. With ``w[i]`` the last
-source, row-major, that names element ``i``,
+Source ``s`` has the value ``y[s]`` and the flat index ``c[s]``. If several sources have the same
+index, the last one in row-major order wins. With ``w[i]`` the last source of index ``i``,
 
-    out[i] = y[w[i]],  0 where no source names the element,
+    out[i] = y[w[i]],  or 0 if no source has the index i,
     d out[i] = dy[w[i]].
 
-Anywhere. ``w`` is a maximum of source numbers, see ``_lowerings.parts.flat_gather``. The map and
-its transpose are then gathers: of values by ``w``, and of cotangents by ``c`` where
-``w[c[s]] == s``.
+By index. ``w`` is a maximum of source numbers, see ``_lowerings.parts.flat_gather``. Both the map
+and its transpose are then gathers. The map gathers values at ``w``. The transpose gathers
+cotangents at ``c`` for the sources with ``w[c[s]] == s``.
 
-In blocks. Indices mostly come from tiled windows. If every source names an element of its own
-block, then no two name the same, and the map is a scatter by window offsets, which needs no scatter
-of XLA. On CPU, which scatters one number after the other, the indices are looked at, and this way
-is taken if it can be.
+In blocks. Most indices come from tiled windows. If the index of every source lies in the block of
+that source, no two indices are equal, and the map is a scatter by window offsets, which needs no
+XLA scatter. XLA:CPU scatters numbers sequentially, so on CPU the program checks the indices at run
+time and uses the blocks if it can.
 """
 
 import functools
@@ -39,17 +39,18 @@ from .gather import gather, scatter
 from .linear import linear_map
 from .rules import selection
 
-_ELSEWHERE = 254
-"""The offset of a source that names an element of another block."""
+_OUTSIDE_BLOCK = 254
+"""The offset of a source whose index lies outside its block."""
 
 
 class Target(NamedTuple):
-    """What is written to.
+    """The array that is written to, and how indices count its elements.
 
     Attributes:
-      shape: of the result.
+      shape: shape of the result.
       axes: the axes that an index counts, in array order, negative.
-      blocks: a tiled window for each source, in which its index may lie; or None.
+      blocks: one tiled window for each source, where its index is expected; None if the shapes
+        suggest no blocks.
     """
 
     shape: tuple[int, ...]
@@ -58,12 +59,12 @@ class Target(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Elements that an index counts."""
+        """The number of elements that an index counts."""
         return math.prod(self.shape[axis] for axis in self.axes)
 
     @property
     def strides(self) -> dict[int, int]:
-        """For each axis that is counted, what a step along it adds to an index."""
+        """The increment of an index for one step along each counted axis."""
         after = [self.shape[axis] for axis in self.axes]
         return {axis: math.prod(after[n + 1 :]) for n, axis in enumerate(self.axes)}
 
@@ -74,18 +75,18 @@ def target(
     sources: tuple[int, ...],
     positions: tuple[int, ...],
 ) -> Target:
-    """Return the target for sources of the shape ``sources`` that were pooled along ``positions``.
+    """Return the target for sources of shape ``sources`` that were pooled along ``positions``.
 
-    Raise ValueError if int32 cannot count its elements or the sources.
+    Raise ValueError if int32 cannot count the elements of the target or the sources.
     """
     blocks = None
     if all(isinstance(shape[axis], int) for axis in axes):
         counted = tuple(position for position in positions if position in axes)
         blocks = _blocks_of(counted, shape, sources)
-    found = Target(shape, axes, blocks)
-    _check_size(found.size)
+    result = Target(shape, axes, blocks)
+    _check_size(result.size)
     _check_size(math.prod(sources[axis] for axis in axes))
-    return found
+    return result
 
 
 def _check_size(count: int) -> None:
@@ -102,7 +103,10 @@ def _check_size(count: int) -> None:
 def _blocks_of(
     positions: tuple[int, ...], shape: tuple[int, ...], sources: tuple[int, ...]
 ) -> Geometry | None:
-    """One block a source; the last one may be cut short, or leave a rest."""
+    """Return tiled windows, one for each source, or None if there are none of a suitable size.
+
+    The last window of an axis may overhang the axis, or leave a remainder of it uncovered.
+    """
     axes = []
     for position in positions:
         size, out = shape[position], sources[position]
@@ -115,126 +119,135 @@ def _blocks_of(
 
 
 def write(y: Array, indices: Array, target: Target) -> Array:
-    """Return zeros with ``y[s]`` at ``indices[s]``; the last write stays, none goes outside.
+    """Return zeros with ``y[s]`` written at ``indices[s]``; differentiable in ``y``.
 
-    Differentiable in ``y``.
+    The last write to an element wins. Indices outside the target are ignored.
     """
     if y.dtype == jnp.bool_:
         return write(y.astype(jnp.uint8), indices, target).astype(y.dtype)
-    reduce, argreduce = (functools.partial(f, target=target) for f in (_write, _write_and_find))
+    reduce, argreduce = (
+        functools.partial(f, target=target) for f in (_write, _write_with_last_indices)
+    )
 
-    def move(y: Array, last: Array, value: Array) -> Array:
+    def write_last(y: Array, last_indices: Array, value: Array) -> Array:
         forward, transpose = (
-            functools.partial(f, indices=last, target=target) for f in (_write, _read)
+            functools.partial(f, indices=last_indices, target=target) for f in (_write, _read)
         )
         return linear_map(forward, transpose, y, target.shape, value)
 
-    return selection(reduce, argreduce, move, y, indices)  # pyright: ignore
+    return selection(reduce, argreduce, write_last, y, indices)  # pyright: ignore
 
 
 def inside(indices: Array, limit: int) -> Array:
-    """Return where an index is in ``[0, limit)``."""
-    if indices.dtype.itemsize < 4:  # the limit may be larger than the dtype holds
+    """Return whether each index is in ``[0, limit)``."""
+    if indices.dtype.itemsize < 4:  # the limit may not fit the dtype
         indices = indices.astype(jnp.int32)
     return (indices >= 0) & (indices < jnp.asarray(limit, indices.dtype))
 
 
 def checked(indices: Array, target: Target) -> Array:
-    """Indices in int32, -1 for those outside."""
+    """Return the indices in int32, with -1 in place of those outside the target."""
     return jnp.where(inside(indices, target.size), indices.astype(jnp.int32), -1)
 
 
 def _write(y: Array, indices: Array, target: Target) -> Array:
-    y, indices = _materialized(y, indices, target)
+    y, indices = _materialized_unless_blocked(y, indices, target)
 
-    def anywhere(index: Array) -> Array:
-        values, named = (planes_of(a, target.axes) for a in (y, index))
-        return _result(take(values, writer(named, target.size), 0), target)
+    def by_index(index: Array) -> Array:
+        values, index_planes = (planes_of(a, target.axes) for a in (y, index))
+        return _target_array(take(values, writer(index_planes, target.size), 0), target)
 
-    return _either(indices, target, functools.partial(_scatter, y), anywhere)
+    return _in_blocks_if_possible(indices, target, functools.partial(_scatter, y), by_index)
 
 
-def _write_and_find(y: Array, indices: Array, target: Target) -> tuple[Array, Array]:
-    """The result, and the indices of the last sources of their elements, -1 for other sources."""
-    y, indices = _materialized(y, indices, target)
+def _write_with_last_indices(y: Array, indices: Array, target: Target) -> tuple[Array, Array]:
+    """Return the result, and the indices with -1 for every source that a later one overwrites."""
+    y, indices = _materialized_unless_blocked(y, indices, target)
 
     def in_blocks(offsets: Array, blocks: Geometry) -> tuple[Array, Array]:
         return _scatter(y, offsets, blocks), checked(indices, target)
 
-    def anywhere(index: Array) -> tuple[Array, Array]:
-        values, named = (planes_of(a, target.axes) for a in (y, index))
-        last_source = writer(named, target.size)
-        source = lax.broadcasted_iota(jnp.int32, named.shape, 1)
-        last = jnp.where(take(last_source, named, -1) == source, named, -1)
-        result = _result(take(values, last_source, 0), target)
-        return result, array_of(last, index.shape, target.axes)
+    def by_index(index: Array) -> tuple[Array, Array]:
+        values, index_planes = (planes_of(a, target.axes) for a in (y, index))
+        last_source = writer(index_planes, target.size)
+        source = lax.broadcasted_iota(jnp.int32, index_planes.shape, 1)
+        last_indices = jnp.where(take(last_source, index_planes, -1) == source, index_planes, -1)
+        result = _target_array(take(values, last_source, 0), target)
+        return result, array_of(last_indices, index.shape, target.axes)
 
-    return _either(indices, target, in_blocks, anywhere)
+    return _in_blocks_if_possible(indices, target, in_blocks, by_index)
 
 
 def _read(g: Array, indices: Array, target: Target) -> Array:
-    """Return ``g`` at the element of each source: the transpose, if no two name the same."""
+    """Return ``g`` at the index of each source: the transpose, if no two indices are equal."""
 
-    def anywhere(index: Array) -> Array:
-        planes, named = (planes_of(a, target.axes) for a in (g, index))
-        return array_of(take(planes, named, 0), index.shape, target.axes)
+    def by_index(index: Array) -> Array:
+        planes, index_planes = (planes_of(a, target.axes) for a in (g, index))
+        return array_of(take(planes, index_planes, 0), index.shape, target.axes)
 
-    return _either(indices, target, functools.partial(_gather, g), anywhere)
+    return _in_blocks_if_possible(indices, target, functools.partial(_gather, g), by_index)
 
 
 _gather, _scatter = (functools.partial(f, any_offset=True) for f in (gather, scatter))
 
 
-def _materialized(y: Array, indices: Array, target: Target) -> tuple[Array, ...]:
-    """Both, so that the pooling that they may come from is not computed anew for every element.
+def _materialized_unless_blocked(y: Array, indices: Array, target: Target) -> tuple[Array, ...]:
+    """Return both arrays, materialized unless there are blocks.
 
-    A choice at run time stores them by itself.
+    Otherwise XLA would recompute the pooling that may have produced them for every element. With
+    blocks, the choice at run time stores them anyway.
     """
     return (y, indices) if target.blocks is not None else materialize(y, indices)
 
 
-def _result(planes: Array, target: Target) -> Array:
+def _target_array(planes: Array, target: Target) -> Array:
     return array_of(planes, target.shape, target.axes)
 
 
-# --- in blocks, or anywhere -----------------------------------------------------------------------
+# --- in blocks, or by index -----------------------------------------------------------------------
 
 
-def _either(
+def _in_blocks_if_possible(
     indices: Array,
     target: Target,
     in_blocks: Callable[[Array, Geometry], Any],
-    anywhere: Callable[[Array], Any],
+    by_index: Callable[[Array], Any],
 ) -> Any:
-    """On CPU go by offsets in the blocks if every index keeps to its own, else by indices."""
-    blocks, by_index = target.blocks, lambda indices: anywhere(checked(indices, target))
+    """Return ``in_blocks(...)`` on CPU if every index lies in its block, else ``by_index(...)``."""
+    blocks, by_checked_index = target.blocks, lambda indices: by_index(checked(indices, target))
     if blocks is None:
-        return by_index(indices)
+        return by_checked_index(indices)
 
-    def look(indices: Array) -> Any:
-        (offsets,) = materialize(_offsets(checked(indices, target), target, blocks))
+    def chosen_at_run_time(indices: Array) -> Any:
+        (offsets,) = materialize(_offsets_in_blocks(checked(indices, target), target, blocks))
         by_offset = lambda _: in_blocks(offsets, blocks)  # noqa: E731
-        return lax.cond(any_in_batch(offsets == _ELSEWHERE), by_index, by_offset, indices)
+        return lax.cond(
+            any_in_batch(offsets == _OUTSIDE_BLOCK), by_checked_index, by_offset, indices
+        )
 
-    return by_platform({"cpu": look, "gpu": by_index, "tpu": by_index}, indices)
+    return by_platform(
+        {"cpu": chosen_at_run_time, "gpu": by_checked_index, "tpu": by_checked_index}, indices
+    )
 
 
-def _offsets(indices: Array, target: Target, blocks: Geometry) -> Array:
-    """Which element of its block each source names, the sentinel, or ``_ELSEWHERE``."""
+def _offsets_in_blocks(indices: Array, target: Target, blocks: Geometry) -> Array:
+    """Return the offset of each index in its block; the sentinel for -1, or ``_OUTSIDE_BLOCK``."""
     strides = target.strides
     axes = dict(zip(blocks.positions, blocks.axes, strict=True))
-    first = jnp.zeros((), jnp.int32)
+    first_index = jnp.zeros((), jnp.int32)
     for axis, stride in strides.items():
         step = axes[axis].stride if axis in axes else 1
         coordinate = iota(indices.shape[axis], axis, indices.ndim, jnp.int32) * step
-        first = first + coordinate * stride
-    ahead, dtype = indices - first, offset_dtype(blocks)
-    offsets = jnp.where(indices < 0, sentinel(dtype), np.asarray(_ELSEWHERE, dtype))
-    for number, tap in enumerate(each_place(blocks)):
-        hit = ahead == sum(k * strides[p] for k, p in zip(tap, blocks.positions, strict=True))
+        first_index = first_index + coordinate * stride
+    relative_index, dtype = indices - first_index, offset_dtype(blocks)
+    offsets = jnp.where(indices < 0, sentinel(dtype), np.asarray(_OUTSIDE_BLOCK, dtype))
+    for tap_number, tap in enumerate(each_place(blocks)):
+        matches = relative_index == sum(
+            k * strides[p] for k, p in zip(tap, blocks.positions, strict=True)
+        )
         for k, (position, axis) in zip(tap, axes.items(), strict=True):
             if axis.overhang:
                 start = iota(axis.out, position, indices.ndim, jnp.int32) * axis.stride
-                hit = hit & (start + k < axis.size)
-        offsets = jnp.where(hit, np.asarray(number, dtype), offsets)
+                matches = matches & (start + k < axis.size)
+        offsets = jnp.where(matches, np.asarray(tap_number, dtype), offsets)
     return offsets

@@ -196,7 +196,7 @@ FAULTS = [
     Fault("_numerics/divisors.py", "empty = divisor == 0", "empty = divisor == 1"),
     Fault("_numerics/divisors.py", "x.astype(accumulator(x.dtype))", "x"),
     Fault("_autodiff/flat_index.py", "start + k < axis.size", "start + k <= axis.size"),
-    Fault("_autodiff/flat_index.py", "np.asarray(_ELSEWHERE, dtype)", "empty(dtype)"),
+    Fault("_autodiff/flat_index.py", "np.asarray(_OUTSIDE_BLOCK, dtype)", "empty(dtype)"),
     Fault("_lowerings/ranks/radix_select.py", "<= places", "< places"),
     Fault("_lowerings/ranks/radix_select.py", "reads.taps - 1, dtype", "0, dtype"),
     Fault("_lowerings/ranks/ranks.py", "map(lax.min, a, b)", "map(lax.max, a, b)"),
