@@ -1,15 +1,15 @@
-"""Reading windows at their offsets, a linear map, and its transpose.
+"""The gather of one element of every window, a linear map, and its transpose, a scatter.
 
-Along one axis, with ``p[o] = o * stride - pad_low + offset[o] * dilation``,
+Along one axis, window ``o`` reads ``p[o] = o * stride - pad_low + offset[o] * dilation``:
 
-    gather(t)[o] = t[p[o]],    scatter(g)[i] = sum over {o: p[o] = i} of g[o],
+    gather(t)[o] = t[p[o]],    scatter(g)[i] = sum over {o: p[o] = i} of g[o].
 
-and a window whose offset is the sentinel reads 0 and gives nothing. The plan says which
-implementation computes both.
+A window whose offset is the sentinel reads 0 and adds nothing to the scatter. The plan chooses the
+implementation of both.
 
-The offsets of a maximum agree: of two windows that hold each other's argmax, both have the same.
-Implementations may count on that. Offsets that a caller made, or that were drawn at random, do not
-agree (``any_offset``).
+The offsets of an argmax are consistent: if two windows contain each other's argmax, they have the
+same argmax. Implementations may rely on this. Offsets that come from a caller, or that are drawn at
+random, need not be consistent; ``any_offset`` allows them.
 """
 
 import functools
@@ -39,10 +39,10 @@ def gather(
 
     Args:
       t: the array.
-      offsets: of each window, row-major in the window.
+      offsets: the window offset of the element that each window reads, or the sentinel.
       geometry: the windows.
       value: the result, if it is known.
-      any_offset: whether offsets may be others than the argmax of every window.
+      any_offset: whether offsets may differ from the argmax of their windows.
     """
     dtype = np.dtype(t.dtype)
     forward, transpose = (
@@ -54,16 +54,16 @@ def gather(
 def gather_by(
     forward: Choice, transpose: Choice, t: Array, offsets: Array, value: Array | None = None
 ) -> Array:
-    """:func:`gather` by the implementations that were chosen for "gather" and for "scatter"."""
+    """Return :func:`gather` by the implementations chosen for "gather" and for "scatter"."""
     dtype = np.dtype(t.dtype)
-    read = linear_map(
+    result = linear_map(
         lambda t: forward(t, offsets),
         lambda g: transpose(g, offsets, dtype=dtype),
         t.astype(accumulator(dtype)),
         offsets.shape,
         value,
     )
-    return read.astype(dtype)
+    return result.astype(dtype)
 
 
 def weighted_gather(
@@ -73,31 +73,35 @@ def weighted_gather(
     geometry: Geometry,
     value: Array,
 ) -> Array:
-    """Return the weighted sum of the elements of ``t`` at any offsets of every window.
+    """Return, for every window, the weighted sum of the elements of ``t`` at several offsets.
 
     Args:
-      t: the array, of a wide dtype.
-      offsets: of each window, row-major in the window; as many as there are ``weights``.
+      t: the array, in an accumulator dtype.
+      offsets: arrays of window offsets, one for each of ``weights``; any offsets are allowed.
       weights: numbers or arrays that broadcast to the result.
       geometry: the windows.
-      value: the result.
+      value: the result, which is known.
     """
     dtype = np.dtype(t.dtype)
-    read = choice_of("gather", geometry, dtype, any_offset=True)
-    write = functools.partial(scatter, geometry=geometry, any_offset=True)
+    gather_elements = choice_of("gather", geometry, dtype, any_offset=True)
+    scatter_values = functools.partial(scatter, geometry=geometry, any_offset=True)
 
     def forward(t: Array) -> Array:
-        found = (read(t, o) * jnp.asarray(w, dtype) for o, w in zip(offsets, weights, strict=True))
-        return functools.reduce(lax.add, found)
+        terms = (
+            gather_elements(t, o) * jnp.asarray(w, dtype)
+            for o, w in zip(offsets, weights, strict=True)
+        )
+        return functools.reduce(lax.add, terms)
 
     def transpose(g: Array) -> Array:
-        def add(total: Array, each: tuple[Array, Array]) -> tuple[Array, None]:
-            offset, weight = each
-            return total + write(g * weight, offset), None
+        def add(total: Array, pair: tuple[Array, Array]) -> tuple[Array, None]:
+            offset, weight = pair
+            return total + scatter_values(g * weight, offset), None
 
-        each = jnp.stack(offsets), jnp.stack([jnp.asarray(w, dtype) for w in weights])
-        start = varying_zeros(t.shape, dtype, (g, each))
-        return lax.scan(add, start, each)[0]  # one after the other, or both would be held at once
+        pairs = jnp.stack(offsets), jnp.stack([jnp.asarray(w, dtype) for w in weights])
+        start = varying_zeros(t.shape, dtype, (g, pairs))
+        # A sum without a loop would hold all scatters in memory at the same time.
+        return lax.scan(add, start, pairs)[0]
 
     return linear_map(forward, transpose, t, offsets[0].shape, value)
 
@@ -109,10 +113,10 @@ def scatter(
     *,
     any_offset: bool = False,
 ) -> Array:
-    """Return the sum, for each element, of the values of the windows whose offset names it.
+    """Return, for each element, the sum of the values of the windows whose offset points to it.
 
     Args:
-      g: values of the windows.
+      g: one value for each window.
       offsets, geometry, any_offset: as in :func:`gather`.
     """
     dtype = np.dtype(g.dtype)

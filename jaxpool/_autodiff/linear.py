@@ -1,25 +1,27 @@
-"""Linear maps with a written transpose, which every transformation of JAX keeps.
+"""Linear maps with a written transpose that every JAX transformation preserves.
 
-JAX lets a written transpose be batched, and differentiated any number of times in both modes, only
-as that of a linear solve of a square system. So a map is the solution operator
+JAX can batch a written transpose, and differentiate it any number of times in both modes, only if
+it is the transpose of a linear solve (``lax.custom_linear_solve``) of a square system. So a linear
+map is expressed as the solution operator
 
     (t, y) -> (0, forward(t)),    with the transpose    (t, y) -> (transpose(y), 0).
 
-Both halves lie in one array, and XLA removes the packing. A map of several arrays at once has as
-many of them: XLA would not remove a stack.
+One array contains both halves, ``t`` and ``y``, and XLA removes the packing. A map of several
+arrays packs each of them separately, because XLA would not remove a stack.
 
-A known result. Where ``forward(x)`` is known, for example as the maximum that ``x`` is read at, it
-is written as
+Known results. If ``forward(x)`` is already known, for example as the maxima that a gather at the
+argmax would return, the result is written as
 
     value + zero(x),    zero(x) = 0,    d zero = forward(dx).
 
-The packing marks the argument ``x`` by ones in the half of ``y``. Tangents are marked by zeros
-there, since a constant has a tangent of zeros. ``zero`` is 0 where the mark is one, else
-``forward``; XLA knows the mark, and neither computes ``forward(x)`` nor adds the zero. No rule of
-``jax.custom_jvp`` is involved, so none can be lost (:mod:`jaxpool._xla.lost_rules`).
+The half of ``y`` then contains a mark: ones for the argument ``x``, and zeros for its tangents,
+since the tangent of a constant is zero. ``zero`` returns 0 where the mark is one, and ``forward``
+elsewhere. XLA knows the mark, so it neither computes ``forward(x)`` nor adds the zero. No rule of
+``jax.custom_jvp`` is involved, so no rule can be lost (:mod:`jaxpool._xla.lost_rules`).
 
-A bilinear map is linear in ``t`` for arrays that it closes over, and has derivatives by these too.
-JAX finds those by the matrix of the system, so the matrix must hold the map: it is
+Bilinear maps. A bilinear map is linear in ``t`` and is also differentiable in the arrays that it
+closes over. JAX derives these derivatives from the matrix of the system, so the matrix must contain
+the map. The system is
 
     (t, y) -> (t, y - forward(t)),    with the inverse    (t, y) -> (t, y + forward(t)).
 """
@@ -36,11 +38,11 @@ from .._xla.select import select
 from .._xla.sharding_types import varying, varying_zeros
 
 Map = Callable[[Any], Any]
-"""From an array to an array, or from a tuple to a tuple of as many."""
+"""A map from one array to one array, or from a tuple to a tuple of the same length."""
 
 
 def is_differentiable(x: Any) -> bool:
-    """Whether arrays like those in ``x`` have derivatives: integers and bool have none."""
+    """Return whether all arrays in ``x`` have differentiable dtypes, not integers or bool."""
     return all(jnp.issubdtype(array.dtype, jnp.inexact) for array in jax.tree.leaves(x))
 
 
@@ -51,25 +53,25 @@ def linear_map(
     out_shape: tuple[int, ...],
     value: Any = None,
 ) -> Any:
-    """Return ``forward(t)``, whose transpose JAX takes from ``transpose`` and not from ``forward``.
+    """Return ``forward(t)``, where JAX uses ``transpose`` and does not transpose ``forward``.
 
     Args:
       forward: linear map from arrays like ``t`` to arrays of ``out_shape``, of the same dtype.
-      transpose: its transpose.
+      transpose: the transpose of ``forward``.
       t: the argument: an array, or a tuple of arrays of one shape and dtype.
-      out_shape: shape of the result; as many axes as ``t``.
-      value: ``forward(t)`` if it is known, also in another dtype, which the result then has.
-        Derivatives of ``value`` itself are ignored.
+      out_shape: shape of the result, with the same number of axes as ``t``.
+      value: ``forward(t)`` if it is known. The result has the dtype of ``value``, which may differ
+        from that of ``t``. Derivatives of ``value`` itself are ignored.
     """
     shape = jax.tree.leaves(t)[0].shape
     known = value is not None
     if known and 0 in (*shape, *out_shape):
         return lax.stop_gradient(value)
-    if _varies(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
+    if _varies(t) and not _vary_alike(forward, transpose, t, out_shape):
         y = forward(t)
         y = jax.tree.map(tangent_only, y) if known else y
     else:
-        y = _solved(forward, transpose, t, out_shape, known)
+        y = _solve(forward, transpose, t, out_shape, known)
     if not known:
         return y
     value = lax.stop_gradient(value)
@@ -77,109 +79,109 @@ def linear_map(
 
 
 def bilinear_map(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, ...]) -> Array:
-    """Return ``forward(t)`` as :func:`linear_map` does, differentiable in what the map closes over.
+    """Return ``forward(t)`` as :func:`linear_map` does, differentiable in closed-over arrays too.
 
-    JAX finds the derivatives by these arrays from ``forward`` itself.
+    JAX derives the derivatives in the closed-over arrays from ``forward`` itself.
     """
-    if _varies(t) and not _varies_as_a_whole(forward, transpose, t, out_shape):
+    if _varies(t) and not _vary_alike(forward, transpose, t, out_shape):
         return forward(t)
-    box = _Box(t.shape, out_shape)
+    packing = _Packing(t.shape, out_shape)
 
-    def system(both: Array, sign: int) -> Array:
-        x, y = box.take(both, 0), box.take(both, 1)
-        return box.pair(x, y + sign * forward(x))
+    def system(packed: Array, sign: int) -> Array:
+        x, y = packing.unpack(packed, 0), packing.unpack(packed, 1)
+        return packing.pack_both(x, y + sign * forward(x))
 
-    def transposed(both: Array) -> Array:
-        x, y = box.take(both, 0), box.take(both, 1)
-        return box.pair(x + transpose(y), y)
+    def transposed_system(packed: Array) -> Array:
+        x, y = packing.unpack(packed, 0), packing.unpack(packed, 1)
+        return packing.pack_both(x + transpose(y), y)
 
-    solved = lax.custom_linear_solve(
-        lambda both: system(both, -1),
-        box.put(t, 0),
-        lambda _, both: system(both, 1),
-        lambda _, both: transposed(both),
+    solution = lax.custom_linear_solve(
+        lambda packed: system(packed, -1),
+        packing.pack(t, 0),
+        lambda _, packed: system(packed, 1),
+        lambda _, packed: transposed_system(packed),
     )
-    return box.take(jnp.asarray(solved), 1)
+    return packing.unpack(jnp.asarray(solution), 1)
 
 
 def tangent_only(x: Array) -> Array:
     """Return zeros whose tangent is that of ``x``."""
-    return linear_map(_itself, _itself, x, x.shape, jnp.zeros_like(x))
+    return linear_map(_identity_map, _identity_map, x, x.shape, jnp.zeros_like(x))
 
 
-def _itself(t: Array) -> Array:
+def _identity_map(t: Array) -> Array:
     return t
 
 
-class _Box(NamedTuple):
-    """Arrays that hold an argument in their first half and a result in their second."""
+class _Packing(NamedTuple):
+    """Arrays whose first half contains an argument and whose second half contains a result."""
 
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
 
-    def put(self, arrays: Any, half: int, others: int = 0) -> Any:
-        """Arrays in one half, and ``others`` everywhere else."""
+    def pack(self, arrays: Any, half: int, others: int = 0) -> Any:
+        """Return arrays packed into one half, with ``others`` everywhere else."""
         return jax.tree.map(
             lambda a: self._padded(a, (half, 1 - half), np.asarray(others, a.dtype)), arrays
         )
 
-    def pair(self, x: Array, y: Array) -> Array:
-        """An array in either half."""
+    def pack_both(self, x: Array, y: Array) -> Array:
+        """Return one array with ``x`` in the first half and ``y`` in the second."""
         zero = np.zeros((), x.dtype)
         return lax.concatenate([self._padded(a, (0, 0), zero) for a in (x, y)], 0)
 
-    def take(self, both: Any, half: int) -> Any:
-        """The arrays of one half."""
+    def unpack(self, packed: Any, half: int) -> Any:
+        """Return the arrays of one half."""
         shape = (self.shape, self.out_shape)[half]
         starts, ends = (half, *(0 for _ in shape)), (half + 1, *shape)
-        return jax.tree.map(lambda a: lax.slice(a, starts, ends).reshape(shape), both)
+        return jax.tree.map(lambda a: lax.slice(a, starts, ends).reshape(shape), packed)
 
     def _padded(self, a: Array, halves: tuple[int, int], value: np.ndarray) -> Array:
-        rooms = map(_room, self.shape, self.out_shape)
-        config = [(0, room - part, 0) for room, part in zip(rooms, a.shape, strict=True)]
+        lengths = map(_common_length, self.shape, self.out_shape)
+        config = [(0, length - size, 0) for length, size in zip(lengths, a.shape, strict=True)]
         return lax.pad(a[None], value, [(*halves, 0), *config])
 
 
-def _solved(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], known: bool) -> Any:
-    """Return ``forward(t)``, or 0 in its place where ``t`` is the argument of a known result."""
-    box = _Box(jax.tree.leaves(t)[0].shape, out_shape)
+def _solve(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], known: bool) -> Any:
+    """Return ``forward(t)``; with a known value, return 0 for ``t`` and ``forward`` of tangents."""
+    packing = _Packing(jax.tree.leaves(t)[0].shape, out_shape)
 
-    def mapped(both: Any) -> Any:
-        y = forward(box.take(both, 0))
-        return jax.tree.map(unmarked, box.take(both, 1), y) if known else y
+    def marked_forward(packed: Any) -> Any:
+        y = forward(packing.unpack(packed, 0))
+        return jax.tree.map(zero_where_marked, packing.unpack(packed, 1), y) if known else y
 
-    def unmarked(mark: Array, y: Array) -> Array:
-        # Of every element: one number of a sharded array would have to be sent to all devices.
+    def zero_where_marked(mark: Array, y: Array) -> Array:
+        # Compare every element: a single mark of a sharded array would be sent to all devices.
         return select(lax.eq(mark, np.ones((), mark.dtype)), np.zeros((), y.dtype), y)
 
-    solved = lax.custom_linear_solve(
-        lambda both: both,
-        box.put(t, 0, others=int(known)),
-        lambda _, both: box.put(mapped(both), 1),
-        lambda _, both: box.put(transpose(box.take(both, 1)), 0),
+    solution = lax.custom_linear_solve(
+        lambda packed: packed,
+        packing.pack(t, 0, others=int(known)),
+        lambda _, packed: packing.pack(marked_forward(packed), 1),
+        lambda _, packed: packing.pack(transpose(packing.unpack(packed, 1)), 0),
     )
-    return box.take(jax.tree.map(jnp.asarray, solved), 1)
+    return packing.unpack(jax.tree.map(jnp.asarray, solution), 1)
 
 
 def _varies(t: Any) -> bool:
     return any(varying(a) for a in jax.tree.leaves(t))
 
 
-def _varies_as_a_whole(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]) -> bool:
-    """Whether all that the maps close over varies over the mesh as ``t`` does.
+def _vary_alike(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]) -> bool:
+    """Return whether all arrays that the maps close over vary over the same mesh axes as ``t``.
 
-    Constants do not. Inside ``jax.shard_map`` JAX (0.10.2 and 0.12) gives them the wrong types in a
-    linear solve; without one it finds a transpose by itself.
+    Constants vary over none. Inside ``jax.shard_map``, JAX (0.10.2 and 0.12) gives constants the
+    wrong types in a linear solve. Without the solve, JAX derives a transpose from ``forward``.
     """
     y = jax.tree.map(lambda a: varying_zeros(out_shape, a.dtype, a), t)
     consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
-    over = varying(jax.tree.leaves(t)[0])
-    return all(varying(const) == over for const in consts)
+    mesh_axes = varying(jax.tree.leaves(t)[0])
+    return all(varying(const) == mesh_axes for const in consts)
 
 
-def _room(a: int, b: int) -> int:
-    """A length for both: the larger, or the sum of symbolic lengths that cannot be compared."""
+def _common_length(a: int, b: int) -> int:
+    """Return the larger length, or the sum of symbolic lengths that cannot be compared."""
     try:
         return max(a, b)
-    except Exception:  # the name of the error is not JAX's everywhere
+    except Exception:  # not every JAX has a public name for this error
         return a + b
