@@ -1,7 +1,7 @@
-"""Sums and maxima over planes, the elements of whole axes, whose lengths may be unknown.
+"""Differentiable sums and maxima over planes: windows that cover all elements of some axes.
 
-A plane is a window that covers its axes, and is reduced as ``_lowerings.implementations.tiled``
-does. The transpose is one comparison for each element.
+The lengths of these axes may be symbolic. Planes are reduced as in
+``_lowerings.implementations.tiled``. The transpose of a maximum compares each element once.
 """
 
 import functools
@@ -29,37 +29,37 @@ class Planes(NamedTuple):
 
     Attributes:
       positions: the array axes that a plane covers, negative, ascending.
-      lengths: its elements along each of them.
+      lengths: the lengths of these axes.
     """
 
     positions: tuple[int, ...]
     lengths: tuple[int, ...]
 
     def split_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return ``shape`` with every axis of the planes as two, a window and its elements."""
+        """Return ``shape`` with every covered axis split in two: one window and its elements."""
         split: list[int] = []
         for position, size in zip(range(-len(shape), 0), shape, strict=True):
             split += [1, size] if position in self.positions else [size]
         return tuple(split)
 
     def element_axes(self, rank: int) -> tuple[int, ...]:
-        """The axes of the elements in the split shape of an array of ``rank`` axes."""
+        """Return the axes of the elements in the split shape of an array of ``rank`` axes."""
         return step_axes(self.positions, rank)
 
     @property
     def are_known(self) -> bool:
-        """Whether their lengths are: an export may leave them open."""
+        """Return whether all lengths are integers; in an export they may be symbolic."""
         return all(isinstance(length, int) for length in self.lengths)
 
     @property
     def geometry(self) -> Geometry:
-        """Each plane as a window."""
+        """The planes as windows."""
         axes = (Axis(length, length, length, 1, 0, 0, 0, 1) for length in self.lengths)
         return Geometry(tuple(axes), self.positions)
 
     @property
     def offset_dtype(self) -> np.dtype:
-        """That of the offsets of windows as long, int32 if that is unknown."""
+        """The dtype of offsets in a plane, int32 if the lengths are symbolic."""
         return offset_dtype(self.geometry) if self.are_known else np.dtype(np.int32)
 
 
@@ -71,7 +71,7 @@ def total(x: Array, planes: Planes) -> Array:
         return forward(x)
 
     def transpose(g: Array) -> Array:
-        (g,) = materialize(g)  # it may come from the sum, which each element would take again
+        (g,) = materialize(g)  # or each element may recompute the sum that ``g`` comes from
         return jnp.broadcast_to(_over_elements(g, planes), planes.split_shape(shape)).reshape(shape)
 
     return linear_map(forward, transpose, x, jax.eval_shape(forward, x).shape)
@@ -80,7 +80,7 @@ def total(x: Array, planes: Planes) -> Array:
 def largest(x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX) -> Array:
     """Return the largest of the ``valid`` elements of every plane; differentiable.
 
-    ``maximum`` says which of equals, and which NaN, has the derivative.
+    ``maximum`` decides which of several equal elements, and which NaN, receives the cotangent.
     """
     reduce = functools.partial(_largest, planes=planes)
     return selection(reduce, *_argreduce_and_gather(planes, maximum), x, valid)
@@ -89,7 +89,7 @@ def largest(x: Array, valid: Array | None, planes: Planes, maximum: Reduction = 
 def largest_with_offsets(
     x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX
 ) -> ValueOffset:
-    """Return :func:`largest`, and the element of each plane that it is."""
+    """Return :func:`largest`, and the offset of the largest element in each plane."""
     return selection_with_offsets(*_argreduce_and_gather(planes, maximum), x, valid)
 
 
@@ -111,35 +111,39 @@ def _split(x: Array, planes: Planes) -> Array:
 
 
 def _over_elements(y: Array, planes: Planes) -> Array:
-    """One value per plane, in the rank of the split shape."""
+    """Return ``y``, one value per plane, with axes of length 1 for the elements."""
     return jnp.expand_dims(y, planes.element_axes(y.ndim))
 
 
 def _offsets(
     x: Array, valid: Array | None, values: Array, planes: Planes, maximum: Reduction
 ) -> Array:
-    """The element of each plane that holds its largest value, or the sentinel."""
-    present = None if valid is None else _split(valid, planes)
+    """Return the offset of the largest element of each plane, or the sentinel."""
+    split_valid = None if valid is None else _split(valid, planes)
     axes = planes.element_axes(x.ndim)
-    return argmax_offsets(_split(x, planes), present, values, axes, maximum, planes.offset_dtype)
+    return argmax_offsets(
+        _split(x, planes), split_valid, values, axes, maximum, planes.offset_dtype
+    )
 
 
 def _gather(t: Array, offsets: Array, value: Array, planes: Planes) -> Array:
-    """Return the element of ``t`` at the offset of every plane, which is ``value``."""
+    """Return the element of ``t`` at the offset of every plane; ``value`` is the known result."""
     axes = planes.element_axes(t.ndim)
 
-    def hit(offsets: Array) -> Array:
+    def is_selected(offsets: Array) -> Array:
         numbers = offset_iota(planes.split_shape(t.shape), axes, offsets.dtype)
         return _over_elements(offsets, planes) == numbers
 
     def forward(t: Array) -> Array:
-        elements = jnp.where(hit(offsets), _split(t, planes), np.zeros((), t.dtype))
+        elements = jnp.where(is_selected(offsets), _split(t, planes), np.zeros((), t.dtype))
         return reduce_axes(elements, axes, SUM)
 
     def transpose(g: Array) -> Array:
-        g, stored = materialize(g, offsets)
-        given = jnp.where(hit(stored), _over_elements(g, planes), np.zeros((), g.dtype))
-        return given.reshape(t.shape)
+        g, stored_offsets = materialize(g, offsets)
+        cotangents = jnp.where(
+            is_selected(stored_offsets), _over_elements(g, planes), np.zeros((), g.dtype)
+        )
+        return cotangents.reshape(t.shape)
 
-    wide = t.astype(accumulator(t.dtype))
-    return linear_map(forward, transpose, wide, offsets.shape, value).astype(t.dtype)
+    widened = t.astype(accumulator(t.dtype))
+    return linear_map(forward, transpose, widened, offsets.shape, value).astype(t.dtype)

@@ -1,7 +1,7 @@
-"""Sums and maxima over windows of any start and length, with their derivatives.
+"""Differentiable sums and maxima over windows of any start and length.
 
-Sums are linear. The transpose of a sum along an axis is a sum again: an element adds up the windows
-that hold it, which are neighbours.
+Sums are linear. The transpose of a sum along an axis is again a sum over such windows: each element
+sums the cotangents of the windows that contain it, which are neighbouring windows.
 
 Maxima are selections, see :mod:`.rules`.
 """
@@ -28,7 +28,7 @@ class RaggedWindows(NamedTuple):
 
     Attributes:
       positions: the array axes, negative.
-      axes: windows along each of them.
+      axes: the windows along each of these axes.
     """
 
     positions: tuple[int, ...]
@@ -37,10 +37,10 @@ class RaggedWindows(NamedTuple):
 
 def total(x: Array, windows: RaggedWindows) -> Array:
     """Return the sum of every window; differentiable."""
-    return ragged.one_after_the_other(_total, x, *windows)
+    return ragged.one_after_the_other(_total_along_axis, x, *windows)
 
 
-def _total(x: Array, position: int, axis: RaggedAxis) -> Array:
+def _total_along_axis(x: Array, position: int, axis: RaggedAxis) -> Array:
     forward = functools.partial(ragged.reduce_axis, position=position, axis=axis, reduction=SUM)
     if not is_differentiable(x):
         return forward(x)
@@ -48,7 +48,7 @@ def _total(x: Array, position: int, axis: RaggedAxis) -> Array:
     shape[position] = len(axis.starts)
 
     def transpose(g: Array) -> Array:
-        (g,) = materialize(g)  # it may come from the sum, which each element would take again
+        (g,) = materialize(g)  # or each element may recompute the sum that ``g`` comes from
         return forward(g, axis=axis.holders())
 
     return linear_map(forward, transpose, x, tuple(shape))
@@ -63,15 +63,15 @@ def extreme(
         return ragged.extreme(filled(x, valid, MAX), *windows)
 
     argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
-    read = functools.partial(_gather, windows=windows)
+    gather_elements = functools.partial(_gather, windows=windows)
     may_be_lost = RULES_ARE_LOST and is_countable(windows.axes)
-    return selection(reduce, argreduce, read, x, valid, rule_may_be_lost=may_be_lost)
+    return selection(reduce, argreduce, gather_elements, x, valid, rule_may_be_lost=may_be_lost)
 
 
 def extreme_with_offsets(
     x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction = MAX
 ) -> ValueOffset:
-    """Return the largest elements, differentiable, and their offsets."""
+    """Return the largest ``valid`` elements, differentiable, and their offsets."""
     argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
     return selection_with_offsets(argreduce, functools.partial(_gather, windows=windows), x, valid)
 
@@ -83,8 +83,8 @@ def _argreduce(
 
 
 def _gather(x: Array, offsets: Array, value: Array, windows: RaggedWindows) -> Array:
-    read, transpose = (
+    forward, transpose = (
         functools.partial(f, offsets=offsets, positions=windows.positions, axes=windows.axes)
         for f in (gather, scatter)
     )
-    return linear_map(read, transpose, x.astype(accumulator(x.dtype)), offsets.shape, value)
+    return linear_map(forward, transpose, x.astype(accumulator(x.dtype)), offsets.shape, value)

@@ -1,18 +1,19 @@
 """The derivative rules of selections and of sums.
 
-Selections. A selection returns an element of its window, ``y[o] = x[p(o)]``, where the position
-``p(o)`` is the argmax of window ``o``: the first of equals, the first NaN. Where ``p`` is locally
-constant,
+Selections. A selection returns one element of each window, ``y[o] = x[p(o)]``. The position
+``p(o)`` is the argmax of window ``o``: the first of several equal maxima, or the first NaN. Where
+``p`` is locally constant, the tangent is
 
-    dy[o] = dx[p(o)]
+    dy[o] = dx[p(o)].
 
-is linear in ``dx``, and ``x`` enters it only through the offsets of ``p``: one byte per output for
-windows of up to 255 elements. Its transpose is ``dx[i] = sum over {o: p(o) = i} of dy[o]``. So one
-linear map gives forward mode, reverse mode and every order; second derivatives in ``x`` are zero.
-The offsets are the only residual. At ties the derivative is one element of the subdifferential.
+This map is linear in ``dx`` and depends on ``x`` only through ``p``. The window offsets that encode
+``p`` are the only residual: one byte per output for windows of up to 255 elements. The transpose is
+``dx[i] = sum over {o: p(o) = i} of dy[o]``. So one linear map gives forward mode, reverse mode and
+derivatives of any order; second derivatives in ``x`` are zero. At ties the derivative is one
+element of the subdifferential.
 
-Sums. ``dy`` is the same sum of ``dx``. Its transpose is ``dx[i] = sum of dy[o]`` over the windows
-that hold ``i``.
+Sums. The tangent ``dy`` is the same sum of ``dx``. The transpose is ``dx[i] = sum of dy[o]`` over
+the windows ``o`` that contain element ``i``.
 """
 
 import functools
@@ -33,13 +34,14 @@ from .gather import gather_by
 from .linear import is_differentiable, linear_map
 
 Reduce = Callable[..., Array]
-"""``reduce(x, *arrays)``: values."""
+"""``reduce(x, *arrays)`` returns the value of every window."""
 
 ArgReduce = Callable[..., tuple[Array, Any]]
-"""``argreduce(x, *arrays)``: the same values, and the offsets where ``x`` holds them."""
+"""``argreduce(x, *arrays)`` returns the same values, and their offsets in ``x``."""
 
 Gather = Callable[[Any, Any, Array], Array]
-"""``gather(x, offsets, value)``: a linear map of ``x`` whose result ``value`` is known."""
+"""``gather(x, offsets, value)`` returns the elements of ``x`` at the offsets, a linear map of ``x``
+whose result ``value`` is known."""
 
 
 def selection(
@@ -52,30 +54,30 @@ def selection(
 ) -> Array:
     """Return ``reduce(x, *arrays)`` with the derivative of a selection from ``x``.
 
-    Values alone are cheaper than values with offsets, and are all that is computed where nothing is
-    differentiated. Elsewhere this is :func:`selection_with_offsets`.
+    Without differentiation, only ``reduce`` runs, since values alone are cheaper than values with
+    offsets. Under differentiation, this is :func:`selection_with_offsets`.
 
     Args:
-      reduce, argreduce, gather: of ``x`` and the other arrays.
-      x: what is selected from: an array, or a tree of arrays of one dtype.
-      arrays: the others.
-      rule_may_be_lost: whether the plain function, too, must have the derivative. What it takes to
-        find the offsets is then part of the program, until XLA sees that nothing reads them.
+      reduce, argreduce, gather: functions of ``x`` and the other arrays.
+      x: the array, or pytree of arrays of one dtype, from which elements are selected.
+      arrays: other arguments of ``reduce`` and ``argreduce``, without derivatives.
+      rule_may_be_lost: whether the function must have the derivative even without its rule. The
+        program then contains the computation of offsets until XLA sees that nothing reads them.
     """
     if not is_differentiable(x):
         return reduce(x, *arrays)
-    both = functools.partial(selection_with_offsets, argreduce, gather)
+    with_offsets = functools.partial(selection_with_offsets, argreduce, gather)
 
     @jax.custom_jvp
     def values(x: Any, *arrays: Any) -> Array:
-        known = lax.stop_gradient(x)  # not all that reduces has a derivative
-        y = batch_axis_first(reduce(known, *arrays))
-        return gather(x, argreduce(known, *arrays)[1], y) if rule_may_be_lost else y
+        primal = lax.stop_gradient(x)  # ``reduce`` may have operations without a derivative
+        y = batch_axis_first(reduce(primal, *arrays))
+        return gather(x, argreduce(primal, *arrays)[1], y) if rule_may_be_lost else y
 
     @values.defjvp
     def _(primals: Any, tangents: Any) -> Any:
         x, *arrays = primals
-        return jax.jvp(lambda x: both(x, *arrays)[0], (x,), tangents[:1])
+        return jax.jvp(lambda x: with_offsets(x, *arrays)[0], (x,), tangents[:1])
 
     return values(x, *arrays)
 
@@ -85,7 +87,7 @@ def selection_with_offsets(
 ) -> tuple[Array, Any]:
     """Return ``argreduce(x, *arrays)``, whose values have the derivative of a selection from ``x``.
 
-    Nothing but ``gather`` is differentiated, so no transformation can lose the derivative.
+    JAX differentiates only ``gather``, so no transformation can lose the derivative.
     """
     values, offsets = argreduce(lax.stop_gradient(x), *arrays)
     return gather(x, offsets, values) if is_differentiable(x) else values, offsets
@@ -104,7 +106,7 @@ def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
 
 
 def extreme_with_offsets(x: Array, valid: Array | None, plan: Plan) -> ValueOffset:
-    """Return extremes, differentiable, and their window offsets."""
+    """Return the extreme of every window, differentiable, and its window offset."""
     return selection_with_offsets(*_argreduce_and_gather(plan), x, valid)
 
 
@@ -119,19 +121,23 @@ def _argreduce_and_gather(plan: Plan) -> tuple[ArgReduce, Gather]:
 def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Array:
     """Return the sum of every window; differentiable.
 
-    ``materialize_cotangent``: whether cotangents are stored before the transpose reads them.
+    ``materialize_cotangent``: whether to store cotangents before the transpose reads them.
     """
-    return _sum(x, plan, materialize_cotangent) if is_differentiable(x) else plan_.reduce(plan, x)
+    return (
+        _sum_with_rule(x, plan, materialize_cotangent)
+        if is_differentiable(x)
+        else plan_.reduce(plan, x)
+    )
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def _sum(x: Array, plan: Plan, materialize_cotangent: bool) -> Array:
-    """The sum, whose derivative JAX finds by itself should it lose the rule, but a slower one."""
+def _sum_with_rule(x: Array, plan: Plan, materialize_cotangent: bool) -> Array:
+    """Return the sum; if JAX loses the rule, JAX derives the same derivative, but a slower one."""
     return batch_axis_first(plan_.reduce(plan, x))
 
 
-@_sum.defjvp
-def _sum_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, tangents: Any) -> Any:
+@_sum_with_rule.defjvp
+def _sum_with_rule_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     reduce = functools.partial(plan_.reduce, plan)
 
