@@ -1,16 +1,17 @@
-"""Variances of windows and their derivatives of any order.
+"""Sums of squared deviations of windows, and their derivatives of any order.
 
-    s[o] = sum over i of (x[i] - m[o]) ** 2,    m[o] = mean over i of x[i],
+With ``i`` over the elements of window ``o``,
 
-``i`` running over the elements of window ``o``. The deviations of a window add to zero, so ``m``
-adds nothing to the derivative:
+    s[o] = sum over i of (x[i] - m[o]) ** 2,    m[o] = mean over i of x[i].
 
-    ds[o] = 2 * sum over i of (x[i] - m[o]) dx[i],
+The deviations of a window sum to zero, so ``dm`` does not contribute to the tangent
 
-which is bilinear: linear in ``dx``, with derivatives by ``x``.
+    ds[o] = 2 * sum over i of (x[i] - m[o]) dx[i].
 
-A mean that is large beside the deviation cancels nothing: it is kept in two parts, see
-:mod:`.covariances`.
+The tangent is a bilinear map: it is linear in ``dx``, and differentiable in ``x``.
+
+Means are stored in two parts, so a mean that is large compared with the deviations causes no
+cancellation. See :mod:`.covariances`.
 """
 
 import functools
@@ -27,18 +28,18 @@ from .divisors import finite, masked, nan_unless_finite
 
 
 def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Array:
-    """Return the sum of the squared deviations of every window, NaN of what is not finite.
+    """Return the sum of the squared deviations of every window, NaN if an element is not finite.
 
     Args:
-      x: numbers of ``dtype``, in a dtype to compute in.
+      x: the array in its accumulator dtype, with values that ``dtype`` represents exactly.
       valid: mask of the elements that count, or None.
       geometry: the windows.
-      dtype: of the array before it was widened.
+      dtype: the dtype of the array before its promotion.
     """
     return _moments(x, valid, geometry, dtype)[-1]
 
 
-# The plain function has the right derivative as well, but a slower one, should JAX lose the rule.
+# If JAX loses the rule, the derivative of the function itself is also correct, but slower.
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
@@ -51,19 +52,20 @@ def _moments(
 @_moments.defjvp
 def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
     (x, valid), (t, _) = primals, tangents
-    near, rest, squares = _moments(x, valid, geometry, dtype)
-    # Zeros in place of what is not finite: no infinity meets a cotangent of zero, which makes NaN
-    # of elements that share no window with the infinity.
-    clean = finite(x)
-    one = 1 + nan_unless_finite(near)
+    base, delta, squares = _moments(x, valid, geometry, dtype)
+    # Elements that are not finite become 0. Otherwise an infinity times a cotangent of 0 would be
+    # NaN, also for elements that have no window in common with the infinity.
+    finite_x = finite(x)
+    one_or_nan = 1 + nan_unless_finite(base)
 
     def forward(t: Array) -> Array:
-        return one * covariances.covariance(clean, t, valid, geometry)
+        return one_or_nan * covariances.covariance(finite_x, t, valid, geometry)
 
     def transpose(g: Array) -> Array:
-        return masked(covariances.scatter(g, near, rest, x, valid, geometry), valid)
+        return masked(covariances.scatter(g, base, delta, x, valid, geometry), valid)
 
-    squares_t = 2 * bilinear_map(forward, transpose, t, near.shape)
-    # Constants: the transpose alone reads them, and JAX has its derivatives from the map itself.
-    constants = jnp.zeros_like(near), jnp.zeros_like(rest)
-    return (near, rest, squares), (*constants, squares_t)
+    squares_t = 2 * bilinear_map(forward, transpose, t, base.shape)
+    # Zero tangents: only the transpose reads the means, and JAX derives the derivatives of the map
+    # from ``forward``.
+    constants = jnp.zeros_like(base), jnp.zeros_like(delta)
+    return (base, delta, squares), (*constants, squares_t)
