@@ -1,14 +1,17 @@
-"""Sums of terms over windows, and their derivatives; terms are those of :mod:`.scaled_sums`.
+"""Sums of terms over windows, and their derivatives. Terms are those of :mod:`.scaled_sums`.
 
-With ``L`` the levels of elements and ``T`` those of windows, the factor of a window is the sum of
-``f[i] * 2^(L[i] - T[o])`` over its elements: linear in ``f``. Its transpose gives an element the
-sum of ``g[o] * 2^(L[i] - T[o])`` over the windows that hold it: terms of level ``-T``, whose sum
-stands at the lowest ``T``. That is not below ``L[i]``, so here, too, no power exceeds one.
+Let ``L[i]`` be the level of element ``i``, and ``T[o]`` that of window ``o``, the largest level of
+its elements. The factor of window ``o`` is the sum of ``f[i] * 2^(L[i] - T[o])`` over its
+elements, which is linear in ``f``. In the transpose, element ``i`` receives the sum of
+``g[o] * 2^(L[i] - T[o])`` over the windows ``o`` that contain it. This is ``2^L[i]`` times a sum of
+terms of level ``-T[o]``. The level of that sum is ``-T[o]`` for the smallest ``T[o]``, which is at
+least ``L[i]``. So in the transpose, too, no power of two exceeds one.
 
-On CPU a window is joined axis by axis, and what several windows read is stored. On GPU and TPU the
-windows of a few elements are joined over all axes at once, from the array that terms are made of:
-terms are then computed anew for each window, and neither they nor sums along an axis are stored.
-TPU stores terms that many windows read: an exponential is dearer there than to read two numbers.
+On CPU, windows are joined axis by axis, and arrays that several windows read are stored. On GPU and
+TPU, windows of few elements are joined over all axes in one kernel, from the arrays that terms are
+computed from. Terms are then recomputed for each window, and neither terms nor sums along an axis
+are stored. TPU stores terms that many windows read, because an exponential costs more there than
+reading two numbers.
 """
 
 import functools
@@ -59,22 +62,23 @@ def join_windows(
     """Return the sum of the terms of every window.
 
     Args:
-      make: makes the terms of each element by itself.
-      arrays: what it makes them of; as long as the pooled axes, or of length 1 there.
-      padding: a scalar for each array, of which it makes no term; None if there is no such one.
+      make: computes the terms of each element from the entries of ``arrays`` at that element.
+      arrays: arguments of ``make``, each as long as the pooled axes or of length 1 there.
+      padding: scalars, one for each array, for which ``make`` returns the term 0; None if there are
+        no such scalars.
       geometry: the windows.
       implementation: "auto", "slices" or "doubling".
     """
     level, *factors = make(*arrays)
     terms = lax.stop_gradient(level), *factors
-    return _joined(terms, arrays, make, padding, geometry, implementation)
+    return _sums(terms, arrays, make, padding, geometry, implementation)
 
 
-# The plain function has the right derivative as well, but a slower one, should JAX lose the rule.
+# If JAX loses the rule, the derivative of the function itself is also correct, but slower.
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3, 4, 5))
-def _joined(
+def _sums(
     terms: Terms,
     arrays: Arrays,
     make: Make,
@@ -82,53 +86,53 @@ def _joined(
     geometry: Geometry,
     implementation: str,
 ) -> Terms:
-    """The sums of ``terms``, which are ``make(*arrays)``."""
-    stored = lambda terms, _: _axis_by_axis(terms, geometry, implementation)  # noqa: E731
-    anew = lambda _, arrays: _at_once(make, arrays, padding, geometry)  # noqa: E731
-    if not _is_at_once(geometry, implementation):
-        return stored(terms, arrays)
-    made = lambda terms, _: _at_once_of_stored(terms, geometry)  # noqa: E731
-    on_tpu = made if _is_stored_on_tpu(geometry) else anew
-    return by_platform({"cpu": stored, "gpu": anew, "tpu": on_tpu}, terms, arrays)
+    """Return the sum of ``terms`` over every window, where ``terms`` equals ``make(*arrays)``."""
+    per_axis = lambda terms, _: _axis_by_axis(terms, geometry, implementation)  # noqa: E731
+    fused = lambda _, arrays: _fused(make, arrays, padding, geometry)  # noqa: E731
+    if not _is_fused(geometry, implementation):
+        return per_axis(terms, arrays)
+    fused_from_stored = lambda terms, _: _fused_from_stored(terms, geometry)  # noqa: E731
+    on_tpu = fused_from_stored if _is_stored_on_tpu(geometry) else fused
+    return by_platform({"cpu": per_axis, "gpu": fused, "tpu": on_tpu}, terms, arrays)
 
 
-def _is_at_once(geometry: Geometry, implementation: str) -> bool:
-    """Whether GPU and TPU join all axes at once."""
+def _is_fused(geometry: Geometry, implementation: str) -> bool:
+    """Return whether GPU and TPU join all axes in one kernel."""
     return implementation == "auto" and geometry.taps <= tuning.MOST_TERMS_AT_ONCE
 
 
 def _is_stored_on_tpu(geometry: Geometry) -> bool:
-    """Whether TPU stores terms before it joins all axes at once.
+    """Return whether TPU stores terms before it joins all axes in one kernel.
 
-    Of strided windows it would store their phases as well.
+    With strides, TPU would store the phases of the terms as well.
     """
     return not geometry.is_strided and geometry.taps >= tuning.LEAST_TERMS_STORED_ON_TPU
 
 
-@_joined.defjvp
-def _joined_jvp(make, padding, geometry: Geometry, implementation: str, primals, tangents):
+@_sums.defjvp
+def _sums_jvp(make, padding, geometry: Geometry, implementation: str, primals, tangents):
     ((level, *factors), arrays), ((_, *t), _) = primals, tangents
     arrays = jax.tree.map(lax.stop_gradient, arrays)
 
     def linear(factors: Terms) -> Terms:
-        """The sums of every window, linear in the factors."""
+        """Return the sum of every window, linear in the factors."""
         terms = level, *lax.stop_gradient(factors)
-        top, *known = _joined(terms, arrays, make, padding, geometry, implementation)
+        top, *known = _sums(terms, arrays, make, padding, geometry, implementation)
         top, *known = materialize(top, *known)
 
         def forward(f: Terms) -> Terms:
             terms = level, *f
             make = lambda *terms: terms  # noqa: E731
-            return _joined(terms, terms, make, _identities(terms), geometry, implementation)[1:]
+            return _sums(terms, terms, make, _identities(terms), geometry, implementation)[1:]
 
         def transpose(g: Terms) -> Terms:
-            stored = functools.partial(_scatter, geometry, implementation)
-            anew = functools.partial(_scatter_at_once, geometry, make)
-            given = (top, *g), level, arrays
-            if not _is_at_once(geometry, implementation):
-                return stored(*given)
-            on_gpu, on_tpu = (functools.partial(anew, on_tpu=on_tpu) for on_tpu in (False, True))
-            return by_platform({"cpu": stored, "gpu": on_gpu, "tpu": on_tpu}, *given)
+            per_axis = functools.partial(_scatter, geometry, implementation)
+            fused = functools.partial(_scatter_fused, geometry, make)
+            operands = (top, *g), level, arrays
+            if not _is_fused(geometry, implementation):
+                return per_axis(*operands)
+            on_gpu, on_tpu = (functools.partial(fused, on_tpu=on_tpu) for on_tpu in (False, True))
+            return by_platform({"cpu": per_axis, "gpu": on_gpu, "tpu": on_tpu}, *operands)
 
         return top, *linear_map(forward, transpose, factors, top.shape, tuple(known))
 
@@ -136,39 +140,41 @@ def _joined_jvp(make, padding, geometry: Geometry, implementation: str, primals,
 
 
 def _identities(terms: Terms) -> tuple[float, ...]:
-    """The level and the factors of no term, which a sum ignores."""
+    """Return the level and the factors of the term 0, which a sum ignores."""
     return -np.inf, *(0 for _ in terms[1:])
 
 
-# --- all axes at once ----------------------------------------------------------------------------
+# --- all axes in one kernel ----------------------------------------------------------------------
 
 
-def _at_once(make: Make, arrays: Arrays, padding: Values, geometry: Geometry) -> Terms:
-    def total(elements: list[Arrays], inside: list[Array | None]) -> Terms:
-        made = [make(*element) for element in elements]
+def _fused(make: Make, arrays: Arrays, padding: Values, geometry: Geometry) -> Terms:
+    """Return the sum of every window in one kernel, from terms recomputed for each window."""
+
+    def total(elements: list[Arrays], in_bounds: list[Array | None]) -> Terms:
+        terms = [make(*element) for element in elements]
         if padding is None:
-            made = [_there(*each) for each in zip(made, inside, strict=True)]
-        return join(made)
+            terms = [_terms_in_bounds(*pair) for pair in zip(terms, in_bounds, strict=True)]
+        return join(terms)
 
     values = jax.tree.map(lambda _: 1, arrays) if padding is None else padding
     return joint.over_windows(total, arrays, values, geometry)
 
 
-def _at_once_of_stored(terms: Terms, geometry: Geometry) -> Terms:
+def _fused_from_stored(terms: Terms, geometry: Geometry) -> Terms:
     terms = materialize(*terms)
     total = lambda elements, _: join(elements)  # noqa: E731
     return joint.over_windows(total, terms, _identities(terms), geometry)
 
 
-def _scatter_at_once(
+def _scatter_fused(
     geometry: Geometry, make: Make, terms: Terms, levels: Array, arrays: Arrays, on_tpu: bool
 ) -> Terms:
-    """As :func:`_scatter`, of levels made anew from the arrays."""
+    """Return :func:`_scatter` from levels that are recomputed from the arrays."""
 
-    def total(given: list[Terms], arrays: Arrays, _: object) -> Terms:
+    def total(windows: list[Terms], arrays: Arrays, _: object) -> Terms:
         levels = make(*arrays)[0]
-        ratios = [ratio(levels, top) for top, *_ in given]
-        columns = zip(*(values for _, *values in given), strict=True)
+        ratios = [ratio(levels, top) for top, *_ in windows]
+        columns = zip(*(values for _, *values in windows), strict=True)
         scaled = ([g * r for g, r in zip(column, ratios, strict=True)] for column in columns)
         return tuple(functools.reduce(lax.add, column) for column in scaled)
 
@@ -176,49 +182,52 @@ def _scatter_at_once(
     return joint.over_elements(total, terms, identities, arrays, geometry, on_tpu)
 
 
-def _there(terms: Terms, here: Array | None) -> Terms:
-    return terms if here is None else terms_where(terms[0], terms[1:], here)
+def _terms_in_bounds(terms: Terms, in_bounds: Array | None) -> Terms:
+    return terms if in_bounds is None else terms_where(terms[0], terms[1:], in_bounds)
 
 
-# --- one axis after the other --------------------------------------------------------------------
+# --- axis by axis --------------------------------------------------------------------------------
 
 
 def _axis_by_axis(terms: Terms, geometry: Geometry, implementation: str) -> Terms:
     for axis, position in geometry.placed:
-        terms = _join_along(terms, axis, position, implementation)
+        terms = _join_along_axis(terms, axis, position, implementation)
     return terms
 
 
 def _scatter(
     geometry: Geometry, implementation: str, terms: Terms, levels: Array, arrays: Arrays
 ) -> Terms:
-    """Return for each element the sum of the values of the windows that hold it, at its level."""
+    """Return, for each element, the sum of ``g * 2^(L - T)`` over the windows that contain it."""
     terms = -terms[0], *terms[1:]
     for axis, position in geometry.placed[::-1]:
-        terms = _scatter_along(terms, axis, position, implementation)
-    raised = ratio(levels, -terms[0])
-    return tuple(total * raised for total in terms[1:])
+        terms = _scatter_along_axis(terms, axis, position, implementation)
+    scale = ratio(levels, -terms[0])
+    return tuple(total * scale for total in terms[1:])
 
 
-def _scatter_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
-    """Along an axis the windows of an element are a window, of which strides leave out some."""
+def _scatter_along_axis(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
+    """Return, for every element of one axis, the joined terms of the windows that contain it.
+
+    These windows form a window over the grid of all starts, where strides leave some starts empty.
+    """
     parts, identities = materialize(*parts), _identities(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
         return over_elements(lambda _: parts, identities, axis, position, join)
     pairs = zip(parts, identities, strict=True)
     starts = tuple(stretch(part, axis, position, value) for part, value in pairs)
-    return _join_along(starts, mirrored(axis), position, implementation)
+    return _join_along_axis(starts, mirrored(axis), position, implementation)
 
 
 def _is_unrolled(axis: Axis, implementation: str) -> bool:
     return implementation != "doubling" and axis.kernel <= tuning.LONGEST_TERMS_SLICED
 
 
-# XLA:CPU would compute a term, a pad or a smaller window anew for every window that reads it, in
-# time that grows with the number of elements of a window. So each is stored.
+# XLA:CPU would recompute a term, a pad or a smaller window for every window that reads it, in time
+# that grows with the number of elements of a window. So each of them is materialized.
 
 
-def _join_along(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
+def _join_along_axis(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
     radix = {"slices": axis.kernel + 1, "doubling": 2}.get(implementation, tuning.JOIN_RADIX)
     stored = lambda parts: materialize(*join(parts))  # noqa: E731
     parts = _padded(materialize(*parts), axis, position)
