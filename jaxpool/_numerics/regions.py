@@ -1,18 +1,20 @@
-"""The bins of boxes: the elements and weights that they read along an axis, and sums of these.
+"""Bins of boxes along an axis: the elements that they read, with their weights, and sums of bins.
 
-An axis has ``L`` elements and a box of it ``P`` bins. Coordinates are those of elements, ``i`` for
-element ``i``. A box is from ``start`` on and ``size`` long; an argument with an entry for each box.
+An axis has ``L`` elements, and a box has ``P`` bins along it. Element ``i`` has the coordinate
+``i``. A box begins at ``start`` and has the length ``size``; both have one entry for each box.
 
-Samples. Bin ``p`` has ``g`` of them, at
+Samples. Bin ``p`` has ``g`` samples, at the coordinates
 
-    u = start + p * b + (s + 1/2) * b / g,   b = size / P,   s = 0 .. g - 1,
+    u = start + p * b + (s + 1/2) * b / g,   b = size / P,   s = 0 .. g - 1.
 
-linearly interpolated between two elements; from -1 to 0 and from L - 1 to L it is the element at
-that end, and beyond 0. So element ``i`` has the weight ``sum over s of max(0, 1 - |u - i|) / g``.
+A sample interpolates linearly between two elements. From -1 to 0 and from L - 1 to L, a sample is
+the element at that end of the axis, and further outside it is 0. So element ``i`` has the weight
+``sum over s of max(0, 1 - |u - i|) / g``, with ``u`` clipped to the axis.
 
-``g`` is given, or ``ceil(b)``. Samples are then more than half an element apart if there are two of
-them, so that no more than four lie within one element of an element, however large the box, and
-these few are looked at. They are ``_NEAR``, with room for the rounding of the first of them.
+``g`` is an argument, or ``ceil(b)``. In the second case, if there are two samples or more, they are
+more than half an element apart. So at most four samples are less than 1 away from an element,
+however large the box is. Only ``_NEIGHBOURING_SAMPLES`` samples are computed for each element:
+these four, and a margin for rounding errors in the number of the first one.
 
 Source: He et al. 2017 (arXiv:1703.06870), section 3; torchvision ``roi_align`` and ``roi_pool``.
 """
@@ -25,7 +27,7 @@ from .._autodiff import boxes as maps
 from .._lowerings.boxes import Boxes, Near
 from .._lowerings.parts.axis_slicing import iota
 
-_NEAR = 7
+_NEIGHBOURING_SAMPLES = 7
 
 
 def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int) -> Array:
@@ -35,7 +37,7 @@ def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int
       start, size: of each box.
       bins: of each box.
       length: elements of the axis.
-      ratio: samples of each bin, or 0 for as many as the bin is long, rounded up.
+      ratio: samples of each bin, or 0 for the length of the bin, rounded up.
     """
     start, step = start[:, None, None, None], _quotient(size, bins)[:, None, None, None]
     samples = jnp.ceil(step) if ratio == 0 else jnp.full_like(step, ratio)
@@ -45,52 +47,52 @@ def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int
     if ratio:
         sample = _count(ratio, 3, step)
     else:
-        longer = jnp.where(step == 0, 1, step)  # of a bin without size no sample counts
-        before = jnp.floor((element - 1 - first) * divisor / longer - 0.5) - 1
-        sample = jnp.clip(before, 0, divisor - 1) + _count(_NEAR, 3, step)
-    at, counts = _sample_at(first, sample, step, divisor, length)
-    near = jnp.maximum(0, 1 - jnp.abs(at - element))
-    return jnp.where(counts & (sample < samples), near, 0).sum(3) / divisor[..., 0]
+        nonzero_step = jnp.where(step == 0, 1, step)  # a bin of size 0 has no samples
+        first_sample = jnp.floor((element - 1 - first) * divisor / nonzero_step - 0.5) - 1
+        sample = jnp.clip(first_sample, 0, divisor - 1) + _count(_NEIGHBOURING_SAMPLES, 3, step)
+    coordinate, is_counted = _sample_coordinates(first, sample, step, divisor, length)
+    weight = jnp.maximum(0, 1 - jnp.abs(coordinate - element))
+    return jnp.where(is_counted & (sample < samples), weight, 0).sum(3) / divisor[..., 0]
 
 
-def _sample_at(
+def _sample_coordinates(
     first: Array, sample: Array, step: Array, samples: Array, length: int
 ) -> tuple[Array, Array]:
-    """Where samples of bins that begin at ``first`` lie on the axis, and which of them count."""
-    at = first + _quotient((sample + 0.5) * step, samples)
-    return jnp.clip(at, 0, length - 1), (at >= -1) & (at <= length)
+    """Return the coordinates of samples of bins that begin at ``first``, and whether they count."""
+    coordinate = first + _quotient((sample + 0.5) * step, samples)
+    return jnp.clip(coordinate, 0, length - 1), (coordinate >= -1) & (coordinate <= length)
 
 
 def near_samples(
     start: Array, size: Array, bins: int, length: int, ratio: int
 ) -> tuple[Array, Array]:
-    """Return the elements that the samples of every bin lie between, and their weights.
+    """Return the two elements around each sample of every bin, and their weights.
 
     Args:
-      start, size, bins, length, ratio: as in :func:`sample_weights`, but ``ratio`` at least 1.
+      start, size, bins, length, ratio: as in :func:`sample_weights`, with ``ratio`` at least 1.
     Returns:
-      Numbers of elements and weights, ``[box, bin, element]``, two of each sample.
+      Indices of elements and weights, ``[box, bin, 2 * ratio]``: two for each sample.
     """
     start, step = start[:, None, None], _quotient(size, bins)[:, None, None]
     first = start + _count(bins, 1, step) * step
     sample, samples = _count(ratio, 2, step), jnp.full_like(step, ratio)
-    at, counts = _sample_at(first, sample, step, samples, length)
-    at = jnp.where(counts, at, 0)
-    low = jnp.floor(at)
+    coordinate, is_counted = _sample_coordinates(first, sample, step, samples, length)
+    coordinate = jnp.where(is_counted, coordinate, 0)
+    low = jnp.floor(coordinate)
     high = jnp.minimum(low + 1, length - 1)
-    pairs = ((low, 1 - (at - low)), (high, at - low))
+    pairs = ((low, 1 - (coordinate - low)), (high, coordinate - low))
     number, weight = (jnp.concatenate(parts, 2) for parts in zip(*pairs, strict=True))
-    counted = jnp.concatenate([counts, counts], 2)
-    # Past 2**24 elements not every number is a float32.
+    both_counted = jnp.concatenate([is_counted, is_counted], 2)
+    # float32 cannot represent every index above 2**24.
     number = jnp.minimum(number.astype(jnp.int32), length - 1)
-    return number, jnp.where(counted, weight, 0) / ratio
+    return number, jnp.where(both_counted, weight, 0) / ratio
 
 
 def whole_bins(start: Array, size: Array, bins: int, length: int) -> Array:
-    """Return whether a bin of whole elements reads an element, ``[box, bin, element]``.
+    """Return whether each bin reads each element without interpolation, ``[box, bin, element]``.
 
-    Bin ``p`` reads those from ``start + floor(p * b)`` on that are below ``start + ceil((p + 1) *
-    b)``, ``b = size / P``. Neighbours may share one.
+    With ``b = size / P``, bin ``p`` reads the elements from ``start + floor(p * b)`` to below
+    ``start + ceil((p + 1) * b)``. Neighbouring bins may have one element in common.
     """
     start, step = start[:, None, None], _quotient(size, bins)[:, None, None]
     number, element = _count(bins, 1, step), _count(length, 2, step)
@@ -99,16 +101,16 @@ def whole_bins(start: Array, size: Array, bins: int, length: int) -> Array:
 
 
 def _quotient(a: Array, b: Array | int) -> Array:
-    """``a / b`` to the last digit, which decides whether a sample at an end counts.
+    """Return the correctly rounded ``a / b``: its last bit decides if a sample at an end counts.
 
-    XLA:CPU multiplies by the inverse of a divisor that is one number for a loop, so it is chosen
-    for every element.
+    XLA:CPU multiplies by the inverse of a divisor that is constant in a loop. The ``where`` makes
+    the divisor an array of one entry for each element.
     """
     return a / jnp.where(a == a, jnp.asarray(b, a.dtype), a)
 
 
 def _count(length: int, axis: int, like: Array) -> Array:
-    """0, 1, 2, ... along an axis."""
+    """Return 0, 1, 2, ... along an axis, to broadcast to the rank of ``like``."""
     return iota(length, axis, like.ndim, like.dtype)
 
 
@@ -118,29 +120,35 @@ def rounded(coordinate: Array) -> Array:
 
 
 def weighted(x: Array, boxes: Boxes, by_place: bool = False, near: Near | None = None) -> Array:
-    """Return weighted sums of bins, where what is not finite stays in the bins that read it.
+    """Return weighted sums of bins, where NaN and infinities affect only the bins that read them.
 
-    The sums run over whole images, with weights of 0 for most elements, and 0 times infinity is
-    NaN. So what is not finite is left out and added afterwards, if there is any.
+    The sums run over full images, with weight 0 for most elements, and 0 times infinity is NaN. So
+    elements that are not finite are replaced by 0, and are added afterwards if there are any.
     """
     total = maps.sums_by_place if by_place else maps.sums
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)
-    known = lax.stop_gradient(x)
-    read = Boxes(boxes.image, _one_if(boxes.rows), _one_if(boxes.columns))
+    primal = lax.stop_gradient(x)
+    is_read = Boxes(
+        boxes.image, _ones_where_positive(boxes.rows), _ones_where_positive(boxes.columns)
+    )
 
-    def others() -> Array:
-        parts = ((known == np.inf, np.inf), (known == -np.inf, -np.inf), (known != known, np.nan))
-        found = [
-            jnp.where(total(is_one.astype(x.dtype), read) > 0, jnp.asarray(value, x.dtype), zero)
-            for is_one, value in parts
+    def non_finite_sums() -> Array:
+        masks = (
+            (primal == np.inf, np.inf),
+            (primal == -np.inf, -np.inf),
+            (primal != primal, np.nan),
+        )
+        contributions = [
+            jnp.where(total(mask.astype(x.dtype), is_read) > 0, jnp.asarray(value, x.dtype), zero)
+            for mask, value in masks
         ]
-        return found[0] + found[1] + found[2]
+        return contributions[0] + contributions[1] + contributions[2]
 
     clean = jnp.where(finite, x, zero)
     y = total(clean, boxes) if near is None else maps.sums(clean, boxes, near)
-    return y + lax.cond(finite.all(), lambda: jnp.zeros_like(y), others)
+    return y + lax.cond(finite.all(), lambda: jnp.zeros_like(y), non_finite_sums)
 
 
-def _one_if(weights: Array) -> Array:
+def _ones_where_positive(weights: Array) -> Array:
     return (weights > 0).astype(weights.dtype)

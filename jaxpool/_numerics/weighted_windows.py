@@ -1,12 +1,13 @@
-"""Sums over windows with a weight for every offset: one kernel on GPU and TPU.
+"""Weighted sums over windows, with one weight for every offset, in one kernel on GPU and TPU.
 
     y[o] = sum over t of W[t, o] x[o * stride - pad_low + t * dilation]
 
-with ``W[t, o]`` the product of one number for each pooled axis. The numbers of all windows inside
-are the same. In a window that reaches over a border the weight of padding is added to the element
-of the window that the padding repeats, and is 0 itself. So no array is padded first.
+``W[t, o]`` is the product of one weight for each pooled axis. All windows that lie inside the array
+have the same weights. In a window that crosses a border, the weight of padding is added to that of
+the element that the padding repeats, and is then set to 0. So the array is not padded first.
 
-The transpose gives each element the sum of ``W[t, o] g[o]`` over the windows that hold it.
+In the transpose, each element receives the sum of ``W[t, o] g[o]`` over the windows that contain
+it.
 """
 
 import functools
@@ -33,15 +34,15 @@ class Weights(NamedTuple):
     """The weights of an axis.
 
     Attributes:
-      inner: of the windows that lie inside, one for each offset.
-      at_borders: of the others by their index, likewise.
+      inner: weights of the windows that lie inside the array, one for each offset.
+      at_borders: the same for each of the other windows, by its index.
     """
 
     inner: np.ndarray
     at_borders: dict[int, np.ndarray]
 
     def at(self, offset: int) -> tuple[float, dict[int, float]]:
-        """The weight at one offset, and that of each window where it is another."""
+        """Return the weight at one offset, and the weights of the windows that differ."""
         inner = self.inner[offset]
         others = {window: row[offset] for window, row in self.at_borders.items()}
         return inner, {window: w for window, w in others.items() if w != inner}
@@ -50,19 +51,22 @@ class Weights(NamedTuple):
 def weights_of(
     geometry: Geometry, weights: Sequence[np.ndarray], mode: str
 ) -> tuple[Weights, ...] | None:
-    """Return the weights of all axes, or None where padding repeats elements of other windows.
+    """Return the weights of all axes, or None if an axis has no such weights.
+
+    An axis has none if padding in a window repeats an element outside that window, if the length of
+    the axis is symbolic, or if too many windows cross its borders.
 
     Args:
       geometry: the windows.
-      weights: of each axis, one number for each offset.
+      weights: for each axis, one number for each offset.
       mode: how ``numpy.pad`` fills the padding; "constant" is zeros.
     """
-    found = [_of_axis(*pair, mode) for pair in zip(geometry.axes, weights, strict=True)]
-    known = tuple(each for each in found if each is not None)
-    return known if len(known) == len(found) else None
+    per_axis = [_weights_of_axis(*pair, mode) for pair in zip(geometry.axes, weights, strict=True)]
+    supported = tuple(of_axis for of_axis in per_axis if of_axis is not None)
+    return supported if len(supported) == len(per_axis) else None
 
 
-def _of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
+def _weights_of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
     if not isinstance(axis.size, int):
         return None
     first = cdiv(axis.pad_low, axis.stride)
@@ -75,8 +79,8 @@ def _of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
         row = np.zeros(axis.kernel)
         for offset in range(axis.kernel):
             source = sources[window * axis.stride + offset * axis.dilation]
-            place, left = divmod(source + axis.pad_low - window * axis.stride, axis.dilation)
-            if source >= 0 and (left or not 0 <= place < axis.kernel):
+            place, remainder = divmod(source + axis.pad_low - window * axis.stride, axis.dilation)
+            if source >= 0 and (remainder or not 0 <= place < axis.kernel):
                 return None
             if source >= 0:
                 row[place] += weights[offset]
@@ -85,7 +89,7 @@ def _of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | None:
 
 
 def _sources(axis: Axis, mode: Any) -> np.ndarray:
-    """The element that stands at every place of the padded axis, -1 where there is none."""
+    """Return the index of the element at every position of the padded axis, -1 for no element."""
     low, high = axis.pad_low, axis.pad_high
     padded = {"constant": {"constant_values": -1}}.get(mode, {})
     sources = np.pad(np.arange(axis.size), (low, high), mode, **padded)
@@ -99,39 +103,39 @@ def weighted_sum(
     weights: tuple[Weights, ...] | None,
     dtypes: tuple[np.dtype, np.dtype],
 ) -> Array:
-    """Return ``plain(x)``, in one kernel on GPU and TPU where windows hold all that they read.
+    """Return ``plain(x)``, in one kernel on GPU and TPU if there are ``weights``.
 
     Args:
-      plain: the sums as CPU computes them.
-      x: floats.
+      plain: computes the weighted sums on CPU, and on every platform without ``weights``.
+      x: the array, of a floating-point dtype.
       geometry: the windows.
-      weights: as of :func:`weights_of`.
-      dtypes: of which the numbers of the array, and of cotangents of its sums, are; they are read
-        as such.
+      weights: the result of :func:`weights_of`.
+      dtypes: the dtypes in which the kernels read ``x`` and the cotangents of the sums; they
+        represent all values exactly.
     """
     out_shape = geometry.full_shape(x.shape)
     if weights is None or 0 in (*x.shape, *out_shape):
         return plain(x)
 
     def forward(x: Array) -> Array:
-        # A sum of the result, fused with it, fills no vectors on CPU.
-        stored = lambda x: materialize(plain(x))[0]  # noqa: E731
-        anew = functools.partial(_sums, geometry, weights, dtypes[0])
-        return by_platform({"cpu": stored, **_on_accelerators(anew)}, x)
+        # If XLA:CPU fuses a sum of the result with this computation, it does not vectorize it.
+        on_cpu = lambda x: materialize(plain(x))[0]  # noqa: E731
+        fused = functools.partial(_fused_sums, geometry, weights, dtypes[0])
+        return by_platform({"cpu": on_cpu, **_on_accelerators(fused)}, x)
 
     def transpose(g: Array) -> Array:
-        back = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
-        anew = functools.partial(_scatter, geometry, weights, dtypes[1])
-        return by_platform({"cpu": back, **_on_accelerators(anew)}, g)
+        on_cpu = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
+        fused = functools.partial(_fused_scatter, geometry, weights, dtypes[1])
+        return by_platform({"cpu": on_cpu, **_on_accelerators(fused)}, g)
 
     return linear_map(forward, transpose, x, out_shape)
 
 
-def _on_accelerators(anew: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
-    return {"gpu": functools.partial(anew, False), "tpu": functools.partial(anew, True)}
+def _on_accelerators(fused: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
+    return {"gpu": functools.partial(fused, False), "tpu": functools.partial(fused, True)}
 
 
-def _sums(
+def _fused_sums(
     geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool, x: Array
 ) -> Array:
     for step in _steps(geometry, weights, on_tpu):
@@ -142,16 +146,16 @@ def _sums(
 def _steps(
     geometry: Geometry, weights: tuple[Weights, ...], on_tpu: bool
 ) -> list[tuple[Geometry, tuple[Weights, ...]]]:
-    """All axes at once, or one after the other if windows are large."""
+    """Return the steps: all axes in one step, or one axis at a time if windows are large."""
     if geometry.taps <= (tuning.MOST_WEIGHTED_ON_TPU if on_tpu else tuning.MOST_WEIGHTED_ON_GPU):
         return [(geometry, weights)]
     steps = []
-    for index, (axis, own) in enumerate(zip(geometry.axes, weights, strict=True)):
-        # The other axes stay pooled axes of one element, so that all steps have one layout.
+    for index, (axis, axis_weights) in enumerate(zip(geometry.axes, weights, strict=True)):
+        # The other axes stay pooled, with windows of one element, so all steps have one layout.
         before = [_unpooled(other.out) for other in geometry.axes[:index]]
-        behind = [_unpooled(other.size) for other in geometry.axes[index + 1 :]]
-        axes, ones = (*before, axis, *behind), [_ONE] * (len(geometry.axes) - 1)
-        step = (*ones[:index], own, *ones[index:])
+        after = [_unpooled(other.size) for other in geometry.axes[index + 1 :]]
+        axes, ones = (*before, axis, *after), [_ONE] * (len(geometry.axes) - 1)
+        step = (*ones[:index], axis_weights, *ones[index:])
         steps.append((Geometry(axes, geometry.positions), step))
     return steps
 
@@ -166,40 +170,43 @@ def _unpooled(size: int) -> Axis:
 def _step_sums(
     x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype
 ) -> Array:
-    def total(elements: list[Array], inside: list[Array | None]) -> tuple[Array]:
-        del inside  # where there is no element, the array holds zeros
-        places = np.ndindex(geometry.kernel)
-        terms = [_times(a, p, weights) for a, p in zip(elements, places, strict=True)]
+    def total(elements: list[Array], in_bounds: list[Array | None]) -> tuple[Array]:
+        del in_bounds  # the array is 0 where there is no element
+        tap_offsets = np.ndindex(geometry.kernel)
+        terms = [_times(a, t, weights) for a, t in zip(elements, tap_offsets, strict=True)]
         return (tree_reduce(jnp.add, terms),)
 
     return joint.over_windows(total, x, 0, geometry, dtype)[0]
 
 
-def _times(a: Array, place: tuple[int, ...], weights: tuple[Weights, ...]) -> Array:
-    """The elements at one offset, times the weights of their windows; pooled axes first."""
-    for position, (own, offset) in enumerate(zip(weights, place, strict=True)):
-        a = a * _along(*own.at(offset), position, a)
+def _times(a: Array, offsets: tuple[int, ...], weights: tuple[Weights, ...]) -> Array:
+    """Return the elements ``a`` at one offset, times the weights of their windows.
+
+    Pooled axes come first.
+    """
+    for position, (axis_weights, offset) in enumerate(zip(weights, offsets, strict=True)):
+        a = a * _broadcast_weights(*axis_weights.at(offset), position, a)
     return a
 
 
-def _along(inner: float, others: dict[int, float], position: int, like: Array) -> Any:
-    """A number along an axis, and others at some indices."""
-    length, number = like.shape[position], np.asarray(inner, like.dtype)
+def _broadcast_weights(inner: float, others: dict[int, float], position: int, like: Array) -> Any:
+    """Return the weight ``inner`` along an axis, except at the window indices in ``others``."""
+    length, weight = like.shape[position], np.asarray(inner, like.dtype)
     if not others:
-        return number
+        return weight
     if length > tuning.LONGEST_WEIGHTS:
         index = lax.broadcasted_iota(jnp.int32, like.shape, position)
-        for at, other in others.items():
-            number = jnp.where(index == at, np.asarray(other, like.dtype), number)
-        return number
-    numbers = np.full(length, number)
-    for at, other in others.items():
-        if 0 <= at < length:
-            numbers[at] = other
-    return jnp.asarray(broadcast_along(numbers, position, like.ndim))
+        for window, other in others.items():
+            weight = jnp.where(index == window, np.asarray(other, like.dtype), weight)
+        return weight
+    row = np.full(length, weight)
+    for window, other in others.items():
+        if 0 <= window < length:
+            row[window] = other
+    return jnp.asarray(broadcast_along(row, position, like.ndim))
 
 
-def _scatter(
+def _fused_scatter(
     geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool, g: Array
 ) -> Array:
     for step in _steps(geometry, weights, on_tpu)[::-1]:
@@ -218,11 +225,11 @@ def _step_scatter(
         return (tree_reduce(jnp.add, [weighted(g, term) for (g,), term in pairs]),)
 
     def weighted(g: Array, term: Term) -> Array:
-        place = np.unravel_index(term.low, geometry.kernel)
+        offsets = np.unravel_index(term.low, geometry.kernel)
         for index, shift in enumerate(term.shift):
-            inner, others = weights[index].at(int(place[index]))
+            inner, others = weights[index].at(int(offsets[index]))
             groups = {window - shift: weight for window, weight in others.items()}
-            g = g * _along(inner, groups, 2 * index, g)
+            g = g * _broadcast_weights(inner, groups, 2 * index, g)
         return g
 
     return joint.over_elements(total, (g,), (0,), None, geometry, on_tpu and strided, dtype)[0]
