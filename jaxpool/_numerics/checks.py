@@ -1,4 +1,4 @@
-"""What arrays must be: arrays at all, of real numbers or of floats, masks of booleans."""
+"""Checks of arguments: arrays, arrays of real numbers or of floats, and boolean masks."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from .._geometry.arguments import check_finite
 
 
 def as_array(name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) -> Array:
-    """Return ``make(value)``, or raise in the caller's words."""
+    """Return ``make(value)``, or raise an error about the argument ``name``."""
     try:
         check_finite(value)
         return make(value)
@@ -22,19 +22,19 @@ def as_array(name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) 
         raise
     except Exception as error:  # whatever the object's own conversion raises
         if isinstance(value, jax.ShapeDtypeStruct):
-            raise _without_values(name, value) from None
+            raise _error_without_values(name, value) from None
         if isinstance(value, np.ndarray) and not value.dtype.isnative:
-            raise _in_other_order(name, value) from None
+            raise _error_of_byte_order(name, value) from None
         raise TypeError(
             message(
-                f"{name} is {shown(value)}, of {_kind(value)}: not an array.",
+                f"{name} is {shown(value)}, of {_type_or_dtype(value)}: not an array.",
                 f"It cannot be made one: {str(error)[:200].rstrip('. ')}.",
                 "Give an array of numbers, or nested lists of them of equal lengths.",
             )
         ) from None
 
 
-def _without_values(name: str, value: jax.ShapeDtypeStruct) -> TypeError:
+def _error_without_values(name: str, value: jax.ShapeDtypeStruct) -> TypeError:
     return TypeError(
         message(
             f"{name} is {shown(value)}, of dtype {value.dtype}: not an array.",
@@ -44,7 +44,7 @@ def _without_values(name: str, value: jax.ShapeDtypeStruct) -> TypeError:
     )
 
 
-def _in_other_order(name: str, value: np.ndarray) -> TypeError:
+def _error_of_byte_order(name: str, value: np.ndarray) -> TypeError:
     return TypeError(
         message(
             f"{name} has dtype {value.dtype.str}: its bytes are in the order of another machine.",
@@ -54,12 +54,12 @@ def _in_other_order(name: str, value: np.ndarray) -> TypeError:
     )
 
 
-def _kind(value: Any) -> str:
+def _type_or_dtype(value: Any) -> str:
     dtype = getattr(value, "dtype", None)
     return f"type {type(value).__name__}" if dtype is None else f"dtype {dtype}"
 
 
-_NUMBERS_ASKED_FOR = (
+_CONCRETE_VALUE_ERRORS = (
     jax.errors.ConcretizationTypeError,
     jax.errors.NonConcreteBooleanIndexError,
     jax.errors.TracerArrayConversionError,
@@ -69,10 +69,13 @@ _NUMBERS_ASKED_FOR = (
 
 @contextlib.contextmanager
 def function_of_the_user(what: str) -> Iterator[None]:
-    """Say which function it is that asks a traced array for its numbers, and keep where."""
+    """Raise an error that names the function if it needs the values of a traced array.
+
+    The original error, with its position in the code, is the cause of the new one.
+    """
     try:
         yield
-    except _NUMBERS_ASKED_FOR as error:
+    except _CONCRETE_VALUE_ERRORS as error:
         raise TypeError(
             message(
                 f"{what} asks for numbers, which are not known yet.",
@@ -83,7 +86,7 @@ def function_of_the_user(what: str) -> Iterator[None]:
 
 
 def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
-    """Raise unless ``x`` holds real numbers or booleans."""
+    """Raise unless ``x`` contains real numbers or booleans."""
     _check_numbers(x)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(
@@ -104,7 +107,7 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
 
 
 def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
-    """Raise if ``x`` holds neither numbers nor booleans, but for example keys of `jax.random`."""
+    """Raise unless ``x`` contains numbers or booleans, not for example keys of ``jax.random``."""
     if not jnp.issubdtype(x.dtype, jnp.number) and x.dtype != jnp.bool_:
         raise TypeError(
             message(
@@ -116,7 +119,7 @@ def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
 
 
 def check_float(x: Array) -> None:
-    """Raise unless ``x`` holds floating-point numbers."""
+    """Raise unless ``x`` contains floating-point numbers."""
     _check_numbers(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
@@ -155,12 +158,12 @@ def check_where(where: Any, shape: tuple[int, ...]) -> Array | None:
 
 
 def _advice_with_axes(mask: tuple[int, ...], shape: tuple[int, ...]) -> str:
-    """Return where a mask lacks axes of length 1, if some in one place make it fit."""
+    """Return a sentence that says where to add axes of length 1 to a mask, if they make it fit."""
     ones = (1,) * (len(shape) - len(mask))
     nones = ", ".join(["None"] * len(ones))
     after = "".join(":, " for _ in mask[:1])
-    places = [(mask + ones, f"..., {nones}"), (mask[:1] + ones + mask[1:], f"{after}{nones}")]
-    for longer, index in places:
+    candidates = [(mask + ones, f"..., {nones}"), (mask[:1] + ones + mask[1:], f"{after}{nones}")]
+    for longer, index in candidates:
         if ones and all(n in (1, length) for n, length in zip(longer, shape, strict=True)):
             return f" Its axes seem to be the leading ones: give mask[{index}]."
     return ""

@@ -17,11 +17,11 @@ from ..reductions import SUM, accumulator
 from . import integer_mean
 from .checks import check_real
 
-_MOST_ELEMENTS = 2**28
+_MAX_ELEMENTS = 2**28
 
 
 def check_averageable(x: Array | jax.ShapeDtypeStruct) -> None:
-    """Raise unless ``x`` holds real numbers."""
+    """Raise unless ``x`` contains real numbers, not booleans."""
     check_real(x)
     if x.dtype == jnp.bool_:
         raise TypeError(
@@ -44,15 +44,15 @@ def finite(x: Array) -> Array:
 
 
 def nan_unless_finite(x: Array) -> Array:
-    """Return zeros, and NaN where ``x`` is not finite; without a tangent.
+    """Return 0, or NaN where ``x`` is not finite; the tangent is zero.
 
-    A constant of NaN would trouble ``jax_debug_nans``.
+    The function contains no NaN constant, which ``jax_debug_nans`` would report.
     """
     return 0 * lax.stop_gradient(x)
 
 
 def ones(x: Array, geometry: Geometry) -> Array:
-    """Return one for every element, in an array that is long on the axes of windows alone."""
+    """Return one for every element, in an array with length 1 on all axes but the pooled ones."""
     shape = [1] * x.ndim
     for axis, position in geometry.placed:
         shape[position] = axis.size
@@ -68,18 +68,18 @@ def window_sum(
 
 
 def counts(geometry: Geometry, valid: Array | None, include_pad: bool) -> Any:
-    """Return how many elements of each window count: an int, or int32 that broadcasts.
+    """Return the number of elements of each window that count: an int, or int32 that broadcasts.
 
-    A small array that is known before tracing is one of NumPy. The implementation that a caller
-    names need not count: that of a maximum may compute no sums.
+    A small array that is known before tracing is a NumPy array. Sums of masks use the planned
+    implementation, not one that a caller names, which may compute maxima only.
     """
     if valid is None:
         return elements_per_window(geometry, include_pad)
-    real = window_sum(valid.astype(jnp.int32), geometry)
+    unpadded = window_sum(valid.astype(jnp.int32), geometry)
     if not include_pad:
-        return real
+        return unpadded
     padding = elements_per_window(geometry, True) - elements_per_window(geometry, False)
-    return real + jnp.broadcast_to(padding, real.shape)
+    return unpadded + jnp.broadcast_to(padding, unpadded.shape)
 
 
 def count_array(geometry: Geometry, valid: Array | None, rank: int) -> Array:
@@ -89,9 +89,9 @@ def count_array(geometry: Geometry, valid: Array | None, rank: int) -> Array:
 
 
 def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:
-    """Return ``total / divisor``, 0 where the divisor is 0.
+    """Return ``total / divisor``, or 0 where the divisor is 0.
 
-    One that is known not to be is not compared: loops compile sooner.
+    With ``may_be_zero`` False, the divisor is not compared with 0, so that loops compile faster.
     """
     if isinstance(divisor, int):
         return total / divisor if divisor else jnp.zeros_like(total)
@@ -111,31 +111,31 @@ def average(
     rounding: integer_mean.Rounding = "half_even",
     may_be_empty: bool = True,
 ) -> Array:
-    """Return averages of windows in the dtype of ``x``, which is 0 where it is masked.
+    """Return the average of every window in the dtype of ``x``.
 
     Args:
-      x: array of any real dtype.
-      total: sums the windows of an array.
+      x: array of any real dtype, 0 where an element is masked out.
+      total: returns the sum of every window of an array.
       divisor: int, or array of integers of the shape of the result.
-      largest: bound of the elements of a window and of ``abs(divisor)``; may be symbolic.
-      rounding: of averages of integers.
+      largest: upper bound of the elements of a window and of ``abs(divisor)``; may be symbolic.
+      rounding: how to round averages of integers.
       may_be_empty: whether the divisor may be 0 somewhere.
     """
     if jnp.issubdtype(x.dtype, jnp.integer):
-        most = bound_of(largest, _MOST_ELEMENTS, f"windows may have over {_MOST_ELEMENTS} elements")
-        _check_size(most)
-        return integer_mean.average(x, total, divisor, most, rounding)
+        bound = bound_of(largest, _MAX_ELEMENTS, f"windows may have over {_MAX_ELEMENTS} elements")
+        _check_size(bound)
+        return integer_mean.average(x, total, divisor, bound, rounding)
     sums = total(x.astype(accumulator(x.dtype)))
     return divide(sums, divisor, may_be_empty).astype(x.dtype)
 
 
 def _check_size(elements: int) -> None:
-    """Raise if the digits of an exact sum of so many integers could overflow."""
-    if elements > _MOST_ELEMENTS:
+    """Raise if the digits of an exact sum of this number of integers could overflow."""
+    if elements > _MAX_ELEMENTS:
         raise ValueError(
             message(
                 f"windows have {elements} elements.",
-                f"Averages of integers are exact, over at most {_MOST_ELEMENTS} elements.",
+                f"Averages of integers are exact, over at most {_MAX_ELEMENTS} elements.",
                 "Convert the array first, for example x.astype(jnp.float32).",
             )
         )

@@ -1,4 +1,4 @@
-"""Floats as factors and powers of two, which are exact and cost nothing beside an ``exp``.
+"""Floats as products of factors and powers of two: exact, and of negligible cost next to ``exp``.
 
 Source: Cody and Waite 1980, "Software manual for the elementary functions", for the reduction of
 exponents.
@@ -13,29 +13,32 @@ from jax import Array, lax
 
 
 def two_to(n: Array) -> Array:
-    """``2 ** n`` for whole ``n`` of at most ``finfo.maxexp``, exactly.
+    """Return the exact ``2 ** n`` of integers ``n <= finfo.maxexp`` in a float dtype.
 
-    Zero where it would be subnormal or less; infinity for ``n = finfo.maxexp``.
+    The result is 0 where ``2 ** n`` is subnormal or less, infinity for ``n = finfo.maxexp``.
     """
     info = np.finfo(n.dtype)
     bias = info.maxexp - 1
     integers = np.dtype(f"int{info.bits}")
-    # So far from zero the lowest bits of a float are the integer itself. XLA's conversion of floats
-    # to integers saturates, which costs XLA:CPU more than all the rest.
-    far = np.asarray(1.5 * 2.0**info.nmant + bias, n.dtype)
-    bits = lax.bitcast_convert_type(lax.max(n, np.asarray(-bias, n.dtype)) + far, integers)
+    # After this shift, the lowest bits of the float are the integer ``n + bias``. XLA's conversion
+    # of floats to integers saturates, which costs XLA:CPU more than all remaining operations.
+    shift = np.asarray(1.5 * 2.0**info.nmant + bias, n.dtype)
+    bits = lax.bitcast_convert_type(lax.max(n, np.asarray(-bias, n.dtype)) + shift, integers)
     return lax.bitcast_convert_type(bits << np.asarray(info.nmant, integers), n.dtype)
 
 
 def in_two(number: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """A number in two parts; products of the first with whole numbers of some bits are exact."""
+    """Return ``number`` in two parts; products of the first with integers of few bits are exact."""
     scale = 2.0 ** (np.finfo(dtype).nmant // 2 - math.frexp(number)[1])
     high = math.floor(number * scale) / scale
     return np.asarray(high, dtype), np.asarray(number - high, dtype)
 
 
 def log2_of_power(x: Array, p: float) -> tuple[Array, Array]:
-    """A whole and a small part: with ``x = m * 2^e``, ``log2(x^p) = e * p + p * log2(m)``."""
+    """Return ``log2(x^p)`` as the sum of an integer and a small remainder.
+
+    With ``x = m * 2^e``, ``log2(x^p) = e * p + p * log2(m)``.
+    """
     m, e = _mantissa_and_exponent(x)
     high, low = in_two(p, x.dtype)
     exponent = e * high
@@ -44,7 +47,7 @@ def log2_of_power(x: Array, p: float) -> tuple[Array, Array]:
 
 
 def _mantissa_and_exponent(x: Array) -> tuple[Array, Array]:
-    """``frexp`` of positive normal numbers; of others, some numbers."""
+    """Return ``frexp`` of positive normal numbers; of other numbers, unspecified values."""
     info = np.finfo(x.dtype)
     integers, half = np.dtype(f"int{info.bits}"), info.maxexp - 2
     bits = lax.bitcast_convert_type(x, integers)
@@ -55,5 +58,5 @@ def _mantissa_and_exponent(x: Array) -> tuple[Array, Array]:
 
 
 def is_tiny(x: Array) -> Array:
-    """Whether numbers that are not negative are zero or subnormal."""
+    """Return whether numbers ``x >= 0`` are zero or subnormal."""
     return x < np.finfo(x.dtype).tiny

@@ -1,9 +1,12 @@
-"""Index spaces: from the window offset of an argmax to the index the caller asked for.
+"""Index spaces: conversion of window offsets of an argmax to the indices that a caller requests.
 
-Tap ``t`` of window ``o`` lies at ``q = o * stride - pad_low + t * dilation`` of each pooled axis.
-An index space is "window" (the window offset itself, row-major), "spatial" (flat over the pooled
-axes: PyTorch) or an int axis ``a`` (flat over all axes of the input from ``a`` on: OpenVINO's
-``axis``, 0 is ONNX, 1 on NHWC is TensorFlow).
+On each pooled axis, tap ``t`` of window ``o`` has the position
+``q = o * stride - pad_low + t * dilation``. An index space is one of
+
+- "window": the window offset itself, row-major;
+- "spatial": the flat index over the pooled axes, as in PyTorch;
+- an integer ``a``: the flat index over all axes of the input from axis ``a``, as OpenVINO's
+  ``axis``. 0 is ONNX, 1 on NHWC is TensorFlow.
 """
 
 import math
@@ -25,7 +28,7 @@ IndexSpace = Literal["window", "spatial"] | int
 
 
 def check_space(space: Any) -> IndexSpace:
-    """Return ``space`` if it is a word or an integer, else raise."""
+    """Return ``space`` if it is one of ``SPACES`` or an integer, else raise."""
     if not isinstance(space, str):
         return integer("index_space", space, -(2**31))
     for known in SPACES:
@@ -41,7 +44,7 @@ def check_space(space: Any) -> IndexSpace:
 
 
 def counted_axes(space: IndexSpace, positions: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Return the axes, negative, that a flat index counts in an array of ``rank`` axes."""
+    """Return the axes that a flat index counts in an array of ``rank`` axes, all negative."""
     if isinstance(space, str):
         return positions
     if not -rank <= space < rank:
@@ -86,10 +89,10 @@ def _check_width(resolved: np.dtype) -> None:
 
 
 def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
-    """Raise unless ``last``, and if ``marks`` the sentinel, fit ``dtype``."""
+    """Raise unless the largest index ``last`` fits ``dtype``, and the sentinel too if ``marks``."""
     limits = np.iinfo(dtype)
     if dtype.itemsize == 8 and not isinstance(last, int):
-        return  # no array has as many elements
+        return  # no array has too many elements for 64 bits
     within = is_at_most(last, limits.max, f"indices in space {space!r} may not fit {dtype.name}")
     if space == "window":
         fits = last + (limits.min == 0) <= limits.max
@@ -110,7 +113,7 @@ def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> No
 
 
 def canonical(index_space: Any, index_dtype: Any) -> dict[str, Any]:
-    """Return the options of an op that returns indices, checked."""
+    """Return the checked options of an op that returns indices."""
     return {"index_space": check_space(index_space), "index_dtype": check_dtype(index_dtype)}
 
 
@@ -125,11 +128,11 @@ def convert(
     """Return ``taps``, window offsets in row-major order, as indices of an array of ``shape``.
 
     Args:
-      taps: window offsets, or the sentinel of a window without an element.
-      shape: of the array that is indexed.
+      taps: window offsets, with the sentinel for windows without an element.
+      shape: shape of the array that is indexed.
       geometry: the windows.
-      space, dtype: as the caller wrote them.
-      masked: whether windows may be empty beyond those that ``geometry`` leaves so.
+      space, dtype: the caller's ``index_space`` and ``index_dtype``.
+      masked: whether a mask may empty windows that ``geometry`` does not leave empty.
     """
     if space == "window":
         return _tap_numbers(taps, geometry, dtype)
@@ -147,7 +150,7 @@ def as_named(
     index_space: IndexSpace,
     index_dtype: np.dtype | None,
 ) -> Array:
-    """:func:`convert` by the options of an op."""
+    """Return :func:`convert` with the options of an op."""
     return convert(taps, shape, geometry, index_space, index_dtype, masked)
 
 
@@ -161,14 +164,14 @@ def _tap_numbers(taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Arr
 
 
 def places(taps: Array, geometry: Geometry) -> dict[int, Array]:
-    """Return where the tap of each window lies on each pooled axis."""
-    found: dict[int, Array] = {}
+    """Return, for each pooled axis, the position of the tap of each window."""
+    positions: dict[int, Array] = {}
     taps = taps.astype(jnp.int32)
     for axis, position in geometry.placed[::-1]:
         start = iota(axis.out, position, taps.ndim, jnp.int32) * axis.stride - axis.pad_low
-        found[position] = start + taps % axis.kernel * axis.dilation
+        positions[position] = start + taps % axis.kernel * axis.dilation
         taps = taps // axis.kernel
-    return found
+    return positions
 
 
 def flat(
@@ -179,27 +182,27 @@ def flat(
     axes: tuple[int, ...],
     dtype: np.dtype | None,
 ) -> Array:
-    """Return places as flat indices, -1 where nothing was ``found``.
+    """Return positions as flat indices, -1 where ``found`` is False.
 
     Args:
-      space, dtype: as the caller wrote them.
-      places: on pooled axes; on the others an entry lies at its own place.
-      found: where a window has an element, or None if every place is to be named.
-      shape: of the array that is indexed.
-      axes: those that the index counts, the last one fastest.
+      space, dtype: the caller's ``index_space`` and ``index_dtype``.
+      places: positions on each pooled axis; on other axes, the position is that of the entry.
+      found: whether each window has an element, or None to return an index for every window.
+      shape: shape of the array that is indexed.
+      axes: the axes that the index counts, in row-major order.
     """
     resolved = dtype or np.dtype(np.int32)
     _check_width(resolved)
     last = math.prod(shape[axis] for axis in axes) - 1
     _check_fit(space, resolved, last, marks=found is not None)
-    wide = resolved if resolved.itemsize >= 4 else np.dtype(np.int32)
+    sum_dtype = resolved if resolved.itemsize >= 4 else np.dtype(np.int32)
     index: Any = 0
     for axis in axes:
         place = places.get(axis)
         if place is None:
             place = iota(shape[axis], axis, len(shape), jnp.int32)
-        index = index * shape[axis] + place.astype(wide)
+        index = index * shape[axis] + place.astype(sum_dtype)
     index = jnp.broadcast_to(index, next(iter(places.values())).shape)
     if found is not None:
-        index = jnp.where(found, index, sentinel(wide))
+        index = jnp.where(found, index, sentinel(sum_dtype))
     return index.astype(resolved)

@@ -1,12 +1,12 @@
-"""Exact integer averages: sums that do not wrap, divided, rounded, saturated.
+"""Exact averages of integers: sums that cannot overflow, divided, rounded and saturated.
 
-An integer of w bits is cut into digits of ``b`` bits, ``x = sum of x_i * 2^(b i)``, the top digit
-signed. A window of ``n`` taps sums each digit apart, which cannot wrap while ``n * 2^b`` fits the
-word. Carries make the digit sums proper digits of ``|S|``, and schoolbook long division by the
-divisor ``D``, one digit at a time with a remainder below ``D``, gives quotient and remainder of
-``|S| / D`` without a wider type.
+An integer is split into digits of ``b`` bits, ``x = sum of x_i * 2^(b i)``, of which the top digit
+is signed. A window of ``n`` taps sums each digit separately, which cannot overflow as long as
+``n * 2^b`` fits the word. Carries turn the sums into the digits of ``|S|``, the absolute value of
+the sum ``S``. Long division by the divisor ``D``, one digit at a time with a remainder below ``D``,
+gives quotient and remainder of ``|S| / D`` without a wider dtype.
 
-Rounding. "half_even" is the library's own, "trunc" PyTorch's.
+Rounding. jaxpool rounds by "half_even", PyTorch by "trunc".
 """
 
 from collections.abc import Callable
@@ -31,58 +31,61 @@ def average(
 
     Args:
       x: integers, 0 where an element is masked out.
-      window_sum: sums the elements of every window of an int32 or int64 array.
+      window_sum: returns the sum of every window of an int32 or int64 array.
       divisor: int, or integer array of the shape of the result; 0 only where the sum is 0.
-      largest: bound of the taps of a window and of ``abs(divisor)``.
-      rounding: where a quotient between two integers goes.
+      largest: upper bound of the taps of a window and of ``abs(divisor)``.
+      rounding: how to round a quotient that is not an integer.
     """
     word = np.dtype(np.int64 if x.dtype.itemsize == 8 else np.int32)
     divisor = jnp.broadcast_to(jnp.asarray(divisor, word), jax.eval_shape(window_sum, x).shape)
     size = jnp.maximum(abs(divisor), 1)
     if largest << (8 * x.dtype.itemsize) <= 1 << 23:
-        return _by_float(window_sum(x.astype(word)), divisor, size, x.dtype, rounding)
+        return _divide_in_float32(window_sum(x.astype(word)), divisor, size, x.dtype, rounding)
     bits = min(4 * word.itemsize, 8 * word.itemsize - 2 - largest.bit_length())
     sums = [window_sum(digit) for digit in _digits(x, bits, word)]
     negative, sums = _magnitude(_carry(sums, bits), bits)
-    quotient, rest, over = _divide(sums, size, bits)
+    quotient, remainder, overflowed = _divide(sums, size, bits)
     negative = negative ^ (divisor < 0)
-    up = _goes_up(rest, size, quotient & 1 == 1, rounding)
-    return _saturate(quotient, up, over, negative, x.dtype)
+    round_up = _rounds_up(remainder, size, quotient & 1 == 1, rounding)
+    return _saturate(quotient, round_up, overflowed, negative, x.dtype)
 
 
 def in_bytes(x: Array) -> Array:
-    """Return ``x``, integers of less than a byte as int8 or uint8."""
+    """Return ``x``, with dtypes of less than a byte converted to int8 or uint8."""
     if not jnp.issubdtype(x.dtype, jnp.integer) or jnp.iinfo(x.dtype).bits >= 8:
         return x
     return x.astype(jnp.int8 if jnp.iinfo(x.dtype).min else jnp.uint8)
 
 
-def _goes_up(rest: Array, size: Array, odd: Array, rounding: Rounding) -> Array:
-    """Whether the absolute value of a quotient, cut to an integer, has to grow by one."""
+def _rounds_up(remainder: Array, size: Array, odd: Array, rounding: Rounding) -> Array:
+    """Return whether the absolute value of a truncated quotient must increase by one."""
     if rounding == "trunc":
-        return jnp.zeros(rest.shape, bool)
-    return (rest > size - rest) | ((rest == size - rest) & odd)
+        return jnp.zeros(remainder.shape, bool)
+    return (remainder > size - remainder) | ((remainder == size - remainder) & odd)
 
 
-def _by_float(
+def _divide_in_float32(
     total: Array, divisor: Array, size: Array, dtype: np.dtype, rounding: Rounding
 ) -> Array:
-    """Divide sums below 2^23 in float32, right to one, and let the remainder say which way."""
+    """Return averages of sums below 2^23, by float32 quotients that are corrected by at most 1."""
     negative, magnitude = (total < 0) ^ (divisor < 0), abs(total)
     quotient = (magnitude.astype(jnp.float32) / size.astype(jnp.float32)).astype(total.dtype)
-    rest = magnitude - quotient * size
-    beyond = rest < 0  # the float was rounded up to an integer
-    quotient, rest = quotient - beyond.astype(total.dtype), jnp.where(beyond, rest + size, rest)
-    up = _goes_up(rest, size, quotient & 1 == 1, rounding)
-    quotient = quotient + up.astype(quotient.dtype)
+    remainder = magnitude - quotient * size
+    above = remainder < 0  # the float quotient was rounded up to an integer
+    quotient, remainder = (
+        quotient - above.astype(total.dtype),
+        jnp.where(above, remainder + size, remainder),
+    )
+    round_up = _rounds_up(remainder, size, quotient & 1 == 1, rounding)
+    quotient = quotient + round_up.astype(quotient.dtype)
     limits = jnp.iinfo(dtype)
     signed = jnp.where(negative, -quotient, quotient)
     return jnp.clip(signed, limits.min, limits.max).astype(dtype)
 
 
 def _digits(x: Array, bits: int, word: np.dtype) -> list[Array]:
-    """Digits of ``x`` from the lowest up; the top one keeps the sign."""
-    x = in_bytes(x)  # or they hold neither the mask of a digit nor its place
+    """Return the digits of ``x``, lowest first; the top digit is signed."""
+    x = in_bytes(x)  # smaller dtypes cannot represent the mask or the shift of a digit
     width = 8 * x.dtype.itemsize
     digits = []
     for low in range(0, width, bits):
@@ -94,6 +97,7 @@ def _digits(x: Array, bits: int, word: np.dtype) -> list[Array]:
 
 
 def _carry(sums: list[Array], bits: int) -> list[Array]:
+    """Return the digits of the total, from the sums of each digit."""
     digits, carry = [], jnp.zeros_like(sums[0])
     for total in sums[:-1]:
         total = total + carry
@@ -103,7 +107,7 @@ def _carry(sums: list[Array], bits: int) -> list[Array]:
 
 
 def _magnitude(digits: list[Array], bits: int) -> tuple[Array, list[Array]]:
-    """Whether the number is negative, and the digits of its absolute value."""
+    """Return whether the number is negative, and the digits of its absolute value."""
     negative = digits[-1] < 0
     flipped, borrow = [], jnp.zeros_like(digits[0])
     for digit in digits[:-1]:
@@ -115,21 +119,25 @@ def _magnitude(digits: list[Array], bits: int) -> tuple[Array, list[Array]]:
 
 
 def _divide(digits: list[Array], size: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Quotient (unsigned), remainder, and whether the quotient left the word, by long division."""
+    """Return the unsigned quotient, the remainder, and whether the quotient overflows the word."""
     unsigned = np.dtype(f"uint{8 * size.dtype.itemsize}")
-    quotient, rest = jnp.zeros(size.shape, unsigned), jnp.zeros_like(size)
-    over = jnp.zeros(size.shape, bool)
+    quotient, remainder = jnp.zeros(size.shape, unsigned), jnp.zeros_like(size)
+    overflowed = jnp.zeros(size.shape, bool)
     for digit in digits[::-1]:
-        current = (rest << bits) + digit
-        over = over | (quotient >> np.asarray(8 * unsigned.itemsize - bits, unsigned) != 0)
+        current = (remainder << bits) + digit
+        overflowed = overflowed | (
+            quotient >> np.asarray(8 * unsigned.itemsize - bits, unsigned) != 0
+        )
         quotient = (quotient << np.asarray(bits, unsigned)) + (current // size).astype(unsigned)
-        rest = current % size
-    return quotient, rest, over
+        remainder = current % size
+    return quotient, remainder, overflowed
 
 
-def _saturate(quotient: Array, up: Array, over: Array, negative: Array, dtype: np.dtype) -> Array:
+def _saturate(
+    quotient: Array, round_up: Array, overflowed: Array, negative: Array, dtype: np.dtype
+) -> Array:
     limits, word = jnp.iinfo(dtype), quotient.dtype
     top = jnp.where(negative, np.asarray(-limits.min, word), np.asarray(limits.max, word))
-    clipped = jnp.where(over, top, jnp.minimum(quotient, top))
-    clipped = jnp.where(up & (clipped < top), clipped + np.asarray(1, word), clipped)
+    clipped = jnp.where(overflowed, top, jnp.minimum(quotient, top))
+    clipped = jnp.where(round_up & (clipped < top), clipped + np.asarray(1, word), clipped)
     return jnp.where(negative, -clipped, clipped).astype(dtype)
