@@ -1,1 +1,1 @@
-"""Linear maps between windows and elements, and the derivative rules made of them."""
+"""Linear maps between windows and elements, and the derivative rules built from them."""

@@ -10,10 +10,10 @@ By index. ``w`` is a maximum of source numbers, see ``_lowerings.parts.flat_gath
 and its transpose are then gathers. The map gathers values at ``w``. The transpose gathers
 cotangents at ``c`` for the sources with ``w[c[s]] == s``.
 
-In blocks. Most indices come from tiled windows. If the index of every source lies in the block of
-that source, no two indices are equal, and the map is a scatter by window offsets, which needs no
-XLA scatter. XLA:CPU scatters numbers sequentially, so on CPU the program checks the indices at run
-time and uses the blocks if it can.
+In blocks. Most indices come from tiled windows. The block of a source is the tiled window that it
+was pooled from. If every index lies in the block of its source, no two indices are equal, and the
+map is a scatter by window offsets, which needs no XLA scatter. XLA:CPU scatters numbers
+sequentially, so on CPU the program checks the indices at run time and uses the blocks if it can.
 """
 
 import functools

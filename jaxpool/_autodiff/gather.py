@@ -100,7 +100,7 @@ def weighted_gather(
 
         pairs = jnp.stack(offsets), jnp.stack([jnp.asarray(w, dtype) for w in weights])
         start = varying_zeros(t.shape, dtype, (g, pairs))
-        # A sum without a loop would hold all scatters in memory at the same time.
+        # Without the loop, the results of all scatters would be in memory at the same time.
         return lax.scan(add, start, pairs)[0]
 
     return linear_map(forward, transpose, t, offsets[0].shape, value)

@@ -164,6 +164,7 @@ def _solve(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], kno
 
 
 def _varies(t: Any) -> bool:
+    """Return whether an array in ``t`` varies over a mesh axis, inside ``jax.shard_map``."""
     return any(varying(a) for a in jax.tree.leaves(t))
 
 

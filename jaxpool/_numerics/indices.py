@@ -88,8 +88,8 @@ def _check_width(resolved: np.dtype) -> None:
         )
 
 
-def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> None:
-    """Raise unless the largest index ``last`` fits ``dtype``, and the sentinel too if ``marks``."""
+def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, has_sentinel: bool) -> None:
+    """Raise unless ``dtype`` can represent the index ``last``, and the sentinel if there is one."""
     limits = np.iinfo(dtype)
     if dtype.itemsize == 8 and not isinstance(last, int):
         return  # no array has too many elements for 64 bits
@@ -97,10 +97,10 @@ def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, marks: bool) -> No
     if space == "window":
         fits = last + (limits.min == 0) <= limits.max
     else:
-        fits = within and (limits.min < 0 or not marks)
+        fits = within and (limits.min < 0 or not has_sentinel)
     if not fits:
-        sentinel_here = limits.max if space == "window" else -1
-        mark = f" and {sentinel_here} must mark a window without an element"
+        sentinel_value = limits.max if space == "window" else -1
+        mark = f" and {sentinel_value} must mark a window without an element"
         needs_mark = limits.min == 0 and within
         raise ValueError(
             message(
@@ -157,7 +157,7 @@ def as_named(
 def _tap_numbers(taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
     resolved = dtype or np.dtype(taps.dtype)
     _check_width(resolved)
-    _check_fit("window", resolved, geometry.taps - 1, marks=True)
+    _check_fit("window", resolved, geometry.taps - 1, has_sentinel=True)
     if taps.dtype == resolved:
         return taps
     return jnp.where(taps == sentinel(taps.dtype), sentinel(resolved), taps.astype(resolved))
@@ -194,7 +194,7 @@ def flat(
     resolved = dtype or np.dtype(np.int32)
     _check_width(resolved)
     last = math.prod(shape[axis] for axis in axes) - 1
-    _check_fit(space, resolved, last, marks=found is not None)
+    _check_fit(space, resolved, last, has_sentinel=found is not None)
     sum_dtype = resolved if resolved.itemsize >= 4 else np.dtype(np.int32)
     index: Any = 0
     for axis in axes:

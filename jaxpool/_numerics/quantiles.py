@@ -53,9 +53,9 @@ class Places(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def places(q: float, method: str, most: int) -> Places:
-    """Return the positions of quantile ``q`` among 0, 1, .., ``most`` elements."""
-    positions = [(0, 0, 0.0), *(_position(n, q, method) for n in range(1, most + 1))]
+def places(q: float, method: str, max_elements: int) -> Places:
+    """Return the positions of quantile ``q`` among 0, 1, .., ``max_elements`` elements."""
+    positions = [(0, 0, 0.0), *(_position(n, q, method) for n in range(1, max_elements + 1))]
     return Places(*zip(*positions, strict=True))
 
 

@@ -42,14 +42,14 @@ def sample_weights(start: Array, size: Array, bins: int, length: int, ratio: int
     start, step = start[:, None, None, None], _quotient(size, bins)[:, None, None, None]
     samples = jnp.ceil(step) if ratio == 0 else jnp.full_like(step, ratio)
     divisor = jnp.where(samples > 0, samples, 1)
-    first = start + _count(bins, 1, step) * step
-    element = _count(length, 2, step)
+    first = start + _iota(bins, 1, step) * step
+    element = _iota(length, 2, step)
     if ratio:
-        sample = _count(ratio, 3, step)
+        sample = _iota(ratio, 3, step)
     else:
         nonzero_step = jnp.where(step == 0, 1, step)  # a bin of size 0 has no samples
         first_sample = jnp.floor((element - 1 - first) * divisor / nonzero_step - 0.5) - 1
-        sample = jnp.clip(first_sample, 0, divisor - 1) + _count(_NEIGHBOURING_SAMPLES, 3, step)
+        sample = jnp.clip(first_sample, 0, divisor - 1) + _iota(_NEIGHBOURING_SAMPLES, 3, step)
     coordinate, is_counted = _sample_coordinates(first, sample, step, divisor, length)
     weight = jnp.maximum(0, 1 - jnp.abs(coordinate - element))
     return jnp.where(is_counted & (sample < samples), weight, 0).sum(3) / divisor[..., 0]
@@ -74,8 +74,8 @@ def near_samples(
       Indices of elements and weights, ``[box, bin, 2 * ratio]``: two for each sample.
     """
     start, step = start[:, None, None], _quotient(size, bins)[:, None, None]
-    first = start + _count(bins, 1, step) * step
-    sample, samples = _count(ratio, 2, step), jnp.full_like(step, ratio)
+    first = start + _iota(bins, 1, step) * step
+    sample, samples = _iota(ratio, 2, step), jnp.full_like(step, ratio)
     coordinate, is_counted = _sample_coordinates(first, sample, step, samples, length)
     coordinate = jnp.where(is_counted, coordinate, 0)
     low = jnp.floor(coordinate)
@@ -95,7 +95,7 @@ def whole_bins(start: Array, size: Array, bins: int, length: int) -> Array:
     ``start + ceil((p + 1) * b)``. Neighbouring bins may have one element in common.
     """
     start, step = start[:, None, None], _quotient(size, bins)[:, None, None]
-    number, element = _count(bins, 1, step), _count(length, 2, step)
+    number, element = _iota(bins, 1, step), _iota(length, 2, step)
     low, high = start + jnp.floor(number * step), start + jnp.ceil((number + 1) * step)
     return (low <= element) & (element < high)
 
@@ -109,7 +109,7 @@ def _quotient(a: Array, b: Array | int) -> Array:
     return a / jnp.where(a == a, jnp.asarray(b, a.dtype), a)
 
 
-def _count(length: int, axis: int, like: Array) -> Array:
+def _iota(length: int, axis: int, like: Array) -> Array:
     """Return 0, 1, 2, ... along an axis, to broadcast to the rank of ``like``."""
     return iota(length, axis, like.ndim, like.dtype)
 

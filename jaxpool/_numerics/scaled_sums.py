@@ -38,9 +38,9 @@ def unit(z: Array) -> Array:
 
 
 def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool) -> Terms:
-    """Return ``exp(x / temperature)`` as terms, ``weighted`` also times ``x``.
+    """Return ``exp(x / temperature)`` as terms; if ``weighted``, also ``x * exp(x / temperature)``.
 
-    The exponential of -inf is the term 0, with zero derivatives.
+    Elements that are not ``valid``, and -inf, are the term 0, with zero derivatives.
     """
     nonzero = x != -np.inf if valid is None else valid & (x != -np.inf)
     x = jnp.where(nonzero, x, np.zeros((), x.dtype))

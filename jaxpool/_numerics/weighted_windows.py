@@ -6,8 +6,7 @@
 have the same weights. In a window that crosses a border, the weight of padding is added to that of
 the element that the padding repeats, and is then set to 0. So the array is not padded first.
 
-In the transpose, each element receives the sum of ``W[t, o] g[o]`` over the windows that contain
-it.
+In the transpose, an element receives the sum of ``W[t, o] g[o]`` over the windows that contain it.
 """
 
 import functools
@@ -146,7 +145,7 @@ def _fused_sums(
 def _steps(
     geometry: Geometry, weights: tuple[Weights, ...], on_tpu: bool
 ) -> list[tuple[Geometry, tuple[Weights, ...]]]:
-    """Return the steps: all axes in one step, or one axis at a time if windows are large."""
+    """Return windows and weights of each kernel: of all axes, or of one axis if they are large."""
     if geometry.taps <= (tuning.MOST_WEIGHTED_ON_TPU if on_tpu else tuning.MOST_WEIGHTED_ON_GPU):
         return [(geometry, weights)]
     steps = []
@@ -170,6 +169,8 @@ def _unpooled(size: int) -> Axis:
 def _step_sums(
     x: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype
 ) -> Array:
+    """Return the weighted sums of one step, in one kernel."""
+
     def total(elements: list[Array], in_bounds: list[Array | None]) -> tuple[Array]:
         del in_bounds  # the array is 0 where there is no element
         tap_offsets = np.ndindex(geometry.kernel)
@@ -180,10 +181,7 @@ def _step_sums(
 
 
 def _times(a: Array, offsets: tuple[int, ...], weights: tuple[Weights, ...]) -> Array:
-    """Return the elements ``a`` at one offset, times the weights of their windows.
-
-    Pooled axes come first.
-    """
+    """Return ``a``, the elements at one offset with pooled axes first, times their weights."""
     for position, (axis_weights, offset) in enumerate(zip(weights, offsets, strict=True)):
         a = a * _broadcast_weights(*axis_weights.at(offset), position, a)
     return a
@@ -217,7 +215,8 @@ def _fused_scatter(
 def _step_scatter(
     g: Array, geometry: Geometry, weights: tuple[Weights, ...], dtype: np.dtype, on_tpu: bool
 ) -> Array:
-    strided = geometry.is_strided
+    """Return the transpose of :func:`_step_sums`, in one kernel."""
+    is_strided = geometry.is_strided
 
     def total(windows: list[tuple[Array]], x: None, terms: list[Term]) -> tuple[Array]:
         del x
@@ -232,4 +231,4 @@ def _step_scatter(
             g = g * _broadcast_weights(inner, groups, 2 * index, g)
         return g
 
-    return joint.over_elements(total, (g,), (0,), None, geometry, on_tpu and strided, dtype)[0]
+    return joint.over_elements(total, (g,), (0,), None, geometry, on_tpu and is_strided, dtype)[0]

@@ -161,6 +161,7 @@ def _fused(make: Make, arrays: Arrays, padding: Values, geometry: Geometry) -> T
 
 
 def _fused_from_stored(terms: Terms, geometry: Geometry) -> Terms:
+    """Return the sum of every window in one kernel, from terms that are stored first."""
     terms = materialize(*terms)
     total = lambda elements, _: join(elements)  # noqa: E731
     return joint.over_windows(total, terms, _identities(terms), geometry)
@@ -190,6 +191,7 @@ def _terms_in_bounds(terms: Terms, in_bounds: Array | None) -> Terms:
 
 
 def _axis_by_axis(terms: Terms, geometry: Geometry, implementation: str) -> Terms:
+    """Return the sum of every window, joined axis by axis."""
     for axis, position in geometry.placed:
         terms = _join_along_axis(terms, axis, position, implementation)
     return terms
