@@ -1,7 +1,7 @@
-"""Other libraries' pooling, with their names, defaults and results: one front end a file.
+"""Front ends: the pooling of other libraries, with their names, defaults and results.
 
-A front end translates names, defaults, layouts and rules into calls of the ops. None imports the
-library that it stands for; each is loaded when it is first used.
+A front end is one file or folder. It translates names, defaults, layouts and rules into calls of
+the ops. No front end imports its library; each front end is imported when it is first used.
 """
 
 import importlib
@@ -39,7 +39,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-if not TYPE_CHECKING:  # or a checker would know every name
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in __all__:

@@ -1,4 +1,4 @@
-"""A cache of canonical arguments, for arguments as a caller wrote them."""
+"""A cache for functions that canonicalize the arguments of a caller."""
 
 import functools
 from collections.abc import Callable
@@ -8,19 +8,20 @@ Canonical = TypeVar("Canonical")
 
 
 def cached(canonicalize: Callable[..., Canonical]) -> Callable[..., Canonical]:
-    """Cache a function of arguments; other than ints, strings and tuples are no keys.
+    """Cache ``canonicalize`` for arguments that are ints, strings, None, or tuples of these.
 
-    1, 1.0 and True are equal as keys of a cache, but not as arguments.
+    Other arguments are canonicalized in every call. 1, 1.0 and True are equal as keys of a cache,
+    but not as arguments.
     """
-    run_once = functools.lru_cache(maxsize=1024)(canonicalize)
+    with_cache = functools.lru_cache(maxsize=1024)(canonicalize)
 
     @functools.wraps(canonicalize)
-    def run(*arguments: Any) -> Canonical:
-        return (run_once if _is_plain(arguments) else canonicalize)(*arguments)
+    def canonicalized(*arguments: Any) -> Canonical:
+        return (with_cache if _is_cacheable(arguments) else canonicalize)(*arguments)
 
-    return run
+    return canonicalized
 
 
-def _is_plain(argument: Any) -> bool:
+def _is_cacheable(argument: Any) -> bool:
     kind = type(argument)
-    return kind in (int, str, type(None)) or (kind is tuple and all(map(_is_plain, argument)))
+    return kind in (int, str, type(None)) or (kind is tuple and all(map(_is_cacheable, argument)))

@@ -1,4 +1,4 @@
-"""Checks of arguments that the front ends share."""
+"""Checks of arguments, shared by the front ends."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +15,14 @@ from .._numerics.checks import as_array
 
 
 def array(name: str, value: Any) -> Array:
-    """Return ``value`` as an array, or raise."""
+    """Return ``value`` as an array, or raise if it cannot be converted."""
     return value if isinstance(value, jax.Array) else as_array(f"${name}", value)
 
 
 def as_floats(name: str, value: ArrayLike) -> Array:
-    """Return the argument ``name``, integers and booleans in the dtype of their true division.
+    """Return ``value`` as a float array; other dtypes are converted to the dtype of ``x / x``.
 
-    So the JAX libraries return averages of integers.
+    The JAX libraries return averages of integers in that dtype.
     """
     x = array(name, value)
     if jnp.issubdtype(x.dtype, jnp.inexact):
@@ -30,34 +30,34 @@ def as_floats(name: str, value: ArrayLike) -> Array:
     return x.astype(jax.eval_shape(jnp.true_divide, x, x).dtype)
 
 
-def index_dtype(wide: bool = True) -> np.dtype:
-    """The dtype of indices that are ``wide``, int64: int32 while JAX has no 64-bit types."""
-    has_wide = jax.config.jax_enable_x64  # pyright: ignore
-    return np.dtype(np.int64 if wide and has_wide else np.int32)
+def index_dtype(prefer_int64: bool = True) -> np.dtype:
+    """Return int64 if it is preferred and JAX's 64-bit types are enabled, otherwise int32."""
+    has_int64 = jax.config.jax_enable_x64  # pyright: ignore
+    return np.dtype(np.int64 if prefer_int64 and has_int64 else np.int32)
 
 
 def ints(
     name: str, value: Any, count: int, least: int = 1, int_for_all: bool = True
 ) -> tuple[int, ...]:
-    """Return ``value`` as one int of at least ``least`` per pooled axis, or raise.
+    """Return ``value`` as a tuple with one int of at least ``least`` per pooled axis, or raise.
 
     Args:
-      name: of the argument, for the message.
-      value: what the caller wrote.
-      count: pooled axes.
-      least: bound of each entry.
-      int_for_all: whether one integer stands for all axes.
+      name: name of the argument, for the message.
+      value: the argument as the caller passed it.
+      count: number of pooled axes.
+      least: lower bound of each entry.
+      int_for_all: whether one integer is accepted for all axes.
     """
     if not is_sequence(value):
         if int_for_all:
             return (integer(name, value, least),) * count
-        raise TypeError(_not_one_for_each(name, value, count, int_for_all))
+        raise TypeError(_entry_count_message(name, value, count, int_for_all))
     if length_of(value) != count:
-        raise ValueError(_not_one_for_each(name, value, count, int_for_all))
+        raise ValueError(_entry_count_message(name, value, count, int_for_all))
     return tuple(integer(name, entry, least) for entry in entries_of(name, value))
 
 
-def _not_one_for_each(name: str, value: Any, count: int, int_for_all: bool) -> str:
+def _entry_count_message(name: str, value: Any, count: int, int_for_all: bool) -> str:
     kind = (
         f"has {counted(length_of(value), 'entry')}" if is_sequence(value) else "is not a sequence"
     )
@@ -71,14 +71,14 @@ def _not_one_for_each(name: str, value: Any, count: int, int_for_all: bool) -> s
 
 
 def not_one_for_all(name: str, value: Any) -> str:
-    """The message that a sequence stands where an integer must."""
+    """Return the message for a sequence that is passed where an integer is required."""
     return message(
         f"${name} = {shown(value)} is not an integer.", "1 axis is pooled.", "Give one integer."
     )
 
 
 def one_of(name: str, value: Any, known: Sequence[str]) -> str:
-    """Return ``value`` if it is one of the ``known`` strings, else raise."""
+    """Return ``value`` if it is one of the ``known`` strings, otherwise raise."""
     if isinstance(value, str) and value in known:
         return value
     raise ValueError(
@@ -91,7 +91,7 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
 
 
 def check_rank(name: str, shape: tuple[int, ...], ranks: Sequence[int], axes: str) -> None:
-    """Raise unless an array of ``shape`` has one of these ranks; ``axes`` says what they are."""
+    """Raise unless an array of ``shape`` has one of ``ranks``; ``axes`` describes the axes."""
     if len(shape) not in ranks:
         raise ValueError(
             message(
@@ -103,7 +103,7 @@ def check_rank(name: str, shape: tuple[int, ...], ranks: Sequence[int], axes: st
 
 
 def check_not_empty(name: str, shape: tuple[int, ...], first: int, why: str) -> None:
-    """Raise if an axis from ``first`` on has length 0."""
+    """Raise if an axis from ``first`` on has length 0; ``why`` is a line of the message."""
     if 0 in shape[first:]:
         raise ValueError(
             message(f"${name} has shape {shape}.", why, "Check the shape and its layout.")
@@ -111,9 +111,10 @@ def check_not_empty(name: str, shape: tuple[int, ...], first: int, why: str) -> 
 
 
 def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int:
-    """Elements by which a window exceeds the padded axis; not positive if it fits.
+    """Return the number of elements that the padded axis lacks for one window, at most 0 if it
+    fits.
 
-    Nothing is said of a symbolic size, as ``jax.export`` allows: the core asks for its bound.
+    A symbolic size (``jax.export``) gives 0, because the op itself checks the bound of such a size.
     """
     span = (kernel - 1) * dilation + 1
     return span - size - sum(pads) if isinstance(size, int) else 0

@@ -1,4 +1,4 @@
-"""Windows of libraries that take what does not fit: no window is an empty result, not an error."""
+"""Windows for libraries in which a window that does not fit gives an empty result, not an error."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,9 +11,10 @@ class Fitted(NamedTuple):
     """Windows over axes of known length.
 
     Attributes:
-      crop: the part of each axis that negative padding leaves, or None for all.
-      pads: padding that is not negative, or a word.
-      out: windows on each axis, 0 where none fits; of a symbolic length an expression.
+      crop: the slice of each axis that negative padding leaves, or None without negative padding.
+      pads: padding that is not negative, or a padding word.
+      out: number of windows on each axis, 0 if no window fits; an expression if the length is
+        symbolic.
     """
 
     crop: tuple[slice, ...] | None
@@ -22,30 +23,30 @@ class Fitted(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no window fits; of a symbolic length one does."""
+        """Whether no window fits; on an axis of symbolic length a window is assumed to fit."""
         return any(isinstance(count, int) and count == 0 for count in self.out)
 
 
 def fitted(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: str | Pairs
 ) -> Fitted:
-    """Return the windows over axes of ``sizes``.
+    """Return the windows that fit axes of ``sizes``.
 
     Args:
       sizes: lengths of the axes.
       kernel, strides: integers of at least 1.
-      pads: pairs of integers, or a word.
+      pads: pairs of integers, which may be negative, or a padding word.
     """
     crop, sizes = None, list(sizes)
     if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
         pairs = zip(sizes, pads, strict=True)
         crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
-        sizes = [max(part.stop - part.start, 0) for part in crop]
+        sizes = [max(remaining.stop - remaining.start, 0) for remaining in crop]
         pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
-    return Fitted(crop, pads, tuple(_lengths(sizes, kernel, strides, pads)))
+    return Fitted(crop, pads, tuple(_output_sizes(sizes, kernel, strides, pads)))
 
 
-def _lengths(
+def _output_sizes(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: str | Pairs
 ) -> list[int]:
     if isinstance(pads, str) and pads != "VALID":

@@ -1,17 +1,19 @@
-"""Maxima by the rules of other libraries, which disagree on where a maximum starts and on NaN.
+"""Maxima by the rules of other libraries, which disagree on the initial value and on NaN.
 
 * "first", the native rule: the first of equal maxima, and the first NaN.
 * "last_nan" (PyTorch): NaN in a window gives NaN as in the native op, but index and gradient go to
   the last NaN, not to the first.
-* "from_lowest" (OpenVINO): from the lowest finite number, of floats of 16 bits from -inf. Only a
-  greater element is taken, so NaN is ignored, and a window without a greater element counts as
-  empty and gives the start.
-* "from_first_element" (ONNX Runtime): from the first element inside the array. A NaN there stays,
-  later ones are ignored. An empty window gives the lowest finite number, of float16 -inf.
+* "from_lowest" (OpenVINO): the initial value is the lowest finite number, for 16-bit floats -inf.
+  Only a greater element replaces it, so NaN is ignored. A window without a greater element counts
+  as empty, and its result is the initial value.
+* "from_first_element" (ONNX Runtime): the initial value is the first element of the window inside
+  the array. A NaN in this element is the result; other NaN are ignored. An empty window gives the
+  lowest finite number, for float16 -inf.
 
-The last two run on an array without NaN. Where no element is greater than -inf, "from_lowest" has
-an empty window, and "from_first_element" has its answer, the first element. Of integers and
-booleans all rules are the native one, and run the native program.
+The programs of the last two rules replace ignored elements by -inf. If no element of a window is
+then greater than -inf, the window is empty for "from_lowest", and the result of
+"from_first_element" is the first element, which is right. For integers and booleans all rules equal
+the native rule, and run its program.
 """
 
 import functools
@@ -44,7 +46,7 @@ Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
 
 
 def max_by(rule: Rule, x: Array, windows: WindowArguments) -> Array:
-    """Return :func:`jaxpool.max_pool` by a rule."""
+    """Return the result of :func:`jaxpool.max_pool` under ``rule``."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return call(MAX_POOL, x, (None,), windows)
     return call(_MAX_BY, x, (None,), windows, rule=rule)
@@ -60,14 +62,15 @@ def max_with_argmax_by(
     empty_at: int | None = None,
     column_major: bool = False,
 ) -> tuple[Array, Array]:
-    """Return :func:`jaxpool.max_pool_with_argmax` by a rule.
+    """Return the results of :func:`jaxpool.max_pool_with_argmax` under ``rule``.
 
     Args:
       rule, x, windows: as in :func:`max_by`.
       index_space, index_dtype: as in :func:`jaxpool.max_pool_with_argmax`.
-      empty_at: the coordinate on each pooled axis that the index of an empty window names; None
+      empty_at: the coordinate on each pooled axis that the index of an empty window encodes; None
         gives the sentinel, -1.
-      column_major: the first pooled axis varies fastest in the index, as in ONNX's storage_order 1.
+      column_major: whether the first pooled axis varies fastest in the index, as with ONNX's
+        storage_order 1.
     """
     return call(
         _MAX_WITH_ARGMAX_BY, x, (None,), windows, rule=rule, index_space=index_space,
@@ -78,28 +81,28 @@ def max_with_argmax_by(
 def _max(x: Array, where: Any, *, config: Configuration, rule: Rule) -> Array:
     check_real(x)
     if where is not None and rule == "from_first_element":
-        return _from_first_where(x, where, config)[0]
+        return _masked_from_first_element(x, where, config)[0]
     plan = config.plan(x.shape, x.dtype, _selection(rule))
-    values = rules.extreme(_prepared(rule, x), where, plan)
+    values = rules.extreme(_fill_ignored(rule, x), where, plan)
     offsets = jnp.zeros(values.shape, offset_dtype(plan.geometry))
-    return _finished(rule, plan.geometry, x, values, offsets)[0]
+    return _apply_rule(rule, plan.geometry, x, values, offsets)[0]
 
 
 def _max_with_argmax(
-    x: Array, where: Any, *, config: Configuration, rule: Rule, **named: Any
+    x: Array, where: Any, *, config: Configuration, rule: Rule, **index_options: Any
 ) -> tuple[Array, Array]:
     check_real(x)
     geometry = config.geometry(x.shape)
     if where is not None and rule == "from_first_element":
-        values, offsets = _from_first_where(x, where, config)
+        values, offsets = _masked_from_first_element(x, where, config)
     else:
         plan = config.plan(x.shape, x.dtype, _selection(rule))
-        found = rules.extreme_with_offsets(_prepared(rule, x), where, plan)
-        values, offsets = _finished(rule, geometry, x, *found)
-    if named["index_space"] == "window":
+        filled_maxima = rules.extreme_with_offsets(_fill_ignored(rule, x), where, plan)
+        values, offsets = _apply_rule(rule, geometry, x, *filled_maxima)
+    if index_options["index_space"] == "window":
         return values, offsets
     may_be_empty = rule == "from_lowest" or geometry.has_empty_window
-    return values, _convert(offsets, x.shape, geometry, masked=may_be_empty, **named)
+    return values, _convert(offsets, x.shape, geometry, masked=may_be_empty, **index_options)
 
 
 def _convert(
@@ -114,16 +117,19 @@ def _convert(
     column_major: bool,
     rule: Rule | None = None,
 ) -> Array:
-    """Window offsets as the indices that were asked for, whatever the ``rule``."""
-    places, real = indices.places(offsets, geometry), offsets != sentinel(offsets.dtype)
+    """Convert window offsets to indices in ``index_space``; ``rule`` is ignored."""
+    coordinates, has_element = indices.places(offsets, geometry), offsets != sentinel(offsets.dtype)
     if empty_at is not None:
-        places = {axis: jnp.where(real, place, empty_at) for axis, place in places.items()}
-    marked = real if masked and empty_at is None else None
+        coordinates = {
+            axis: jnp.where(has_element, coordinate, empty_at)
+            for axis, coordinate in coordinates.items()
+        }
+    valid = has_element if masked and empty_at is None else None
     axes = indices.counted_axes(index_space, geometry.positions, len(shape))
     if column_major:
-        pooled = tuple(axis for axis in axes if axis in places)
-        axes = (*(axis for axis in axes if axis not in places), *pooled[::-1])
-    return indices.flat(index_space, places, marked, shape, axes, index_dtype)
+        pooled = tuple(axis for axis in axes if axis in coordinates)
+        axes = (*(axis for axis in axes if axis not in coordinates), *pooled[::-1])
+    return indices.flat(index_space, coordinates, valid, shape, axes, index_dtype)
 
 
 def _canonical_indices(index_space: Any, index_dtype: Any, **rule: Any) -> dict[str, Any]:
@@ -135,27 +141,27 @@ def _selection(rule: Rule) -> Any:
 
 
 def _start(rule: Rule, dtype: np.dtype) -> np.ndarray:
-    """What a maximum starts from."""
+    """Return the initial value of a maximum under ``rule``."""
     floating = jnp.issubdtype(dtype, jnp.floating)
-    infinite = dtype == np.float16 or (rule == "from_lowest" and dtype.itemsize < 4)
-    lowest = jnp.finfo(dtype).min if floating and not infinite else MAX.identity(dtype)
+    starts_at_infinity = dtype == np.float16 or (rule == "from_lowest" and dtype.itemsize < 4)
+    lowest = jnp.finfo(dtype).min if floating and not starts_at_infinity else MAX.identity(dtype)
     return np.asarray(lowest, dtype)
 
 
-def _prepared(rule: Rule, x: Array) -> Array:
-    """The array with the identity in place of the elements that the rule ignores."""
+def _fill_ignored(rule: Rule, x: Array) -> Array:
+    """Replace the elements of ``x`` that ``rule`` ignores by the identity of a maximum."""
     if rule in ("first", "last_nan") or not jnp.issubdtype(x.dtype, jnp.floating):
         return x
     if rule == "from_first_element":
-        return _numbers(x)
-    counts = x > _start(rule, np.dtype(x.dtype))
-    return filled(x, counts, MAX)
+        return _fill_nan(x)
+    is_candidate = x > _start(rule, np.dtype(x.dtype))
+    return filled(x, is_candidate, MAX)
 
 
-def _finished(
+def _apply_rule(
     rule: Rule, geometry: Geometry, x: Array, values: Array, offsets: Array
 ) -> tuple[Array, Array]:
-    """The values and offsets that the rule makes of those of the prepared array."""
+    """Convert values and offsets of the array without ignored elements to those of ``rule``."""
     start = _start(rule, np.dtype(values.dtype))
     if rule == "from_lowest":
         empty = values == identity_array(MAX, np.dtype(values.dtype))
@@ -166,34 +172,38 @@ def _finished(
                 count = per_window(axis.count_runs(include_pad=False), position, values.ndim)
                 values = jnp.where(count == 0, start, values)
         if jnp.issubdtype(x.dtype, jnp.floating):
-            return _seeded(geometry, x, values, offsets)
+            return _keep_first_nan(geometry, x, values, offsets)
     return values, offsets
 
 
-def _seeded(geometry: Geometry, x: Array, values: Array, offsets: Array) -> tuple[Array, Array]:
-    """Put the NaN of a first element in the place of value and offset."""
+def _keep_first_nan(
+    geometry: Geometry, x: Array, values: Array, offsets: Array
+) -> tuple[Array, Array]:
+    """Replace value and offset of a window by those of its first element, if this is NaN."""
     first = x
     for axis, position in geometry.placed:
         first = _first_elements(first, axis, position)
-    stays, offset = first != first, first_offsets(geometry, x.ndim).astype(offsets.dtype)
-    return jnp.where(stays, first, values), jnp.where(stays, offset, offsets)
+    is_nan, offset = first != first, first_offsets(geometry, x.ndim).astype(offsets.dtype)
+    return jnp.where(is_nan, first, values), jnp.where(is_nan, offset, offsets)
 
 
 def _first_elements(x: Array, axis: Axis, position: int) -> Array:
-    """The first element of every window along an axis, 0 where there is none."""
+    """Return the first element of every window along an axis, 0 for an empty window."""
     parts = []
-    for run in axis.segments():
-        count = run.last - run.first
-        if run.low < run.high:
-            start = axis.start(run.first) + run.low * axis.dilation
+    for segment in axis.segments():
+        count = segment.last - segment.first
+        if segment.low < segment.high:
+            start = axis.start(segment.first) + segment.low * axis.dilation
             parts.append(slice_axis(x, position, start, count, axis.stride))
         else:
             parts.append(jnp.zeros_like(slice_axis(x, position, 0, 1, 1)).repeat(count, position))
     return concatenate(parts, position)
 
 
-def _from_first_where(x: Array, where: Array, config: Configuration) -> tuple[Array, Array]:
-    """Values and offsets of "from_first_element" where a mask says which elements there are."""
+def _masked_from_first_element(
+    x: Array, where: Array, config: Configuration
+) -> tuple[Array, Array]:
+    """Return values and offsets of "from_first_element" over the elements that a mask selects."""
     if jnp.issubdtype(x.dtype, jnp.floating):
         values, offsets = max_with_offsets_from_first(x, where, config)
     else:
@@ -215,14 +225,14 @@ RaggedRule = Literal["last_nan", "from_first_element"]
 
 
 def adaptive_max_by(rule: RaggedRule, x: Array, output_size: Any) -> Array:
-    """Return :func:`jaxpool.adaptive_max_pool` of an array, channels first, by a rule."""
+    """Return the result of :func:`jaxpool.adaptive_max_pool`, channels first, under ``rule``."""
     return call(_ADAPTIVE[rule], x, (None,), output_size=output_size, data_format="channels_first")
 
 
 def adaptive_max_with_argmax_by(
     rule: RaggedRule, x: Array, output_size: Any, index_dtype: Any = None
 ) -> tuple[Array, Array]:
-    """Return :func:`jaxpool.adaptive_max_pool_with_argmax` by a rule, with "spatial" indices."""
+    """Return the maxima of adaptive windows under ``rule``, and their "spatial" indices."""
     options = {"output_size": output_size, "data_format": "channels_first"}
     space = {"index_space": "spatial", "index_dtype": index_dtype}
     return call(_ADAPTIVE_WITH_ARGMAX[rule], x, (None,), **options, **space)
@@ -237,7 +247,7 @@ def fractional_max_by(
     key: ArrayLike | None = None,
     index_dtype: Any = None,
 ) -> tuple[Array, Array]:
-    """Return values and "spatial" indices of fractional pooling, channels first, by a rule."""
+    """Return values and "spatial" indices of fractional pooling, channels first, under ``rule``."""
     windows = WindowArguments(window_shape, 1, data_format="channels_first")
     options = {"index_space": "spatial", "index_dtype": index_dtype}
     return fractional.fractional(
@@ -246,10 +256,13 @@ def fractional_max_by(
 
 
 def _adaptive_from_first(x: Array, where: None, **options: Any) -> Array:
-    """A NaN in the first element of a window stays, without a gradient."""
+    """Return adaptive maxima under "from_first_element"; a NaN result has no gradient."""
     if not jnp.issubdtype(x.dtype, jnp.floating) or 0 in options["output_size"]:
         return adaptive.max_pool(x, where, **options)
-    values, first = adaptive.max_pool(_numbers(x), where, **options), _firsts(x, **options)
+    values, first = (
+        adaptive.max_pool(_fill_nan(x), where, **options),
+        _adaptive_first_elements(x, **options),
+    )
     return jnp.where(first != first, first, values)
 
 
@@ -259,25 +272,25 @@ def _adaptive_from_first_with_argmax(
     space = {"index_space": index_space, "index_dtype": index_dtype}
     if not jnp.issubdtype(x.dtype, jnp.floating) or 0 in options["output_size"]:
         return adaptive.max_pool_with_argmax(x, where, **options, **space)
-    values, index = adaptive.max_pool_with_argmax(_numbers(x), where, **options, **space)
-    first, offsets = _firsts(x, **options), jnp.zeros(values.shape, jnp.int32)
+    values, index = adaptive.max_pool_with_argmax(_fill_nan(x), where, **options, **space)
+    first, offsets = _adaptive_first_elements(x, **options), jnp.zeros(values.shape, jnp.int32)
     planes = adaptive.open_planes(x, **options)
     if planes is not None:
-        found = offsets, x.shape, planes.geometry
-        at_first = indices.convert(*found, index_space, index_dtype, masked=True)
+        first_in_plane = offsets, x.shape, planes.geometry
+        first_index = indices.convert(*first_in_plane, index_space, index_dtype, masked=True)
     else:
         windows = _partition.partition(x.shape, **options)
-        at_first = windows.indices(offsets, x.shape, index_space, index_dtype, masked=False)
-    stays = first != first
-    return jnp.where(stays, first, values), jnp.where(stays, at_first, index)
+        first_index = windows.indices(offsets, x.shape, index_space, index_dtype, masked=False)
+    is_nan = first != first
+    return jnp.where(is_nan, first, values), jnp.where(is_nan, first_index, index)
 
 
-def _numbers(x: Array) -> Array:
+def _fill_nan(x: Array) -> Array:
     return filled(x, x == x, MAX)
 
 
-def _firsts(x: Array, **options: Any) -> Array:
-    """The first element of every window, without a derivative."""
+def _adaptive_first_elements(x: Array, **options: Any) -> Array:
+    """Return the first element of every adaptive window, without a derivative."""
     first, planes = lax.stop_gradient(x), adaptive.open_planes(x, **options)
     if planes is not None:
         for position in planes.positions:
