@@ -1,7 +1,7 @@
 """Averages by the rules of other libraries, and PyTorch's power average.
 
-Libraries disagree on what counts in the divisor, on the average of a window in which nothing
-counts, and on the rounding of integers; :class:`Averaging` is one library's rule.
+Libraries disagree on what counts in the divisor, on the average of a window in which no element
+counts, and on the rounding of integers. An :class:`Averaging` is the rule of one library.
 """
 
 import functools
@@ -42,15 +42,16 @@ class Averaging:
     """A rule of averages.
 
     Attributes:
-      counted: what the divisor counts: "real" elements; "declared" padding too (PyTorch, ONNX);
-        all "taps", on overhang too (oneDNN, Flax); or all "taps_if_padded" if any pooled axis has
-        padding, else real elements (OpenVINO).
+      counted: what the divisor counts: "real" elements; also "declared" padding (PyTorch, ONNX);
+        all "taps", also on overhang (oneDNN, Flax); or "taps_if_padded": all taps if any pooled
+        axis has padding, otherwise real elements (OpenVINO).
       divisor: an int that replaces the count.
-      empty: the average of floats of a window in which nothing counts: "zero", or "zero_by_count"
-        (OpenVINO), zero over taps less those before the array less those after it, which is nan,
-        but zero where this difference is negative: where a window starts beyond the first
-        coordinate after the array. Of integers it is 0.
-      rounding: of integers.
+      empty: the average of floats in a window without counted elements. "zero" is 0.
+        "zero_by_count" (OpenVINO) is 0 / n, where n is the number of taps minus the taps before the
+        array minus the taps after it: NaN if n is 0. If n is negative, which means that the window
+        starts beyond the first coordinate after the array, the average is 0. Averages of integers
+        are always 0.
+      rounding: how averages of integers are rounded.
     """
 
     counted: Literal["real", "declared", "taps", "taps_if_padded"] = "declared"
@@ -60,8 +61,9 @@ class Averaging:
 
 
 def average_by(rule: Averaging, x: Array, windows: WindowArguments) -> Array:
-    """Return :func:`jaxpool.avg_pool` by a rule; by the native program where the rule is native."""
-    if rule.empty != "zero" and _holds_some(windows):
+    """Return averages under ``rule``; a native rule runs the program of
+    :func:`jaxpool.avg_pool`."""
+    if rule.empty != "zero" and _has_no_empty_window(windows):
         counted = "taps" if rule.counted == "taps_if_padded" else rule.counted
         rule = replace(rule, counted=counted, empty="zero")
     if _is_native(rule, x.dtype):
@@ -76,19 +78,19 @@ def average_by(rule: Averaging, x: Array, windows: WindowArguments) -> Array:
     return call(_AVERAGE_BY, x, (None,), windows, **options)
 
 
-def _holds_some(windows: WindowArguments) -> bool:
-    """Whether every window holds an element on every axis, and nothing is beyond its padding."""
+def _has_no_empty_window(windows: WindowArguments) -> bool:
+    """Return whether every window contains an element, and no window extends beyond the padding."""
     window = configure(windows).window
     if window.rounding != "floor" or any(dilation != 1 for dilation in window.dilations):
         return False
     pads = window.padding
-    words = isinstance(pads, str)
-    return words or all(max(p) < k for p, k in zip(pads, window.kernel, strict=True))
+    named = isinstance(pads, str)
+    return named or all(max(p) < k for p, k in zip(pads, window.kernel, strict=True))
 
 
 def _is_native(rule: Averaging, dtype: np.dtype) -> bool:
-    rounded = jnp.issubdtype(dtype, jnp.integer) and rule.rounding != "half_even"
-    return rule.counted in ("real", "declared") and rule.empty == "zero" and not rounded
+    needs_rounding = jnp.issubdtype(dtype, jnp.integer) and rule.rounding != "half_even"
+    return rule.counted in ("real", "declared") and rule.empty == "zero" and not needs_rounding
 
 
 def _average(
@@ -107,7 +109,7 @@ def _average_by_count(x: Array, *, config: Configuration, rule: Averaging) -> Ar
     geometry = config.geometry(x.shape)
     if rule.empty == "zero" or _counts_taps(rule, geometry) or not jnp.issubdtype(y, jnp.floating):
         return y
-    return _nan_at_no_difference(y, config, geometry)
+    return _nan_at_zero_difference(y, config, geometry)
 
 
 def _divisor(rule: Averaging, geometry: Geometry, where: Any) -> Any:
@@ -123,18 +125,20 @@ def _counts_taps(rule: Averaging, geometry: Geometry) -> bool:
     return rule.counted == "taps" or (rule.counted == "taps_if_padded" and padded)
 
 
-def _nan_at_no_difference(y: Array, config: Configuration, geometry: Geometry) -> Array:
+def _nan_at_zero_difference(y: Array, config: Configuration, geometry: Geometry) -> Array:
     check_known(geometry.spatial_shape)
-    whole = resolve(config.window, geometry.spatial_shape, geometry.positions)
-    for axis, position in whole.placed:
-        zero = np.array([_difference(axis, window) == 0 for window in range(axis.out)])
-        if zero.any():
-            y = jnp.where(broadcast_along(zero, position, y.ndim), np.asarray(np.nan, y.dtype), y)
+    resolved = resolve(config.window, geometry.spatial_shape, geometry.positions)
+    for axis, position in resolved.placed:
+        is_zero = np.array([_tap_difference(axis, window) == 0 for window in range(axis.out)])
+        if is_zero.any():
+            y = jnp.where(
+                broadcast_along(is_zero, position, y.ndim), np.asarray(np.nan, y.dtype), y
+            )
     return y
 
 
-def _difference(axis: Axis, window: int) -> int:
-    """Taps of a window less those before the array less those after it."""
+def _tap_difference(axis: Axis, window: int) -> int:
+    """Return the taps of a window minus those before the array minus those after the array."""
     start = axis.start(window)
     before, after = max(-start, 0), max(start + axis.span - axis.size, 0)
     return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
@@ -145,7 +149,7 @@ _ZERO_BY_COUNT = Op("avg_pool", _average_by_count, arrays=())
 
 
 def adaptive_average_by(rounding: Rounding, x: Array, output_size: Any) -> Array:
-    """Return :func:`jaxpool.adaptive_avg_pool`, channels first, with a rounding of integers."""
+    """Return adaptive averages, channels first, with ``rounding`` of integers."""
     native = rounding == "half_even" or not jnp.issubdtype(x.dtype, jnp.integer)
     op = adaptive.ADAPTIVE_AVG_POOL if native else _ADAPTIVE_TRUNCATED
     return call(op, x, (None,), output_size=output_size, data_format="channels_first")
@@ -164,14 +168,14 @@ _ADAPTIVE_TRUNCATED = Op(
 def quantised_average_by(
     rule: Averaging, x: Array, scales: tuple[Any, Any, Any, Any], windows: WindowArguments
 ) -> Array:
-    """Return the average of quantised integers, quantised anew.
+    """Return the average of quantised integers, requantised.
 
-    ``saturate(round(average((x - x_zero) * x_scale) / y_scale + y_zero))`` in float32, half to
-    even, of a sum in the order of ONNX Runtime.
+    ``saturate(round(average((x - x_zero) * x_scale) / y_scale + y_zero))`` in float32, rounded half
+    to even; the sum is accumulated in the order of ONNX Runtime.
 
     Args:
       rule, x, windows: as in :func:`average_by`.
-      scales: x_scale, x_zero, y_scale, y_zero, scalars; a zero of None is 0.
+      scales: the scalars x_scale, x_zero, y_scale, y_zero; a zero point of None is 0.
     """
     return call(_QUANTISED_AVERAGE_BY, x, (None, *scales), windows, rule=rule)
 
@@ -180,19 +184,19 @@ def _quantised_average(
     x: Array, where: Any, *scales: ArrayLike | None, config: Configuration, rule: Averaging
 ) -> Array:
     geometry = config.geometry(x.shape)
-    x_scale, x_zero, y_scale, y_zero = map(_scalar, scales)
+    x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, scales)
     (terms,) = materialize(masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
     zero = unknown_zeros(total)
     divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
-    return _quantised(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
+    return _round_and_saturate(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
 
 
 def sequential_sum(x: Array, geometry: Geometry) -> Array:
-    """Return the sum of every window, one element after the other in row-major order.
+    """Return the sum of every window, accumulated sequentially in row-major order.
 
-    A sum of floats depends on its order, and so does the integer that it is rounded to at a tie.
-    Zeros in place of padding change nothing.
+    A sum of floats depends on the order of its terms, and so does the integer to which it is
+    rounded near a tie. Zeros in place of padding do not change the sum.
     """
     pads, sizes, strides = [(0, 0, 0)] * x.ndim, list(x.shape), [1] * x.ndim
     for axis, position in geometry.placed:
@@ -206,27 +210,27 @@ def sequential_sum(x: Array, geometry: Geometry) -> Array:
         starts[:, position] = tap * axis.dilation
 
     def add(tap: Array, total: Array) -> Array:
-        part = lax.dynamic_slice(padded, list(jnp.asarray(starts)[tap]), sizes)
-        return total + lax.slice(part, [0] * x.ndim, sizes, strides)
+        window_slice = lax.dynamic_slice(padded, list(jnp.asarray(starts)[tap]), sizes)
+        return total + lax.slice(window_slice, [0] * x.ndim, sizes, strides)
 
     total = varying_zeros(geometry.full_shape(x.shape), x.dtype, x)
     return lax.fori_loop(0, len(starts), add, total)
 
 
-def _scalar(scale: ArrayLike | None) -> Array:
+def _float32_scalar(scale: ArrayLike | None) -> Array:
     return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
 
 
 def unknown_zeros(x: Array) -> Array:
-    """Zeros that XLA cannot know, to be added to what divides.
+    """Return zeros that XLA cannot fold to a constant, to be added to a divisor.
 
-    XLA turns a division by a constant or by a scalar into a product with its inverse, which can
-    fall on the other side of a tie.
+    XLA converts a division by a constant or by a scalar into a product with its reciprocal, whose
+    result can be on the other side of a rounding tie.
     """
     return x.astype(jnp.float32) * 0
 
 
-def _quantised(y: Array, dtype: Any) -> Array:
+def _round_and_saturate(y: Array, dtype: Any) -> Array:
     limits = jnp.iinfo(dtype)
     return jnp.clip(jnp.round(y), limits.min, limits.max).astype(dtype)
 
@@ -237,16 +241,16 @@ def quantised_global_average(
 ) -> Array:
     """Return the average of each quantised plane, channels first.
 
-    ``saturate(round(sum(x - x_zero) * (x_scale / (y_scale * count))) + y_zero)``, half to even: an
-    exact sum, and one factor in float32.
+    ``saturate(round(sum(x - x_zero) * (x_scale / (y_scale * count))) + y_zero)``, rounded half to
+    even: the sum is exact, and is multiplied by a single float32 factor.
     """
     axes = tuple(range(2, x.ndim))
     count = math.prod(x.shape[2:])
-    x_scale, x_zero, y_scale, y_zero = map(_scalar, (x_scale, x_zero, y_scale, y_zero))
+    x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, (x_scale, x_zero, y_scale, y_zero))
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     total = total.astype(jnp.float32)
     factor = x_scale / (y_scale * count + unknown_zeros(total))
-    return _quantised(jnp.round(total * factor) + y_zero, x.dtype)
+    return _round_and_saturate(jnp.round(total * factor) + y_zero, x.dtype)
 
 
 _QUANTISED_AVERAGE_BY = Op(
@@ -263,8 +267,8 @@ def signed_lp_by(p: float, x: Array, windows: WindowArguments) -> Array:
     """Return PyTorch's ``lp_pool``, which takes no absolute values.
 
     ``(k * mean of x ** p) ** (1 / p)`` with the mean over the elements inside ``x`` and ``k`` the
-    taps of the window: a partly filled window is scaled up. ``p`` is finite and not zero. A mean of
-    zero has no derivative.
+    taps of the window: a partial window is scaled up. ``p`` is finite and not zero. A mean of zero
+    has no derivative.
     """
     return call(_SIGNED_LP, x, (None,), windows, p=p)
 
@@ -272,19 +276,19 @@ def signed_lp_by(p: float, x: Array, windows: WindowArguments) -> Array:
 def _signed_lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     check_float(x)
     geometry = config.geometry(x.shape)
-    wide = x.astype(accumulator(x.dtype))
-    powers = masked(_power(wide, p), where)
+    accumulated = x.astype(accumulator(x.dtype))
+    powers = masked(_power(accumulated, p), where)
     total = window_sum(powers, geometry, materialize_cotangent=True)
     mean = divide(total, counts(geometry, where, include_pad=False))
-    zero = mean == 0
-    base = jnp.where(zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
-    root = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
-    at_zero = np.asarray(0 if p > 0 else np.inf, root.dtype)
-    return jnp.where(zero, at_zero, root).astype(x.dtype)
+    is_zero = mean == 0
+    base = jnp.where(is_zero, np.ones((), mean.dtype), mean) * np.asarray(geometry.taps, mean.dtype)
+    result = base if p == 1 else lax.pow(base, np.asarray(1 / p, base.dtype))
+    at_zero = np.asarray(0 if p > 0 else np.inf, result.dtype)
+    return jnp.where(is_zero, at_zero, result).astype(x.dtype)
 
 
 def _power(x: Array, p: float) -> Array:
-    """``x ** p``, of which PyTorch takes two as roots: those of -inf are NaN."""
+    """Return ``x ** p``; PyTorch computes p = 0.5 and -0.5 as roots, whose value at -inf is NaN."""
     if float(p).is_integer():
         return lax.integer_pow(x, int(p))
     return {0.5: lax.sqrt, -0.5: lax.rsqrt}.get(p, lambda x: x**p)(x)

@@ -1,12 +1,12 @@
-"""MLI's fixed-point arithmetic: reciprocals, rounding shifts and saturation, to the last bit.
+"""MLI's fixed-point arithmetic: bit-exact reciprocals, rounding shifts and saturation.
 
 The average of ``m`` elements is ``saturate(round_shift(sum(x) * mul, h + shift))`` with
 
     h = 14 + ceil(log2 m),  mul = floor(2^h / m).
 
 ``round_shift`` adds half of the last place and shifts ("up"), or rounds half to even
-("convergent"). The numbers of a window are known when a program is compiled: they are Python
-integers. Its sum is not: JAX has 32 bits, so a product of 48 bits is kept in two halves.
+("convergent"). The factor and the shift of a window are static Python integers. The sum is traced.
+Arrays have 32 bits, so a product of 48 bits is stored in two halves.
 
 Source: embARC MLI, development branch, reference build.
 """
@@ -21,28 +21,28 @@ from jax import Array
 
 
 def reciprocal(m: int) -> tuple[int, int]:
-    """(mul, h): 1 / m is about mul * 2^-h."""
+    """Return (mul, h), where ``1 / m`` is about ``mul * 2^-h``."""
     h = 14 + (m - 1).bit_length()
     return (1 << h) // m, h
 
 
-def requantised(
+def requantisation(
     m: int, source: tuple[int, int, int], target: tuple[int, int, int], mode: str
 ) -> tuple[int, int, int]:
-    """(mul, shift, start) of sa8: the average is (start + sum * mul) * 2^-shift."""
+    """Return (mul, shift, start) of sa8: the average is ``(start + sum * mul) * 2^-shift``."""
     (in_zero, in_scale, in_bits), (out_zero, out_scale, out_bits) = source, target
     before = 16 + out_scale.bit_length() - in_scale.bit_length()
-    scale, lost = _normalised((in_scale << before) // out_scale, 16, mode)
-    shift = before + in_bits - out_bits + lost
+    scale, removed_bits = _normalise((in_scale << before) // out_scale, 16, mode)
+    shift = before + in_bits - out_bits + removed_bits
     offset = _clip(out_zero - _clip(_round_shift(scale * in_zero, shift, mode), 16), 16)
     inverse, h = reciprocal(m)
-    mul, lost = _normalised(scale * inverse, 8, mode)
-    shift += h + lost
+    mul, removed_bits = _normalise(scale * inverse, 8, mode)
+    shift += h + removed_bits
     return mul, shift, _clip(offset << shift if shift >= 0 else offset >> -shift, 32)
 
 
-def _normalised(value: int, bits: int, mode: str) -> tuple[int, int]:
-    """(v, -n): ``value`` is about ``v * 2^n``, ``v`` filling ``bits`` bits with its sign."""
+def _normalise(value: int, bits: int, mode: str) -> tuple[int, int]:
+    """Return (v, -n): ``value`` is about ``v * 2^n``; ``v`` has ``bits`` bits with its sign."""
     n = value.bit_length() - (bits - 1)
     return _clip(_round_shift(value, n, mode), bits), -n
 
@@ -51,8 +51,8 @@ def _round_shift(value: int, shift: int, mode: str) -> int:
     if shift <= 0:
         return value << -shift
     floor, half = value >> shift, 1 << (shift - 1)
-    rest = value - (floor << shift)
-    return floor + (rest > half or (rest == half and (mode == "up" or floor % 2 == 1)))
+    remainder = value - (floor << shift)
+    return floor + (remainder > half or (remainder == half and (mode == "up" or floor % 2 == 1)))
 
 
 def _clip(value: int, bits: int) -> int:
@@ -61,49 +61,53 @@ def _clip(value: int, bits: int) -> int:
 
 # --- arrays ---------------------------------------------------------------------------------------
 
-_MOST = 2**31 - 1
+_INT32_MAX = 2**31 - 1
 
 
 def shifted_32(product: Array, shift: np.ndarray, mode: str) -> Array:
-    """``round_shift`` of an accumulator of 32 bits, in which the addition of "up" saturates."""
-    y = _round_shifted(product, shift, mode)
+    """Return ``round_shift`` of a 32-bit accumulator, in which the addition of "up" saturates."""
+    y = _round_shift_array(product, shift, mode)
     if mode == "convergent":
         return y
     right = np.clip(shift, 1, 31).astype(np.int32)
     half = np.left_shift(1, right - 1, dtype=np.int32)
-    full = (product > jnp.asarray(_MOST - half)) & jnp.asarray((0 < shift) & (shift < 32))
-    return jnp.where(full, jnp.asarray(_MOST >> right), y)
+    overflows = (product > jnp.asarray(_INT32_MAX - half)) & jnp.asarray((0 < shift) & (shift < 32))
+    return jnp.where(overflows, jnp.asarray(_INT32_MAX >> right), y)
 
 
 def shifted_64(total: Array, mul: np.ndarray, shift: np.ndarray, mode: str) -> Array:
-    """``round_shift`` of ``total * mul``, less than ``2^45``, right to 16 bits and above saturated.
+    """Return ``round_shift`` of ``total * mul``, less than ``2^45``, exact in 16 bits or saturated.
 
-    The product is ``high * 2^16 + low`` with ``0 <= low < 2^16``. A shift by less than 16 leaves 16
-    bits only if ``high`` is small; before a longer one all but the first bit of ``low`` is one bit
-    that says whether anything is there.
+    The product is ``high * 2^16 + low`` with ``0 <= low < 2^16``. After a shift by less than 16 the
+    result fits 16 bits only if ``high`` is small. Before a longer shift, all bits of ``low`` except
+    the first are replaced by a single sticky bit, which says whether any of them is set.
     """
     high = (total >> 16) * mul
     low = (total & 0xFFFF) * mul
     high, low = high + (low >> 16), low & 0xFFFF
-    near = (jnp.clip(high, -(2**14) - 1, 2**14) << 16) | low
-    far = (high << 2) | (low >> 15 << 1) | (low & 0x7FFF != 0).astype(jnp.int32)
-    short = shift < 16
-    product = jnp.where(jnp.broadcast_to(jnp.asarray(short), near.shape), near, far)
-    return _round_shifted(product, np.where(short, shift, shift - 14), mode)
+    narrow_product = (jnp.clip(high, -(2**14) - 1, 2**14) << 16) | low
+    sticky_product = (high << 2) | (low >> 15 << 1) | (low & 0x7FFF != 0).astype(jnp.int32)
+    is_short = shift < 16
+    product = jnp.where(
+        jnp.broadcast_to(jnp.asarray(is_short), narrow_product.shape),
+        narrow_product,
+        sticky_product,
+    )
+    return _round_shift_array(product, np.where(is_short, shift, shift - 14), mode)
 
 
-def _round_shifted(x: Array, shift: np.ndarray, mode: str) -> Array:
-    """``round_shift(x, shift)``, cut to 17 bits where the shift is to the left."""
+def _round_shift_array(x: Array, shift: np.ndarray, mode: str) -> Array:
+    """Return ``round_shift(x, shift)``, clipped to 17 bits before a shift to the left."""
     right = jnp.broadcast_to(jnp.asarray(np.clip(shift, 0, 31), jnp.int32), x.shape)
     left = jnp.broadcast_to(jnp.asarray(np.clip(-shift, 0, 15), jnp.int32), x.shape)
     floor = x >> right
-    rest, half = x - (floor << right), 1 << jnp.maximum(right - 1, 0)
-    tie = (rest == half) if mode == "up" else (rest == half) & (floor & 1 == 1)
-    up = (rest > half) | (tie & (right > 0))
-    y = jnp.where(jnp.asarray(shift > 31), 0, floor + up.astype(jnp.int32))
+    remainder, half = x - (floor << right), 1 << jnp.maximum(right - 1, 0)
+    tie_rounds_up = (remainder == half) if mode == "up" else (remainder == half) & (floor & 1 == 1)
+    round_up = (remainder > half) | (tie_rounds_up & (right > 0))
+    y = jnp.where(jnp.asarray(shift > 31), 0, floor + round_up.astype(jnp.int32))
     return jnp.where(left > 0, jnp.clip(y, -(2**15), 2**15) << left, y)
 
 
-def saturated(y: Array, dtype: Any) -> Array:
+def saturate(y: Array, dtype: Any) -> Array:
     limits = jnp.iinfo(dtype)
     return jnp.clip(y, limits.min, limits.max).astype(dtype)

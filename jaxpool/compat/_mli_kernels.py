@@ -1,4 +1,4 @@
-"""What MLI's kernels share: the conditions of the library, and the programs that compute."""
+"""Shared code of MLI's kernels: the conditions of the library, and the compiled programs."""
 
 import functools
 from typing import Any, Literal, NamedTuple
@@ -13,7 +13,7 @@ from .._geometry.resolve import Geometry, check_known, geometry
 from .._lowerings.parts.axis_slicing import broadcast_along
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
-from ._mli_arithmetic import reciprocal, requantised, saturated, shifted_32, shifted_64
+from ._mli_arithmetic import reciprocal, requantisation, saturate, shifted_32, shifted_64
 from ._mli_tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
 Rounding = Literal["up", "convergent"]
@@ -21,7 +21,7 @@ ROUNDINGS = ("up", "convergent")
 
 
 class Element(NamedTuple):
-    """What a kernel is written for: the kind of tensor, and the dtype of its elements."""
+    """The operand type of a kernel: the kind of tensor, and the dtype of its elements."""
 
     tensor: type
     dtype: Any
@@ -33,10 +33,10 @@ SA8 = Element(SaTensor, jnp.int8)
 # --- conditions -----------------------------------------------------------------------------------
 
 
-def checked(
+def check_arguments(
     x: Any, cfg: Any, element: Element, layout: str, out_shape: tuple[int, int] | None
 ) -> tuple[Array, tuple[int, int]]:
-    """The data, and the height and width of the result."""
+    """Return the checked data, and the height and width of the result, or raise."""
     data = _checked_data(x, element)
     height, width = largest = _largest_size(data, cfg, layout)
     if out_shape is not None:
@@ -66,20 +66,20 @@ def _checked_data(x: Any, element: Element) -> Array:
 
 
 def _largest_size(data: Array, cfg: Any, layout: str) -> tuple[int, int]:
-    """Height and width of the result with every window that fits the padded input."""
+    """Return height and width of the result with all windows that fit the padded input."""
     if not isinstance(cfg, PoolConfig):
         raise _bad_config("cfg is no PoolConfig")
     if min(cfg.stride_height, cfg.stride_width) < 1:
         raise _bad_config("a stride is 0")
     first = layout.index("H")
     height, width = (
-        _windows(size, *axis)
+        _output_size(size, *axis)
         for size, axis in zip(data.shape[first : first + 2], _axes(cfg), strict=True)
     )
     return height, width
 
 
-def _windows(size: int, kernel: int, stride: int, pads: tuple[int, int]) -> int:
+def _output_size(size: int, kernel: int, stride: int, pads: tuple[int, int]) -> int:
     if max(pads) >= kernel:
         raise _bad_config(f"padding {pads} is not less than the kernel, {kernel}")
     return (size + sum(pads) - kernel) // stride + 1
@@ -90,7 +90,7 @@ def _bad_config(what: str) -> MliError:
 
 
 def _axes(cfg: PoolConfig) -> tuple[tuple[int, int, tuple[int, int]], ...]:
-    """Kernel, stride and pads of height and width."""
+    """Return kernel, stride and pads for height and for width."""
     rows, columns = pads_of(cfg)
     return (
         (cfg.kernel_height, cfg.stride_height, rows),
@@ -113,44 +113,44 @@ def check_rounding(rounding: Any) -> None:
 
 
 def maximum(x: Any, cfg: Any, element: Element, layout: str, out_shape: Any) -> Array:
-    data, size = checked(x, cfg, element, layout, out_shape)
-    return _largest(data, cfg, layout, size)
+    data, size = check_arguments(x, cfg, element, layout, out_shape)
+    return _max_values(data, cfg, layout, size)
 
 
 def average_fx(
     x: Any, cfg: Any, element: Element, layout: str, rounding: Any, out_shape: Any, bits: Any
 ) -> FxTensor:
-    data, size = checked(x, cfg, element, layout, out_shape)
+    data, size = check_arguments(x, cfg, element, layout, out_shape)
     check_rounding(rounding)
     bits = x.frac_bits if bits is None else bits
     return FxTensor(_average(data, cfg, layout, size, rounding, x.frac_bits - bits), bits)
 
 
 def _window(cfg: PoolConfig) -> tuple[Any, ...]:
-    """Kernel, strides and padding as the ops take them."""
+    """Return kernel, strides and padding as arguments of the ops."""
     return tuple(zip(*_axes(cfg), strict=True))
 
 
-def _upto(y: Array, layout: str, size: tuple[int, int]) -> Array:
+def _crop_to_size(y: Array, layout: str, size: tuple[int, int]) -> Array:
     first = layout.index("H")
     return y[(slice(None),) * first + tuple(slice(0, length) for length in size)]
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _largest(data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int]) -> Array:
-    return _upto(max_pool(data, *_window(cfg), data_format=layout), layout, size)
+def _max_values(data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int]) -> Array:
+    return _crop_to_size(max_pool(data, *_window(cfg), data_format=layout), layout, size)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
 def _average(
     data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int], mode: str, bits: int
 ) -> Array:
-    total, counts = _sums(data, cfg, layout)
-    shift = _of_counts(lambda m: reciprocal(m)[1] + bits, counts)
-    mul = _of_counts(lambda m: reciprocal(m)[0], counts)
-    wide = data.dtype == jnp.int16
-    y = shifted_64(total, mul, shift, mode) if wide else shifted_32(total * mul, shift, mode)
-    return _upto(saturated(y, data.dtype), layout, size)
+    total, counts = _sums_and_counts(data, cfg, layout)
+    shift = _map_counts(lambda m: reciprocal(m)[1] + bits, counts)
+    mul = _map_counts(lambda m: reciprocal(m)[0], counts)
+    is_int16 = data.dtype == jnp.int16
+    y = shifted_64(total, mul, shift, mode) if is_int16 else shifted_32(total * mul, shift, mode)
+    return _crop_to_size(saturate(y, data.dtype), layout, size)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
@@ -162,25 +162,27 @@ def average_sa8(
     source: tuple[int, int, int],
     target: tuple[int, int, int],
 ) -> Array:
-    total, counts = _sums(data, cfg, "HWC")
-    of = functools.partial(requantised, source=source, target=target, mode=mode)
-    mul, shift, start = (_of_counts(lambda m, part=part: of(m)[part], counts) for part in range(3))
+    total, counts = _sums_and_counts(data, cfg, "HWC")
+    requantise = functools.partial(requantisation, source=source, target=target, mode=mode)
+    mul, shift, start = (
+        _map_counts(lambda m, part=part: requantise(m)[part], counts) for part in range(3)
+    )
     y = shifted_32(total * mul + start, shift, mode)
-    return _upto(saturated(y, data.dtype), "HWC", size)
+    return _crop_to_size(saturate(y, data.dtype), "HWC", size)
 
 
-def _sums(data: Array, cfg: PoolConfig, layout: str) -> tuple[Array, np.ndarray]:
-    """The sum of every window in int32, which holds it, and how many elements it has."""
+def _sums_and_counts(data: Array, cfg: PoolConfig, layout: str) -> tuple[Array, np.ndarray]:
+    """Return the sum of every window, which fits int32, and the number of its elements."""
     total = sum_pool(data.astype(jnp.int32), *_window(cfg), data_format=layout)
     first = layout.index("H")
     sizes = data.shape[first : first + 2]
     check_known(sizes)
-    made: Geometry = geometry(sizes, *_window(cfg))
-    height, width = (axis.counts(include_pad=False) for axis in made.axes)
+    windows: Geometry = geometry(sizes, *_window(cfg))
+    height, width = (axis.counts(include_pad=False) for axis in windows.axes)
     return total, broadcast_along(height, first, 3) * broadcast_along(width, first + 1, 3)
 
 
-def _of_counts(function: Any, counts: np.ndarray) -> np.ndarray:
-    """``function`` of every count, in int32, for few different counts."""
-    numbers, place = np.unique(counts, return_inverse=True)
-    return np.array([function(int(m)) for m in numbers], np.int32)[place].reshape(counts.shape)
+def _map_counts(function: Any, counts: np.ndarray) -> np.ndarray:
+    """Return ``function`` of every count in int32; it is called once for each distinct count."""
+    distinct, inverse = np.unique(counts, return_inverse=True)
+    return np.array([function(int(m)) for m in distinct], np.int32)[inverse].reshape(counts.shape)

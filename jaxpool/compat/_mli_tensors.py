@@ -1,4 +1,4 @@
-"""What MLI's kernels take: fixed-point tensors and the configuration of windows."""
+"""Arguments of MLI's kernels: fixed-point tensors and the configuration of windows."""
 
 import functools
 import operator
@@ -12,10 +12,10 @@ from .._errors import public_constructor
 
 
 class MliError(ValueError):
-    """A condition of a kernel is not met.
+    """Raised if a condition of a kernel is not met.
 
     Attributes:
-      status: the library's name of it, such as "MLI_STATUS_BAD_FUNC_CFG".
+      status: the library's name of the error, such as "MLI_STATUS_BAD_FUNC_CFG".
       what: the condition.
     """
 
@@ -30,11 +30,11 @@ class MliError(ValueError):
 @public_constructor
 @dataclass(frozen=True, eq=False)
 class FxTensor:
-    """Fixed-point numbers ``data * 2^-frac_bits``: a pytree with one array.
+    """Fixed-point numbers ``data * 2^-frac_bits``, a pytree with one array.
 
     Attributes:
       data: int8 (fx8) or int16 (fx16) array.
-      frac_bits: fractional bits.
+      frac_bits: number of fractional bits.
     """
 
     data: Array | np.ndarray
@@ -49,13 +49,13 @@ class FxTensor:
 @public_constructor
 @dataclass(frozen=True, eq=False)
 class SaTensor:
-    """Numbers ``(data - zero_point) * scale * 2^-scale_frac_bits``: a pytree with one array.
+    """Numbers ``(data - zero_point) * scale * 2^-scale_frac_bits``, a pytree with one array.
 
     Attributes:
       data: int8 array.
       zero_point: int16.
       scale: positive int16.
-      scale_frac_bits: fractional bits of the scale.
+      scale_frac_bits: number of fractional bits of the scale.
     """
 
     data: Array | np.ndarray
@@ -67,7 +67,7 @@ class SaTensor:
 @public_constructor
 @dataclass(frozen=True)
 class PoolConfig:
-    """``mli_pool_cfg``: eight numbers from 0 to 255.
+    """The structure ``mli_pool_cfg``: eight numbers from 0 to 255.
 
     Attributes:
       kernel_width, kernel_height: taps.
@@ -95,5 +95,5 @@ class PoolConfig:
 
 
 def pads_of(cfg: PoolConfig) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Pads of height and width."""
+    """Return the pads of height and width."""
     return (cfg.padding_top, cfg.padding_bottom), (cfg.padding_left, cfg.padding_right)

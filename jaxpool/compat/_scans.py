@@ -1,16 +1,16 @@
-"""Maxima that a loop over the window starts from a number (oneDNN) or an element (TensorFlow).
+"""Maxima by a loop that starts from a number (oneDNN) or from an element (TensorFlow).
 
-From a number ``v``: an element is taken if it is greater than what is held, at first ``v``. So NaN
-and what is not greater than ``v`` are never taken. Where nothing is, the result is ``v``,
-and the offset is 0, also if that lies in padding.
+From a number ``v``: the loop replaces its current value, initially ``v``, by each greater element.
+NaN and elements that are not greater than ``v`` are therefore never selected. If no element is
+selected, the result is ``v`` and the offset is 0, even if offset 0 is in padding.
 
-From the first element ``f`` of the window inside the array: nothing is greater than a NaN, and a
-NaN is greater than nothing. So the argmax is ``f`` if ``f`` is NaN, else the first maximum of the
-numbers.
+From the first element ``f`` of the window inside the array: no element is greater than a NaN, and a
+NaN is greater than no element. The argmax is therefore ``f`` if ``f`` is NaN, otherwise the first
+maximum of the elements that are not NaN.
 
 Both are selections: their derivative reads the tangent at the offsets.
 
-Elements that a mask, ``where``, leaves out are as padding.
+Elements that a mask, ``where``, excludes are treated like padding.
 """
 
 import functools
@@ -30,11 +30,11 @@ from ..ops._dispatch import Configuration
 from ..ops.max import max_pool, max_pool_with_argmax
 
 Mask = Array | None
-"""Which elements there are; None is all of them."""
+"""True where an element counts; None selects all elements."""
 
 
 def over_windows(op: Callable[..., Any], x: Array, config: Configuration, **options: Any) -> Any:
-    """Return an op over windows that are already canonical."""
+    """Return the result of ``op`` over the canonical windows of ``config``."""
     window = config.window
     return op(
         x, window.kernel, window.strides, window.padding, dilations=window.dilations,
@@ -43,12 +43,12 @@ def over_windows(op: Callable[..., Any], x: Array, config: Configuration, **opti
 
 
 def max_from(x: Array, where: Mask, config: Configuration, start: Any) -> Array:
-    """Return the maxima that start from a number."""
+    """Return the maxima whose initial value is the number ``start``."""
 
     def reduce(x: Array, where: Mask) -> Array:
-        start_ = np.asarray(start, x.dtype)
-        taken = _both(x > start_, where)
-        return jnp.maximum(over_windows(max_pool, x, config, where=taken), start_)
+        start_value = np.asarray(start, x.dtype)
+        selectable = _combine_masks(x > start_value, where)
+        return jnp.maximum(over_windows(max_pool, x, config, where=selectable), start_value)
 
     return selection(reduce, *_argreduce_from(x, config, start), x, where)
 
@@ -56,83 +56,98 @@ def max_from(x: Array, where: Mask, config: Configuration, start: Any) -> Array:
 def max_with_offsets_from(
     x: Array, where: Mask, config: Configuration, start: Any
 ) -> tuple[Array, Array]:
-    """Return the maxima that start from a number, and their window offsets."""
+    """Return the maxima whose initial value is ``start``, and their window offsets."""
     return selection_with_offsets(*_argreduce_from(x, config, start), x, where)
 
 
 def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, Any]:
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
-        start_ = np.asarray(start, x.dtype)
+        start_value = np.asarray(start, x.dtype)
         values, offsets = over_windows(
-            max_pool_with_argmax, x, config, where=_both(x > start_, where), index_space="window"
+            max_pool_with_argmax,
+            x,
+            config,
+            where=_combine_masks(x > start_value, where),
+            index_space="window",
         )
         empty = offsets == sentinel(offsets.dtype)
-        return jnp.maximum(values, start_), jnp.where(empty, np.zeros((), offsets.dtype), offsets)
+        return jnp.maximum(values, start_value), jnp.where(
+            empty, np.zeros((), offsets.dtype), offsets
+        )
 
-    return argreduce, _reader(config.geometry(x.shape))
+    return argreduce, _gather_function(config.geometry(x.shape))
 
 
 def max_of_numbers(x: Array, where: Mask, config: Configuration) -> Array:
-    """Return the largest number above the lowest finite one, or that.
+    """Return the maximum of the lowest finite number and the elements that are not NaN.
 
     The derivative is that of :func:`max_with_offsets_from_first`, as in TensorFlow.
     """
 
-    def lifted(values: Array) -> Array:
+    def at_least_lowest(values: Array) -> Array:
         return jnp.maximum(values, np.asarray(jnp.finfo(x.dtype).min, x.dtype))
 
     def reduce(x: Array, where: Mask) -> Array:
-        return lifted(over_windows(max_pool, x, config, where=_both(x == x, where)))
+        return at_least_lowest(
+            over_windows(max_pool, x, config, where=_combine_masks(x == x, where))
+        )
 
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
-        numbers, offsets, _ = _scanned(x, where, config)
-        return lifted(numbers), offsets
+        maxima, offsets, _ = _maxima_and_first_nan(x, where, config)
+        return at_least_lowest(maxima), offsets
 
-    read = _reader(config.geometry(x.shape), any_offset=True)
+    read = _gather_function(config.geometry(x.shape), any_offset=True)
     return selection(reduce, argreduce, read, x, where)
 
 
 def max_with_offsets_from_first(
     x: Array, where: Mask, config: Configuration
 ) -> tuple[Array, Array]:
-    """Return the maxima that start from the first element of a window, and their window offsets."""
+    """Return the maxima whose initial value is the first element, and their window offsets."""
 
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
-        numbers, offsets, stays = _scanned(x, where, config)
-        return jnp.where(stays, np.asarray(np.nan, x.dtype), numbers), offsets
+        maxima, offsets, starts_with_nan = _maxima_and_first_nan(x, where, config)
+        return jnp.where(starts_with_nan, np.asarray(np.nan, x.dtype), maxima), offsets
 
-    read = _reader(config.geometry(x.shape), any_offset=True)
+    read = _gather_function(config.geometry(x.shape), any_offset=True)
     return selection_with_offsets(argreduce, read, x, where)
 
 
-def _scanned(x: Array, where: Mask, config: Configuration) -> tuple[Array, Array, Array]:
-    """Largest numbers, offsets of the argmax, and the windows whose first element is NaN."""
-    numbers, offsets = over_windows(
-        max_pool_with_argmax, x, config, where=_both(x == x, where), index_space="window"
+def _maxima_and_first_nan(
+    x: Array, where: Mask, config: Configuration
+) -> tuple[Array, Array, Array]:
+    """Return maxima without NaN, argmax offsets, and whether the first element is NaN."""
+    maxima, offsets = over_windows(
+        max_pool_with_argmax, x, config, where=_combine_masks(x == x, where), index_space="window"
     )
     if where is None:
         geometry = config.geometry(x.shape)
-        stays = _first_elements(x != x, geometry)
-        first = first_offsets(geometry, x.ndim).astype(offsets.dtype)
+        starts_with_nan = _first_elements(x != x, geometry)
+        first_offset = first_offsets(geometry, x.ndim).astype(offsets.dtype)
     else:
-        stays, first = _first_where(x != x, where, config)
-    return numbers, jnp.where(stays, jnp.broadcast_to(first, offsets.shape), offsets), stays
+        starts_with_nan, first_offset = _first_unmasked(x != x, where, config)
+    return (
+        maxima,
+        jnp.where(starts_with_nan, jnp.broadcast_to(first_offset, offsets.shape), offsets),
+        starts_with_nan,
+    )
 
 
-def _both(taken: Array, where: Mask) -> Array:
-    return taken if where is None else taken & where
+def _combine_masks(selectable: Array, where: Mask) -> Array:
+    return selectable if where is None else selectable & where
 
 
-def _reader(geometry: Geometry, any_offset: bool = False) -> Any:
-    """What reads elements at offsets; ``any_offset`` of maxima from the first element.
+def _gather_function(geometry: Geometry, any_offset: bool = False) -> Any:
+    """Return the function that gathers elements at offsets.
 
-    Two windows can hold each other's, if that of one is a NaN.
+    Maxima from the first element need ``any_offset``: if the argmax of one window is a NaN, two
+    windows can each contain the argmax of the other.
     """
     return lambda x, offsets, value: gather(x, offsets, geometry, value, any_offset=any_offset)
 
 
 def _first_elements(x: Array, geometry: Geometry) -> Array:
-    """The first element of every window; pads are shorter than windows, so each has one."""
+    """Return the first element of every window; pads are shorter than windows, so it exists."""
     for axis, position in geometry.placed:
         edge = lax.slice_in_dim(x, 0, 1, axis=position)
         x = lax.concatenate([*[edge] * axis.pad_low, x], x.ndim + position)
@@ -141,9 +156,9 @@ def _first_elements(x: Array, geometry: Geometry) -> Array:
     return x
 
 
-def _first_where(marks: Array, where: Array, config: Configuration) -> tuple[Array, Array]:
-    """Whether the first element of every window is marked, and its offset."""
+def _first_unmasked(marks: Array, where: Array, config: Configuration) -> tuple[Array, Array]:
+    """Return whether the first unmasked element of every window is marked, and its offset."""
     argmax = functools.partial(over_windows, max_pool_with_argmax, config=config, where=where)
-    marked, place = argmax(marks, index_space="window")
-    _, first = argmax(where, index_space="window")
-    return marked & (place == first), first
+    marked, marked_offset = argmax(marks, index_space="window")
+    _, first_offset = argmax(where, index_space="window")
+    return marked & (marked_offset == first_offset), first_offset
