@@ -1,17 +1,17 @@
-"""Equinox's pooling layers by their own names and arguments, for one example, channels first.
+"""Equinox's pooling layers, with its names and arguments, for one example, channels first.
 
-``from jaxpool.compat.equinox import MaxPool2d`` takes the place of ``eqx.nn.MaxPool2d``. A layer is
-a pytree without leaves, as Equinox's is: it fits in ``eqx.nn.Sequential`` and in the fields of an
-``eqx.Module``; ``jax.vmap`` makes the batch. Nothing here imports Equinox.
+``from jaxpool.compat.equinox import MaxPool2d`` replaces ``eqx.nn.MaxPool2d``. A layer is a pytree
+without leaves, like Equinox's: it can be used in ``eqx.nn.Sequential`` and in the fields of an
+``eqx.Module``; ``jax.vmap`` adds the batch. This module does not import Equinox.
 
-The rules are those of Equinox 0.13.8: strides default to 1, an average always divides by the whole
-window, and an adaptive pool cuts an axis of ``L`` elements into ``n`` pieces that do not overlap,
-first ``L % n`` of ``L // n + 1`` elements, then pieces of ``L // n``.
+The rules are those of Equinox 0.13.8: strides default to 1, an average always divides by the number
+of taps, and an adaptive pool divides an axis of ``L`` elements into ``n`` pieces that do not
+overlap, first ``L % n`` pieces of ``L // n + 1`` elements, then pieces of ``L // n``.
 
-What differs: narrow floats and integers are added without loss; the gradient of a maximum goes to
-the first one, never to padding; padding may exceed the window; ``use_ceil`` keeps a last, partly
-filled window also where Equinox refuses the padding that it would need; complex numbers are
-refused.
+Differences: low-precision floats and integers are added without loss; the gradient of a maximum
+goes to the first maximum, never to padding; padding may exceed the window; ``use_ceil`` keeps a
+partial last window also where Equinox rejects the padding that this window needs; complex numbers
+are an error.
 
 Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 """
@@ -32,8 +32,8 @@ from .._errors import counted, framed, message, public_constructor, shown
 from .._geometry.arguments import is_sequence
 from .._geometry.resolve import check_known
 from .._geometry.window import Pairs, Rounding, Window
-from ..ops.adaptive import adaptive_avg_pool as _whole_avg
-from ..ops.adaptive import adaptive_max_pool as _whole_max
+from ..ops.adaptive import adaptive_avg_pool as _global_avg
+from ..ops.adaptive import adaptive_max_pool as _global_max
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
@@ -63,32 +63,32 @@ def __dir__() -> list[str]:
 _NAMES = {"window_shape": "kernel_size", "strides": "stride"}
 
 
-def _in_its_words(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let errors name the class of the layer, and its arguments as Equinox does."""
+def _with_equinox_names(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method: errors name the class of the layer, and arguments by Equinox's names."""
 
     @functools.wraps(method)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def renamed_method(self: Any, *args: Any, **kwargs: Any) -> Any:
         with framed(type(self).__name__, **_NAMES):
             return method(self, *args, **kwargs)
 
-    return run
+    return renamed_method
 
 
 # --- the functions of the layers ------------------------------------------------------------------
 
 
 def max_pool(x: Array, layer: Any) -> Array:
-    """Maximum by the fields of a layer, one of Equinox or one of this module."""
+    """Return the maximum over the windows of a layer, either Equinox's or one of this module."""
     return _over_windows(_max_pool, x, layer)
 
 
 def min_pool(x: Array, layer: Any) -> Array:
-    """Minimum by the fields of a layer."""
+    """Return the minimum over the windows of a layer."""
     return _over_windows(_min_pool, x, layer)
 
 
 def avg_pool(x: Array, layer: Any) -> Array:
-    """Average by the fields of a layer; the divisor is the whole window, overhang included."""
+    """Return the average over the windows of a layer; the divisor is the number of all taps."""
     divisor = math.prod(layer.kernel_size)
     return _over_windows(_avg_pool, as_floats("x", x), layer, divisor_override=divisor)
 
@@ -102,11 +102,11 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
     if all(isinstance(n, int) for n in (*sizes, *itertools.chain(*padding))):
         if layer.use_ceil:
             padding, rounding = _with_last_window(sizes, window, padding), "floor"
-        found = fitted(sizes, window.kernel, window.strides, padding)
-        if found.is_empty:
-            return jnp.zeros((x.shape[0], *found.out), x.dtype)
-        x = x if found.crop is None else x[(slice(None), *found.crop)]
-        padding = found.pads
+        fit = fitted(sizes, window.kernel, window.strides, padding)
+        if fit.is_empty:
+            return jnp.zeros((x.shape[0], *fit.out), x.dtype)
+        x = x if fit.crop is None else x[(slice(None), *fit.crop)]
+        padding = fit.pads
     return op(
         x,
         window.kernel,
@@ -119,7 +119,7 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
 
 
 def _with_last_window(sizes: tuple[int, ...], window: Window, padding: Pairs) -> Pairs:
-    """The padding that Equinox takes with ``use_ceil``: a stride more where a window needs it."""
+    """Return Equinox's padding with ``use_ceil``: one stride more if a last window needs it."""
     axes = zip(sizes, window.kernel, window.strides, padding, strict=True)
     return tuple((p, q + (s if (n + p + q - k) % s else 0)) for n, k, s, (p, q) in axes)
 
@@ -140,7 +140,7 @@ def _check_rank(x: Array, count: int) -> None:
 
 @dataclass(frozen=True)
 class _Pool:
-    """Fields as Equinox has them: one entry per pooled axis, padding in pairs."""
+    """Layer with Equinox's fields: one entry per pooled axis, padding in pairs."""
 
     kernel_size: int | Sequence[int]
     stride: int | Sequence[int] = 1
@@ -158,7 +158,7 @@ class _Pool:
         pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
         object.__setattr__(self, "padding", pairs)
 
-    @_in_its_words
+    @_with_equinox_names
     def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
         """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
         return type(self).function(array("x", x), self)
@@ -229,19 +229,19 @@ class AvgPool3d(_Pool):
 
 
 def adaptive_avg_pool(x: Array, layer: Any) -> Array:
-    """Average of each piece, by the ``target_shape`` of a layer."""
-    return _over_pieces(_avg_pool, _whole_avg, as_floats("x", x), layer)
+    """Return the average of each piece; the ``target_shape`` of a layer is the number of pieces."""
+    return _over_pieces(_avg_pool, _global_avg, as_floats("x", x), layer)
 
 
 def adaptive_max_pool(x: Array, layer: Any) -> Array:
-    """Maximum of each piece, by the ``target_shape`` of a layer."""
-    return _over_pieces(_max_pool, _whole_max, x, layer)
+    """Return the maximum of each piece; the ``target_shape`` of a layer is the number of pieces."""
+    return _over_pieces(_max_pool, _global_max, x, layer)
 
 
 def _over_pieces(
-    op: Callable[..., Array], whole: Callable[..., Array], x: Array, layer: Any
+    op: Callable[..., Array], global_op: Callable[..., Array], x: Array, layer: Any
 ) -> Array:
-    """The op over each piece; ``whole`` is over one piece to an axis, whose length may be open."""
+    """Return ``op`` over each piece; ``global_op`` pools full axes, also of symbolic length."""
     target = tuple(layer.target_shape)
     _check_rank(x, len(target))
     if any(count != 1 for count in target):
@@ -256,23 +256,23 @@ def _over_pieces(
                 )
             )
     if not all(isinstance(size, int) for size in x.shape[1:]):
-        return whole(x, target, data_format="channels_first")
-    return _tiles(op, x, target)
+        return global_op(x, target, data_format="channels_first")
+    return _pool_pieces(op, x, target)
 
 
-def _tiles(op: Callable[..., Array], x: Array, target: tuple[int, ...]) -> Array:
-    """Pieces of equal size are one tiled pool; else the axis is cut where the size changes."""
+def _pool_pieces(op: Callable[..., Array], x: Array, target: tuple[int, ...]) -> Array:
+    """Return ``op`` over each piece: a tiled pool for each part of an axis with equal pieces."""
     sizes = x.shape[1:]
     axis = next((a for a, n in enumerate(target) if sizes[a] % n), None)
     if axis is None:
         window = tuple(size // n for size, n in zip(sizes, target, strict=True))
         return op(x, window, window, data_format="channels_first")
-    longer = sizes[axis] % target[axis]
-    place = longer * (sizes[axis] // target[axis] + 1)
-    head, tail = jnp.split(x, [place], axis + 1)
-    counts = longer, target[axis] - longer
+    longer_pieces = sizes[axis] % target[axis]
+    split_at = longer_pieces * (sizes[axis] // target[axis] + 1)
+    head, tail = jnp.split(x, [split_at], axis + 1)
+    counts = longer_pieces, target[axis] - longer_pieces
     parts = [
-        _tiles(op, part, (*target[:axis], count, *target[axis + 1 :]))
+        _pool_pieces(op, part, (*target[:axis], count, *target[axis + 1 :]))
         for part, count in zip((head, tail), counts, strict=True)
     ]
     return jnp.concatenate(parts, axis + 1)
@@ -289,7 +289,7 @@ class _Adaptive:
         target = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)
         object.__setattr__(self, "target_shape", target)
 
-    @_in_its_words
+    @_with_equinox_names
     def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
         """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
         return type(self).function(array("x", x), self)

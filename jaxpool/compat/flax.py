@@ -1,15 +1,16 @@
-"""``flax.linen``'s pooling functions, to call in the place of ``nn.max_pool`` and the others.
+"""``flax.linen``'s pooling functions, to call instead of ``nn.max_pool`` and the others.
 
-Everything else of a model stays ``nn``; :func:`jaxpool.patch` replaces the pools of a model that
-should not be edited.
+Keep ``nn`` for the other layers of a model; :func:`jaxpool.patch` replaces the pools of a model
+that should not be edited.
 
-Same names, arguments, defaults, shapes and dtypes, for any number of batch axes. What is computed
-better: sums of narrow floats and of integers do not lose or wrap what the storage type cannot hold,
-and the gradient of a maximum goes to the first one, never to padding, also with NaN.
+Names, arguments, defaults, shapes and dtypes are those of Flax, for any number of batch axes. Two
+results are more accurate: sums of low-precision floats and of integers do not round or wrap to the
+storage dtype, and the gradient of a maximum goes to the first maximum, never to padding, also with
+NaN.
 
 As in Flax, a window that does not fit gives an empty result, negative padding crops, and an average
-over nothing is 0 / 0. What differs: complex numbers are refused, and so is a start of :func:`pool`
-that its function does not ignore.
+without counted elements is 0 / 0. Two differences: complex numbers are an error, and so is an
+initial value of :func:`pool` that is not the identity of its function.
 
 Source: Flax 0.12.8, ``flax.linen.pooling``.
 """
@@ -61,15 +62,15 @@ Pairs = tuple[tuple[int, int], ...]
 def max_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Strides = None, padding: Pads = "VALID"
 ) -> Array:
-    """Maximum over sliding windows, as ``flax.linen.max_pool``.
+    """Return the maximum over sliding windows, as ``flax.linen.max_pool``.
 
     Args:
       inputs: array of (batch axes.., window axes.., features).
       window_shape: taps per pooled axis.
-      strides: one per pooled axis; default 1.
+      strides: strides per pooled axis; default 1.
       padding: "SAME", "VALID" or "SAME_LOWER", or one (low, high) pair per pooled axis.
     Returns:
-      Array of the dtype of ``inputs``; a window without an element gives the lowest value.
+      Array of the dtype of ``inputs``; an empty window gives the lowest value.
     Example:
       >>> from jaxpool.compat import flax as pooling
       >>> x = jnp.array([[1.0], [3.0], [2.0]])
@@ -83,7 +84,7 @@ def max_pool(
 def min_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Strides = None, padding: Pads = "VALID"
 ) -> Array:
-    """Minimum over sliding windows, as ``flax.nnx.min_pool``; arguments as :func:`max_pool`."""
+    """Return the minimum, as ``flax.nnx.min_pool``; the arguments are those of :func:`max_pool`."""
     return _over_windows(_min_pool, inputs, window_shape, strides, padding)
 
 
@@ -95,15 +96,16 @@ def avg_pool(
     padding: Pads = "VALID",
     count_include_pad: bool = True,
 ) -> Array:
-    """Average over sliding windows, as ``flax.linen.avg_pool``.
+    """Return the average over sliding windows, as ``flax.linen.avg_pool``.
 
     Args:
       inputs, window_shape, strides, padding: as :func:`max_pool`.
       count_include_pad: whether padding counts in the divisor.
     Returns:
-      Array of the dtype that Flax returns: that of ``inputs`` for floats (float32 at least with
-      ``count_include_pad=False``), else float32. Narrow floats are added and divided in float32,
-      integers are added as floats. Without padding in the divisor, an empty window gives NaN.
+      Array of the dtype that Flax returns: that of ``inputs`` for floats (at least float32 with
+      ``count_include_pad=False``), otherwise float32. Low-precision floats are added and divided in
+      float32, integers are added as floats. Without padding in the divisor, an empty window gives
+      NaN.
     """
     x = as_floats("inputs", inputs)
     if not count_include_pad:
@@ -121,22 +123,22 @@ def pool(
     strides: Strides,
     padding: Pads,
 ) -> Array:
-    """Any reduction over sliding windows, as ``flax.linen.pool``, and differentiable.
+    """Return any reduction over sliding windows, as ``flax.linen.pool``; it is differentiable.
 
     Args:
       inputs, window_shape, strides, padding: as :func:`max_pool`.
-      init: start of every window, a number; for maxima and minima any, else the one that
-        ``reduce_fn`` ignores.
-      reduce_fn: associative, commutative function of two arrays. Give the same object in each call,
-        for it is compiled once for each.
+      init: initial value of every window, a number: any number for maxima and minima, otherwise the
+        identity of ``reduce_fn``.
+      reduce_fn: associative, commutative function of two arrays. Pass the same object in each call,
+        because each object is compiled separately.
     Returns:
       Array of the dtype of ``inputs``.
     Raises:
-      ValueError: ``reduce_fn`` was found not to be associative and commutative, or not to ignore
-        ``init``.
+      ValueError: a test showed that ``reduce_fn`` is not associative and commutative, or that
+        ``init`` is not its identity.
     """
     x = array("inputs", inputs)
-    start = _number(init, x.dtype)
+    start = _initial_value(init, x.dtype)
     if reduce_fn in _EXTREMES:
         function, reduction = _EXTREMES[reduce_fn]
         y = _over_windows(function, x, window_shape, strides, padding)
@@ -146,7 +148,7 @@ def pool(
     if reduce_fn in (lax.add, jnp.add) and start == 0:
         function = sum_pool
     else:
-        function = functools.partial(_reduced, reduction=_reduction(reduce_fn, start.item()))
+        function = functools.partial(_pool_with, reduction=_reduction(reduce_fn, start.item()))
     return _over_windows(function, x, window_shape, strides, padding).astype(x.dtype)
 
 
@@ -160,24 +162,26 @@ _EXTREMES = {
 
 def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
     y = _avg_pool(x, *window, count_include_pad=count_include_pad)
-    hollow = None if count_include_pad else _hollow(x.shape[-len(window[0]) - 1 : -1], *window)
-    if hollow is None:
+    windows = (
+        None if count_include_pad else _if_any_empty(x.shape[-len(window[0]) - 1 : -1], *window)
+    )
+    if windows is None:
         return y
-    empty = elements_per_window(hollow, include_pad=False) == 0
+    empty = elements_per_window(windows, include_pad=False) == 0
     return jnp.where(empty, np.asarray(jnp.nan, y.dtype), y)
 
 
 @functools.lru_cache(maxsize=1024)
-def _hollow(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
-    """The windows over axes of these sizes, features last, or None if all hold some element."""
+def _if_any_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
+    """Return the windows over axes of ``sizes``, features last; None if no window is empty."""
     kernel, _, padding = window
     if isinstance(padding, str) or all(max(p) < k for k, p in zip(kernel, padding, strict=True)):
         return None
-    made = resolve(Window(*window), sizes, tuple(range(-len(sizes) - 1, -1)))
-    return made if made.has_empty_window else None
+    geometry = resolve(Window(*window), sizes, tuple(range(-len(sizes) - 1, -1)))
+    return geometry if geometry.has_empty_window else None
 
 
-def _reduced(x: Array, *window: Any, reduction: Reduction) -> Array:
+def _pool_with(x: Array, *window: Any, reduction: Reduction) -> Array:
     return _pool(x, reduction, *window)
 
 
@@ -187,8 +191,8 @@ def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
     return Reduction(name, reduce_fn, init)
 
 
-def _number(init: Any, dtype: Any) -> np.ndarray:
-    """``init`` in the dtype of the array; the end of its range for an infinity that it lacks."""
+def _initial_value(init: Any, dtype: Any) -> np.ndarray:
+    """Return ``init`` in ``dtype``; an infinity becomes the end of the range if there is none."""
     try:
         value = float(init)
     except (TypeError, ValueError):
@@ -203,7 +207,7 @@ def _number(init: Any, dtype: Any) -> np.ndarray:
         limits = jnp.iinfo(dtype)
         return np.asarray(limits.max if value > 0 else limits.min, dtype)
     start = np.asarray(init, dtype)
-    if start != start and value == value:  # as in most floats of eight bits
+    if start != start and value == value:  # most floats of eight bits have no infinity
         limits = jnp.finfo(dtype)
         return np.asarray(limits.max if value > 0 else limits.min, dtype)
     return start
@@ -213,12 +217,12 @@ def _number(init: Any, dtype: Any) -> np.ndarray:
 
 
 class Windows(NamedTuple):
-    """Windows as Flax means them, over arrays of one shape, as the ops take them.
+    """The windows of a Flax call over arrays of one shape, as arguments of the ops.
 
     Attributes:
       window: kernel, strides and padding.
-      crop: the part of each pooled axis that negative padding leaves, or None.
-      empty: the shape of a result without windows, or None if there are some.
+      crop: the slice of each pooled axis that negative padding leaves, or None.
+      empty: the shape of the result if no window fits, otherwise None.
     """
 
     window: tuple[tuple[int, ...], tuple[int, ...], str | Pairs]
@@ -233,7 +237,7 @@ def _over_windows(
     strides: Any,
     padding: Any,
 ) -> Array:
-    """Run an op of the library over windows as Flax means them."""
+    """Run an op over the windows that Flax's arguments describe."""
     x = array("inputs", inputs)
     windows = _windows(x.shape, window_shape, strides or None, padding)
     if windows.empty is not None:
@@ -256,13 +260,13 @@ def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: A
             )
         )
     sizes, pads = shape[-rank - 1 : -1], _pads(padding, rank)
-    found = fitted(sizes, window.kernel, window.strides, pads)
-    empty = (*shape[: -rank - 1], *found.out, shape[-1]) if found.is_empty else None
-    return Windows((window.kernel, window.strides, found.pads), found.crop, empty)
+    fit = fitted(sizes, window.kernel, window.strides, pads)
+    empty = (*shape[: -rank - 1], *fit.out, shape[-1]) if fit.is_empty else None
+    return Windows((window.kernel, window.strides, fit.pads), fit.crop, empty)
 
 
 def _pads(padding: Any, count: int) -> str | Pairs:
-    """A padding word, or one pair per pooled axis, which may be negative."""
+    """Return a padding word, or one pair per pooled axis, which may be negative."""
     if isinstance(padding, str):
         return Window((1,), 1, padding).padding  # checks the word
     try:

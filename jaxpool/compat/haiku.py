@@ -1,13 +1,14 @@
-"""Haiku's pooling functions: same names, arguments, shapes and dtypes as ``hk.max_pool``.
+"""Haiku's pooling functions, with the names, arguments, shapes and dtypes of ``hk.max_pool``.
 
-A window or stride is an int, for every axis but the first and the channels, or has one entry for
-each of the last axes, 1 where an axis is left alone. ``hk`` pools every axis whose entry is not 1,
-be it the channels; so does this. Averages divide by the elements inside the array.
+A window or stride is an int, which applies to every axis except the first and the channels, or has
+one entry for each of the last axes; an entry of 1 means that the axis is not pooled. Like ``hk``,
+this module pools every axis whose entry is not 1, even the channels. Averages divide by the number
+of elements inside the array.
 
-What is computed better: sums of narrow floats and of integers do not lose or wrap what the storage
-type cannot hold, the gradient of a maximum goes to the first one, also with NaN, and an int as
-window does not warn. Complex numbers are refused. :mod:`jaxpool.layers.haiku` has these pools with
-all settings of the library, and as modules.
+Results are more accurate than Haiku's: sums of low-precision floats and of integers do not round or
+wrap to the storage dtype, and the gradient of a maximum goes to the first maximum, also with NaN.
+An int as window does not warn. Complex numbers are an error. :mod:`jaxpool.layers.haiku` has these
+pools with all settings of jaxpool, and as modules.
 
 Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 """
@@ -42,15 +43,15 @@ def max_pool(
     padding: str,
     channel_axis: int | None = -1,
 ) -> Array:
-    """Maximum over sliding windows, as ``hk.max_pool``.
+    """Return the maximum over sliding windows, as ``hk.max_pool``.
 
     Args:
-      value: array of (batch, axes..); which axes are pooled, the window says.
-      window_shape: elements per axis, of the last axes; or an int for every axis but the first and
-        ``channel_axis``.
+      value: array of (batch, axes..); the window determines which axes are pooled.
+      window_shape: elements per axis, for the last axes; or an int for every axis except the first
+        and ``channel_axis``.
       strides: as ``window_shape``.
       padding: "VALID" or "SAME".
-      channel_axis: the axis that an int leaves alone.
+      channel_axis: the axis to which an int does not apply.
     Returns:
       Array of the dtype of ``value``.
     Raises:
@@ -74,12 +75,12 @@ def avg_pool(
     padding: str,
     channel_axis: int | None = -1,
 ) -> Array:
-    """Average over sliding windows, as ``hk.avg_pool``; padding is never counted.
+    """Return the average over sliding windows, as ``hk.avg_pool``; padding is never counted.
 
     Args:
       value, window_shape, strides, padding, channel_axis: as :func:`max_pool`.
     Returns:
-      Array of the dtype of ``value``, of integers of floats. Sums run in float32 at least.
+      Array of the dtype of ``value``; integers give floats. Sums run in at least float32.
     Raises:
       ValueError: a setting is not one of Haiku's.
     Example:
@@ -100,7 +101,7 @@ def _average(*arguments: Any, **settings: Any) -> Array:
 
 
 class _Windows(NamedTuple):
-    """Windows as Haiku means them, as the ops take them."""
+    """The windows of a Haiku call, as arguments of the ops."""
 
     window: tuple[int, ...]
     strides: tuple[int, ...]
@@ -110,14 +111,14 @@ class _Windows(NamedTuple):
 
 def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
     window, strides, padding, data_format = _windows(x.ndim, *arguments)
-    if len(window) == x.ndim:  # the ops leave one axis alone at least
+    if len(window) == x.ndim:  # the ops need at least one axis that is not pooled
         settings = (*window, 1), (*strides, 1), padding, None
         return _over_windows(op, x[..., None], *settings)[..., 0]
     end = x.ndim - (data_format == "channels_last")
     sizes = x.shape[end - len(window) : end]
-    found = fitted(sizes, window, strides, padding)
-    if found.is_empty:
-        return jnp.zeros((*x.shape[: end - len(window)], *found.out, *x.shape[end:]), x.dtype)
+    fit = fitted(sizes, window, strides, padding)
+    if fit.is_empty:
+        return jnp.zeros((*x.shape[: end - len(window)], *fit.out, *x.shape[end:]), x.dtype)
     return op(x, window, strides, padding, data_format=data_format)
 
 
@@ -135,34 +136,34 @@ def _windows(
         )
     window = _entries("window_shape", window_shape, rank, channel_axis)
     steps = _entries("strides", strides, rank, channel_axis)
-    # Axes ahead of the first one with a window are batch axes; a last one without is channels.
+    # Axes before the first pooled axis are batch axes; a last axis that is not pooled is channels.
     pooled = [axis for axis in range(rank) if (window[axis], steps[axis]) != (1, 1)]
     last = rank if rank - 1 in pooled else rank - 1
-    part = slice(min(pooled, default=max(last - 1, 0)), last)
+    pooled_range = slice(min(pooled, default=max(last - 1, 0)), last)
     layout = "channels_first" if last == rank else "channels_last"
-    checked = Window(window[part], steps[part])
-    return _Windows(checked.kernel, checked.strides, padding, layout)
+    canonical = Window(window[pooled_range], steps[pooled_range])
+    return _Windows(canonical.kernel, canonical.strides, padding, layout)
 
 
 def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tuple[int, ...]:
-    """One entry for each axis."""
+    """Return one entry for each axis."""
     if isinstance(setting, int):
-        channel = _channel(rank, channel_axis)
+        channel = _channel_position(rank, channel_axis)
         return (1, *(1 if axis == channel else setting for axis in range(1, rank)))
-    given = tuple(setting)
-    if len(given) > rank:
+    entries = tuple(setting)
+    if len(entries) > rank:
         raise ValueError(
             message(
-                f"${name} = {shown(setting)} has {counted(len(given), 'entry')}.",
+                f"${name} = {shown(setting)} has {counted(len(entries), 'entry')}.",
                 f"The value has {counted(rank, 'axis')}.",
                 "Give at most one entry per axis, those of the last axes.",
             )
         )
-    return (1,) * (rank - len(given)) + given
+    return (1,) * (rank - len(entries)) + entries
 
 
-def _channel(rank: int, channel_axis: int | None) -> int | None:
-    """The axis that an int leaves alone, counted from the front."""
+def _channel_position(rank: int, channel_axis: int | None) -> int | None:
+    """Return the axis to which an int does not apply, counted from the front."""
     if not channel_axis:
         return None
     if abs(channel_axis) < rank:

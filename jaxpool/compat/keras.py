@@ -1,17 +1,17 @@
-"""Pooling of ``keras.ops``: same names, arguments and defaults; strides default to the pool.
+"""Pooling of ``keras.ops``, with its names, arguments and defaults; strides default to the pool.
 
 Source: Keras 3.15.1, ``keras.ops.nn`` on its JAX backend. ``data_format=None`` means
-"channels_last"; a setting in Keras's configuration file is not read. Averages never count padding.
-Averages of integers are floats, as there; narrow floats and integers are added without loss.
+"channels_last"; Keras's configuration file is not read. Averages never count padding. Averages of
+integers are floats, as in Keras; low-precision floats and integers are added without loss.
 
-What differs:
+Differences:
 
-* a call without ``strides`` runs, where Keras 3.15.1 fails on its JAX backend;
-* windows of adaptive pools end where their formula says, in whole numbers; Keras divides in
-  float32, so that some are an element too long (7 windows of 7 elements), or give NaN;
+* a call without ``strides`` runs; Keras 3.15.1 fails on its JAX backend;
+* windows of adaptive pools are computed in integers; Keras divides in float32, so that some windows
+  are an element too long (7 windows of 7 elements), or give NaN;
 * NaN in an adaptive maximum gives NaN on every backend;
-* the gradient of a maximum goes to the first one, row-major in the window, also with NaN;
-* a pool that does not fit, an empty pooled axis and complex numbers are refused.
+* the gradient of a maximum goes to the first maximum, row-major in the window, also with NaN;
+* a pool that does not fit, an empty pooled axis and complex numbers are errors.
 """
 
 from collections.abc import Sequence
@@ -47,13 +47,13 @@ def max_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Array:
-    """Maximum over sliding windows, as ``keras.ops.max_pool``.
+    """Return the maximum over sliding windows, as ``keras.ops.max_pool``.
 
     Args:
       inputs: array of (batch, spatial axes.., channels), or with the channels second.
       pool_size: int, or one per spatial axis.
       strides: int, or one per spatial axis; default ``pool_size``.
-      padding: "valid" or "same", in any case.
+      padding: "valid" or "same", in upper or lower case.
       data_format: "channels_last" (also None) or "channels_first".
     Returns:
       Array of the dtype of ``inputs``.
@@ -74,7 +74,7 @@ def average_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Array:
-    """Average over sliding windows, as ``keras.ops.average_pool``; padding is never counted.
+    """Return the average, as ``keras.ops.average_pool``; padding is never counted.
 
     Args:
       inputs, pool_size, strides, padding, data_format: as :func:`max_pool`.
@@ -90,7 +90,7 @@ def average_pool(
 def adaptive_max_pool(
     inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
 ) -> Array:
-    """Maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
+    """Return the maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
 
     Args:
       inputs, data_format: as :func:`max_pool`.
@@ -108,7 +108,7 @@ def adaptive_max_pool(
 def adaptive_average_pool(
     inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
 ) -> Array:
-    """Average over ``output_size`` windows, as ``keras.ops.adaptive_average_pool``.
+    """Return the average over ``output_size`` windows, as ``keras.ops.adaptive_average_pool``.
 
     Args:
       inputs, output_size, data_format: as :func:`adaptive_max_pool`.
@@ -167,7 +167,7 @@ def _check_padding(padding: Any) -> None:
 
 
 def _per_axis(name: str, value: Any, x: Array) -> Any:
-    """``value`` for every axis but batch and channels."""
+    """Return ``value`` for every axis except batch and channels."""
     count = x.ndim - 2
     if count < 1 or (is_sequence(value) and len(value) != count):
         raise ValueError(

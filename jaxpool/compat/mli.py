@@ -151,7 +151,7 @@ def maxpool_hwc_fx16(
 def maxpool_hwc_sa8(
     x: SaTensor, cfg: PoolConfig, *, out_shape: tuple[int, int] | None = None
 ) -> SaTensor:
-    """Return the maximum, as ``mli_krn_maxpool_hwc_sa8``, with the zero point and scale of ``x``."""
+    """Return the maximum, as ``mli_krn_maxpool_hwc_sa8``, with zero point and scale of ``x``."""
     data = maximum(x, cfg, SA8, "HWC", out_shape)
     return SaTensor(data, x.zero_point, x.scale, x.scale_frac_bits)
 
