@@ -1,4 +1,4 @@
-"""What TensorFlow's functions are given, checked as TensorFlow checks it."""
+"""Arguments of TensorFlow's functions, checked as in TensorFlow."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def configuration(
     shape: tuple[int, ...], ksize: Any, strides: Any, padding: Any,
     data_format: str | None, counts: tuple[int, ...] = (1, 2, 3),
 ) -> Configuration:  # fmt: skip
-    """The canonical windows; ``counts`` says how many axes are spatial."""
+    """Return the canonical windows; ``counts`` are the allowed numbers of spatial axes."""
     known = _LAYOUTS[len(shape) - 2] if len(shape) - 2 in counts else ()
     layout = known[0] if data_format is None and known else data_format
     if layout is None or layout not in known:
@@ -28,12 +28,12 @@ def configuration(
             )
         )
     spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
-    kernel = _spatial("ksize", ksize, spatial, len(shape))
-    steps = _spatial("strides", strides, spatial, len(shape))
+    kernel = _spatial_entries("ksize", ksize, spatial, len(shape))
+    steps = _spatial_entries("strides", strides, spatial, len(shape))
     if isinstance(padding, str):
         return Configuration(Window(kernel, steps, padding_name(padding)), layout)
-    one_for_each = is_sequence(padding) and len(padding) == len(shape)
-    if not one_for_each or not all(is_sequence(pair) and len(pair) == 2 for pair in padding):
+    has_entry_per_axis = is_sequence(padding) and len(padding) == len(shape)
+    if not has_entry_per_axis or not all(is_sequence(pair) and len(pair) == 2 for pair in padding):
         raise ValueError(
             message(
                 f"$padding = {shown(padding)} is neither a name nor one pair per axis.",
@@ -47,8 +47,8 @@ def configuration(
     return Configuration(window, layout)
 
 
-def _spatial(name: str, value: Any, spatial: list[int], rank: int) -> tuple[int, ...]:
-    """One entry per spatial axis, from an int or a list for the spatial axes or for all."""
+def _spatial_entries(name: str, value: Any, spatial: list[int], rank: int) -> tuple[int, ...]:
+    """Return one entry per spatial axis, from an int or a list for the spatial axes or all axes."""
     value = [value] if not is_sequence(value) else list(value)
     if len(value) == rank and rank > len(spatial):
         if any(entry != 1 for axis, entry in enumerate(value) if axis not in spatial):

@@ -18,50 +18,52 @@ from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def largest(x: Array, config: Configuration) -> Array:
+def max_values(x: Array, config: Configuration) -> Array:
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return over_any_size(_OF_NUMBERS, config, {})(x, None)
+        return over_any_size(_MAX_WITHOUT_NAN, config, {})(x, None)
     return over_windows(max_pool, x, config)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def largest_with_indices(
+def max_values_with_indices(
     x: Array, config: Configuration, dtype: np.dtype | None, space: int
 ) -> tuple[Array, Array]:
     options = {"index_space": space, "index_dtype": dtype}
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return over_any_size(_FROM_FIRST, config, options)(x, None)
+        return over_any_size(_MAX_FROM_FIRST, config, options)(x, None)
     return over_windows(max_pool_with_argmax, x, config, **options)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def quantised_average(x: Array, config: Configuration, low: int, high: int) -> Array:
-    return over_any_size(_QUANTISED, config, {"low": low, "high": high})(x, None)
+    return over_any_size(_QUANTISED_AVERAGE, config, {"low": low, "high": high})(x, None)
 
 
 # --- ops ------------------------------------------------------------------------------------------
 
 
-def _of_numbers(x: Array, where: Any, *, config: Configuration) -> Array:
+def _max_without_nan(x: Array, where: Any, *, config: Configuration) -> Array:
     return max_of_numbers(x, where, config)
 
 
-def _from_first(
-    x: Array, where: Any, *, config: Configuration, **named: Any
+def _max_from_first(
+    x: Array, where: Any, *, config: Configuration, **index_options: Any
 ) -> tuple[Array, Array]:
     values, offsets = max_with_offsets_from_first(x, where, config)
-    found = offsets, x.shape, config.geometry(x.shape)
-    return values, indices.as_named(*found, masked=False, **named)
+    offset_arguments = offsets, x.shape, config.geometry(x.shape)
+    return values, indices.as_named(*offset_arguments, masked=False, **index_options)
 
 
-def _quantised(x: Array, where: Any, *, config: Configuration, low: int, high: int) -> Array:
+def _quantised_average(
+    x: Array, where: Any, *, config: Configuration, low: int, high: int
+) -> Array:
     total = over_windows(sum_pool, x.astype(jnp.int32), config, where=where)
     count = counts(config.geometry(x.shape), where, include_pad=False)
     count = count if where is None else jnp.maximum(count, 1)
-    size = (jnp.abs(total) + count // 2) // count
-    return jnp.clip(jnp.sign(total) * size, low, high).astype(x.dtype)
+    magnitude = (jnp.abs(total) + count // 2) // count
+    return jnp.clip(jnp.sign(total) * magnitude, low, high).astype(x.dtype)
 
 
-_OF_NUMBERS = Op("max_pool", _of_numbers)
-_FROM_FIRST = Op("max_pool_with_argmax", _from_first, convert=indices.as_named)
-_QUANTISED = Op("tflite_average_pool_2d", _quantised)
+_MAX_WITHOUT_NAN = Op("max_pool", _max_without_nan)
+_MAX_FROM_FIRST = Op("max_pool_with_argmax", _max_from_first, convert=indices.as_named)
+_QUANTISED_AVERAGE = Op("tflite_average_pool_2d", _quantised_average)

@@ -163,7 +163,9 @@ _EXTREMES = {
 def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
     y = _avg_pool(x, *window, count_include_pad=count_include_pad)
     windows = (
-        None if count_include_pad else _if_any_empty(x.shape[-len(window[0]) - 1 : -1], *window)
+        None
+        if count_include_pad
+        else _geometry_with_empty(x.shape[-len(window[0]) - 1 : -1], *window)
     )
     if windows is None:
         return y
@@ -172,7 +174,7 @@ def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
 
 
 @functools.lru_cache(maxsize=1024)
-def _if_any_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
+def _geometry_with_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
     """Return the windows over axes of ``sizes``, features last; None if no window is empty."""
     kernel, _, padding = window
     if isinstance(padding, str) or all(max(p) < k for k, p in zip(kernel, padding, strict=True)):

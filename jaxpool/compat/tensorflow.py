@@ -1,21 +1,21 @@
 """``tf.nn``'s pooling functions, and the quantised averages of TensorFlow Lite.
 
-Rules of TensorFlow 2.21.0 on CPU, with oneDNN, its default. Averages never count padding.
-``max_pool`` starts from the lowest finite float, so that it turns -inf into that, and passes over
-NaN. ``max_pool_with_argmax`` starts from the first element of each window: a NaN there stays, any
-other NaN is passed over. TensorFlow's gradient of both functions goes to the element that this
-second rule finds, and so does the one here.
+The rules are those of TensorFlow 2.21.0 on CPU, with oneDNN, its default. Averages never count
+padding. ``max_pool`` starts from the lowest finite float: it replaces -inf by this float, and
+ignores NaN. ``max_pool_with_argmax`` starts from the first element of each window: a NaN in this
+element is the result, other NaN are ignored. In TensorFlow and in this module, the gradient of both
+functions goes to the element that ``max_pool_with_argmax`` selects.
 
-What differs, on purpose:
+Deliberate differences:
 
-* float16 averages are added in float32, where TensorFlow overflows;
+* float16 averages are added in float32; TensorFlow overflows;
 * a window that does not fit is an error also where TensorFlow returns an empty result;
-* the gradient of a maximum of rank 5 goes to one element, as that of the other ranks; TensorFlow
-  gives it to every element that equals the maximum;
-* a maximum over windows of channels, which TensorFlow has for rank 4 with windows that divide the
-  channels, is refused: ``jaxpool.max_pool`` takes any axes as pooled ones.
+* the gradient of a maximum of rank 5 goes to one element, as for the other ranks; TensorFlow gives
+  it to every element that equals the maximum;
+* a maximum over windows of channels, which TensorFlow supports for rank 4 with windows that divide
+  the channels, is an error: ``jaxpool.max_pool`` pools any axes.
 
-``tf.nn.fractional_max_pool``, ``fractional_avg_pool`` and ``pool`` are not here:
+``tf.nn.fractional_max_pool``, ``fractional_avg_pool`` and ``pool`` are not included:
 :func:`jaxpool.fractional_max_pool` has PyTorch's rule, and ``pool`` is ``max_pool`` or ``avg_pool``
 by name.
 """
@@ -67,12 +67,12 @@ def max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Array:
-    """Maximum over sliding windows, as ``tf.nn.max_pool``.
+    """Return the maximum over sliding windows, as ``tf.nn.max_pool``.
 
     Args:
       input: array of rank 3, 4 or 5.
-      ksize: taps: an int, one per spatial axis, or one per axis of ``input``, of which those of
-        batch and channels must be 1.
+      ksize: number of taps: an int, one per spatial axis, or one per axis of ``input`` with 1 for
+        batch and channels.
       strides: as ``ksize``.
       padding: "VALID", "SAME", or one (low, high) pair per axis of ``input``, smaller than the
         window.
@@ -80,16 +80,16 @@ def max_pool(
         second.
       name: ignored.
     Returns:
-      Array of the dtype of ``input``. A window without a number above the lowest finite float gives
-      that float.
-    Derivatives: as :func:`jaxpool.max_pool`, but to the element of :func:`max_pool_with_argmax`.
+      Array of the dtype of ``input``. If no element of a window is greater than the lowest finite
+      float, the result is that float.
+    Derivatives: as :func:`jaxpool.max_pool`, at the element of :func:`max_pool_with_argmax`.
     Example:
       >>> from jaxpool.compat import tensorflow as tf
       >>> x = jnp.array([[[jnp.nan], [1.0], [jnp.nan], [2.0]]])
       >>> tf.max_pool(x, 4, 1, "VALID").item()
       2.0
     """
-    return _max_pool_of((1, 2, 3), input, ksize, strides, padding, data_format)
+    return _max_pool_of_ranks((1, 2, 3), input, ksize, strides, padding, data_format)
 
 
 @public
@@ -97,8 +97,8 @@ def max_pool1d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
-    """Maximum over windows of an array of rank 3, as ``tf.nn.max_pool1d``; see :func:`max_pool`."""
-    return _max_pool_of((1,), input, ksize, strides, padding, data_format)
+    """Return the maximum, as ``tf.nn.max_pool1d``; :func:`max_pool` of an array of rank 3."""
+    return _max_pool_of_ranks((1,), input, ksize, strides, padding, data_format)
 
 
 @public
@@ -106,8 +106,8 @@ def max_pool2d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
-    """Maximum over windows of an array of rank 4, as ``tf.nn.max_pool2d``; see :func:`max_pool`."""
-    return _max_pool_of((2,), input, ksize, strides, padding, data_format)
+    """Return the maximum, as ``tf.nn.max_pool2d``; :func:`max_pool` of an array of rank 4."""
+    return _max_pool_of_ranks((2,), input, ksize, strides, padding, data_format)
 
 
 @public
@@ -115,15 +115,15 @@ def max_pool3d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
-    """Maximum over windows of an array of rank 5, as ``tf.nn.max_pool3d``; see :func:`max_pool`."""
-    return _max_pool_of((3,), input, ksize, strides, padding, data_format)
+    """Return the maximum, as ``tf.nn.max_pool3d``; :func:`max_pool` of an array of rank 5."""
+    return _max_pool_of_ranks((3,), input, ksize, strides, padding, data_format)
 
 
-def _max_pool_of(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
+def _max_pool_of_ranks(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
     x = _checks.array("input", input)
     config = configuration(x.shape, *window, counts)
     with renamed(window_shape="ksize"):
-        return _programs.largest(x, config)
+        return _programs.max_values(x, config)
 
 
 @public
@@ -137,20 +137,20 @@ def max_pool_with_argmax(
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over sliding windows and where it was found, as ``tf.nn.max_pool_with_argmax``.
+    """Return the maximum over sliding windows and its index, as ``tf.nn.max_pool_with_argmax``.
 
     Args:
       input: array of rank 4, not empty.
       ksize, strides: as :func:`max_pool`.
       padding: "VALID" or "SAME".
-      data_format: "NHWC"; TensorFlow takes no other on CPU.
+      data_format: "NHWC"; TensorFlow supports no other format on CPU.
       output_dtype: dtype of the indices; default int64 if JAX has 64-bit types on, else int32.
-      include_batch_in_index: count the batch axis too.
+      include_batch_in_index: whether indices also count the batch axis.
       name: ignored.
     Returns:
       (values, indices); an index is ``(h * W + w) * C + c``, plus ``n * H * W * C`` with the
       batch.
-    Derivatives: values as :func:`jaxpool.max_pool`, to the element of the index; indices have none.
+    Derivatives: values as :func:`jaxpool.max_pool`, at the element of the index; indices have none.
     """
     x = _checks.array("input", input)
     by_batch = flag("include_batch_in_index", include_batch_in_index)
@@ -168,7 +168,7 @@ def max_pool_with_argmax(
         output_dtype = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32  # pyright: ignore
     with renamed(window_shape="ksize", index_dtype="output_dtype"):
         dtype = _indices.check_dtype(output_dtype)
-        return _programs.largest_with_indices(x, config, dtype, 0 if by_batch else 1)
+        return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)
 
 
 @public
@@ -180,17 +180,17 @@ def avg_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Array:
-    """Average over the elements inside the array of sliding windows, as ``tf.nn.avg_pool``.
+    """Return the average over sliding windows, as ``tf.nn.avg_pool``; padding is never counted.
 
     Args:
       input: array of floats of rank 3, 4 or 5.
       ksize, strides, data_format: as :func:`max_pool`.
-      padding: "VALID" or "SAME"; never counted.
+      padding: "VALID" or "SAME".
       name: ignored.
     Returns:
       Array of the dtype of ``input``.
     """
-    return _avg_pool_of((1, 2, 3), input, ksize, strides, padding, data_format)
+    return _avg_pool_of_ranks((1, 2, 3), input, ksize, strides, padding, data_format)
 
 
 @public
@@ -198,8 +198,8 @@ def avg_pool1d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
-    """Average over windows of an array of rank 3, as ``tf.nn.avg_pool1d``; see :func:`avg_pool`."""
-    return _avg_pool_of((1,), input, ksize, strides, padding, data_format)
+    """Return the average, as ``tf.nn.avg_pool1d``; :func:`avg_pool` of an array of rank 3."""
+    return _avg_pool_of_ranks((1,), input, ksize, strides, padding, data_format)
 
 
 @public
@@ -207,8 +207,8 @@ def avg_pool2d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
-    """Average over windows of an array of rank 4, as ``tf.nn.avg_pool2d``; see :func:`avg_pool`."""
-    return _avg_pool_of((2,), input, ksize, strides, padding, data_format)
+    """Return the average, as ``tf.nn.avg_pool2d``; :func:`avg_pool` of an array of rank 4."""
+    return _avg_pool_of_ranks((2,), input, ksize, strides, padding, data_format)
 
 
 @public
@@ -216,11 +216,11 @@ def avg_pool3d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Array:  # fmt: skip
-    """Average over windows of an array of rank 5, as ``tf.nn.avg_pool3d``; see :func:`avg_pool`."""
-    return _avg_pool_of((3,), input, ksize, strides, padding, data_format)
+    """Return the average, as ``tf.nn.avg_pool3d``; :func:`avg_pool` of an array of rank 5."""
+    return _avg_pool_of_ranks((3,), input, ksize, strides, padding, data_format)
 
 
-def _avg_pool_of(
+def _avg_pool_of_ranks(
     counts: tuple[int, ...], input: Any, ksize: Any, strides: Any, padding: Any,
     data_format: Any,
 ) -> Array:  # fmt: skip
@@ -250,19 +250,19 @@ def tflite_average_pool_2d(
     activation_min: int | None = None,
     activation_max: int | None = None,
 ) -> Array:
-    """Average of quantised values, as TensorFlow Lite's AVERAGE_POOL_2D.
+    """Return the average of quantised values, as TensorFlow Lite's AVERAGE_POOL_2D.
 
     The sum of the elements inside the array, in int32, is divided by their number and rounded half
     away from zero.
 
     Args:
       input: int8, uint8 or int16 array of (batch, height, width, channels).
-      filter_height, filter_width: taps.
+      filter_height, filter_width: number of taps per axis.
       stride_h, stride_w: elements between windows.
       padding: "VALID" or "SAME"; never counted.
       activation_min, activation_max: the range of the fused activation; default that of the dtype.
     Returns:
-      Array of the dtype of ``input``; scale and zero point are those of ``input``.
+      Array of the dtype of ``input``, with the scale and zero point of ``input``.
     References: TensorFlow Lite, ``reference_integer_ops::AveragePool``.
     Example:
       >>> from jaxpool.compat import tensorflow as tf
@@ -287,17 +287,17 @@ def tflite_average_pool_2d(
 
 
 def _activation(low: Any, high: Any, limits: Any) -> tuple[int, int]:
-    """The range of the activation within that of the dtype."""
-    wide = -(2**63)
-    least = limits.min if low is None else integer("activation_min", low, wide)
-    most = limits.max if high is None else integer("activation_max", high, wide)
-    if max(least, limits.min) > min(most, limits.max):
+    """Return the range of the activation, clipped to the range of the dtype."""
+    int64_min = -(2**63)
+    lower = limits.min if low is None else integer("activation_min", low, int64_min)
+    upper = limits.max if high is None else integer("activation_max", high, int64_min)
+    if max(lower, limits.min) > min(upper, limits.max):
         raise ValueError(
             message(
-                f"$activation_min = {least} and $activation_max = {most} leave no value of "
+                f"$activation_min = {lower} and $activation_max = {upper} leave no value of "
                 f"{limits.dtype}.",
                 f"These lie between {limits.min} and {limits.max}.",
                 "Give the quantised ends of the activation, or None.",
             )
         )
-    return max(least, limits.min), min(most, limits.max)
+    return max(lower, limits.min), min(upper, limits.max)
