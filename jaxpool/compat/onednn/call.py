@@ -1,4 +1,4 @@
-"""What the primitive is given, checked as oneDNN checks it."""
+"""Arguments of the primitive, checked as in oneDNN."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from ..._geometry.arguments import integer, per_axis
 from ..._geometry.resolve import Geometry, check_at_least
 from ...ops._dispatch import Configuration, WindowArguments, configure
 from .._cached import cached
-from .formats import TAGS, check_rank, plain_tag, spatial_count, status_error
+from .formats import TAGS, check_rank, default_tag, spatial_count, status_error
 
 ALGORITHMS = ("max", "avg_include_padding", "avg_exclude_padding")
 
@@ -24,11 +24,11 @@ class Call(NamedTuple):
     """A call in canonical form.
 
     Attributes:
-      alg_kind: what a window computes.
-      settings: the window, and the layout of the array with blocks of channels as its channels.
-      crop: elements at the end of each spatial axis that a negative ``padding_r`` cuts off. Where
-        they are all, every window lies in padding, and one element that is never taken stands for
-        the axis.
+      alg_kind: the reduction of a window.
+      settings: the window, and the layout of the array, in which blocks of channels are channels.
+      crop: number of elements that a negative ``padding_r`` crops from the end of each spatial
+        axis. If all are cropped, every window is in padding, and a single element that is never
+        selected replaces the axis.
     """
 
     alg_kind: str
@@ -36,30 +36,32 @@ class Call(NamedTuple):
     crop: tuple[int, ...]
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
-        """The windows over an array of ``shape`` before it is cropped."""
-        left = list(shape)
+        """Return the windows over an array whose shape before cropping is ``shape``."""
+        sizes = list(shape)
         for position, elements in zip(self.positions(len(shape)), self.crop, strict=True):
-            left[position] = max(left[position] - elements, 1)
-        return self.settings.geometry(tuple(left))
+            sizes[position] = max(sizes[position] - elements, 1)
+        return self.settings.geometry(tuple(sizes))
 
     def positions(self, rank: int) -> tuple[int, ...]:
-        """The spatial axes."""
+        """Return the spatial axes."""
         last = rank - (self.settings.data_format == "channels_last")
         return tuple(range(last - len(self.crop), last))
 
 
 @cached
-def call(shape: tuple[int, ...], alg_kind: str, given: tuple[Any, ...], tag: str | None) -> Call:
+def canonical_call(
+    shape: tuple[int, ...], alg_kind: str, window_arguments: tuple[Any, ...], tag: str | None
+) -> Call:
     if alg_kind not in ALGORITHMS:
         raise status_error(
             f"$alg_kind = {shown(alg_kind)} is not an algorithm.",
             f"They are {', '.join(ALGORITHMS)}.",
             "Give one of them.",
         )
-    tag = plain_tag(shape) if tag in (None, "any") else tag
+    tag = default_tag(shape) if tag in (None, "any") else tag
     count = spatial_count(tag)
     check_rank(shape, tag)
-    kernel, strides, dilation, padding_l, padding_r = given
+    kernel, strides, dilation, padding_l, padding_r = window_arguments
     kernel = per_axis("kernel", kernel, count)
     strides = per_axis("strides", strides, count)
     dilations = tuple(d + 1 for d in per_axis("dilation", dilation, count, least=0))
@@ -67,23 +69,23 @@ def call(shape: tuple[int, ...], alg_kind: str, given: tuple[Any, ...], tag: str
     high = per_axis("padding_r", padding_r, count, least=-max(strides))
     data_format = "channels_first" if TAGS[tag] == "channels_first" else "channels_last"
     first = len(shape) - count - (data_format == "channels_last")
-    rows = zip(shape[first : first + count], kernel, strides, dilations, low, high, strict=True)
-    ends = [_ends(alg_kind, axis, *row) for axis, row in enumerate(rows)]
+    axes = zip(shape[first : first + count], kernel, strides, dilations, low, high, strict=True)
+    pads_and_crops = [_pads_and_crop(alg_kind, axis, *row) for axis, row in enumerate(axes)]
     windows = WindowArguments(
-        kernel, strides, [pads for pads, _ in ends], dilations, data_format=data_format
+        kernel, strides, [pads for pads, _ in pads_and_crops], dilations, data_format=data_format
     )
-    return Call(alg_kind, configure(windows), tuple(crop for _, crop in ends))
+    return Call(alg_kind, configure(windows), tuple(crop for _, crop in pads_and_crops))
 
 
-def _ends(
+def _pads_and_crop(
     alg_kind: str, axis: int, size: Any, k: int, s: int, d: int, before: int, after: int
 ) -> tuple[tuple[int, int], int]:
-    """The padding of a spatial axis and what is cropped from its end, or raise."""
+    """Return the padding of a spatial axis and the elements cropped from its end, or raise."""
     span = (k - 1) * d + 1
     if not isinstance(size, int):
-        size = _least(axis, size, span, before, after)
-    room = size + before + after - span
-    if after < -s or room <= -s:
+        size = _min_size(axis, size, span, before, after)
+    slack = size + before + after - span
+    if after < -s or slack <= -s:
         raise status_error(
             f"$kernel = {k} does not fit spatial axis {axis}.",
             f"It spans {span} elements, but the axis has {size} + padding ({before}, {after}).",
@@ -91,25 +93,25 @@ def _ends(
         )
     if alg_kind == "avg_exclude_padding":
         _check_overlap(axis, size, span, d, before, after)
-    # Division truncates, so a window that does not fit by less than a stride is one window.
-    after -= min(room, 0)
-    hidden = -after >= size  # no window reaches the array
-    return (before + size + after - 1, 0) if hidden else (before, max(after, 0)), max(-after, 0)
+    # Division truncates, so a window that exceeds the axis by less than a stride is one window.
+    after -= min(slack, 0)
+    is_hidden = -after >= size  # no window reaches the array
+    return (before + size + after - 1, 0) if is_hidden else (before, max(after, 0)), max(-after, 0)
 
 
-def _least(axis: int, size: Any, span: int, before: int, after: int) -> int:
-    """A length that a symbolic size is known to have at least, from which on all is alike."""
-    least = max(span - before - after, 1 - after, 1)
+def _min_size(axis: int, size: Any, span: int, before: int, after: int) -> int:
+    """Return the lower bound that a symbolic size needs, above which the rules do not change."""
+    min_size = max(span - before - after, 1 - after, 1)
     check_at_least(
-        f"pooled axis {axis}", size, least,
+        f"pooled axis {axis}", size, min_size,
         f"A kernel spans {span} elements, with padding ({before}, {after}); what oneDNN makes of "
         "one that does not fit depends on the size.",
     )  # fmt: skip
-    return least
+    return min_size
 
 
-def size(size: Any) -> Any:
-    """The length of an axis of `$src`, which an export may leave open."""
+def axis_size(size: Any) -> Any:
+    """Return the length of an axis of `$src`, which may be symbolic in an export."""
     return size if export.is_symbolic_dim(size) else integer("src_shape", size, 0)
 
 
@@ -154,10 +156,10 @@ def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple
             "Give the settings of the forward call.",
         )
     dtype = np.dtype(np.uint8 if geometry.taps <= 255 else np.int32)
-    found = None if workspace is None else (jnp.shape(workspace), jnp.asarray(workspace).dtype)
-    if call.alg_kind == "max" and found != (expected, dtype):
+    received = None if workspace is None else (jnp.shape(workspace), jnp.asarray(workspace).dtype)
+    if call.alg_kind == "max" and received != (expected, dtype):
         raise status_error(
             "$workspace is not that of the forward call.",
-            f"For these settings it has shape {expected} and dtype {dtype}, not {found}.",
+            f"For these settings it has shape {expected} and dtype {dtype}, not {received}.",
             "Give what forward_training returned.",
         )

@@ -1,4 +1,4 @@
-"""Memory formats: how the axes of an array lie, by the tags of oneDNN."""
+"""Memory formats: the order of the axes of an array, by the tags of oneDNN."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ TAGS = {
     **dict.fromkeys(("nCw8c", "nChw8c", "nCdhw8c"), "blocked"),
     **dict.fromkeys(("nCw16c", "nChw16c", "nCdhw16c"), "blocked"),
 }
-"""Memory format tags, and how the array lies. Blocked: (N, C / block, spatial.., block)."""
+"""The layout of each memory format tag; "blocked" is (N, C / block, spatial.., block)."""
 
 
 def status_error(
@@ -23,7 +23,7 @@ def status_error(
     return ValueError(message(what, f"{facts} oneDNN's status is {status}.", advice))
 
 
-def plain_tag(shape: tuple[int, ...]) -> str:
+def default_tag(shape: tuple[int, ...]) -> str:
     tags = {3: "ncw", 4: "nchw", 5: "ncdhw"}
     if len(shape) not in tags:
         raise status_error(
@@ -49,15 +49,15 @@ def spatial_count(tag: Any) -> int:
 def check_rank(shape: tuple[int, ...], tag: str) -> None:
     rank = spatial_count(tag) + 2 + (TAGS[tag] == "blocked")
     blocked = TAGS[tag] == "blocked"
-    if len(shape) != rank or (blocked and shape[-1] != block(tag)):
+    if len(shape) != rank or (blocked and shape[-1] != block_size(tag)):
         raise status_error(
             f"an array of shape {shape} does not lie as {tag}.",
-            f"It has {rank} axes{f', the last of length {block(tag)}' if blocked else ''}.",
+            f"It has {rank} axes{f', the last of length {block_size(tag)}' if blocked else ''}.",
             "Give the tag that the array has, or reorder it.",
         )
 
 
-def block(tag: str) -> int:
+def block_size(tag: str) -> int:
     return 16 if tag.endswith("16c") else 8
 
 
@@ -74,9 +74,9 @@ def from_channels_last(x: Array, tag: str) -> Array:
     if TAGS[tag] == "channels_first":
         return jnp.moveaxis(x, -1, 1)
     if TAGS[tag] == "blocked":
-        size = block(tag)
+        block = block_size(tag)
         x = lax.pad(
-            x, np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % size, 0)]
+            x, np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % block, 0)]
         )
-        return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, size), -2, 1)
+        return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, block), -2, 1)
     return x

@@ -1,4 +1,4 @@
-"""The primitive's three directions, and the reorder of its memory formats."""
+"""The three directions of the primitive, and the reorder between its memory formats."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from ..._errors import public, renamed, shown
 from ..._geometry.arguments import integer
 from .._checks import array
 from . import programs
-from .call import call, check_backward, result_dtype, size
+from .call import axis_size, canonical_call, check_backward, result_dtype
 from .formats import channels_last, check_rank, from_channels_last, spatial_count, status_error
 
 
@@ -26,25 +26,25 @@ def forward_inference(
     tag: str | None = None,
     dst_dtype: DTypeLike | None = None,
 ) -> Array:
-    """The primitive with ``prop_kind::forward_inference``.
+    """Run the primitive with ``prop_kind::forward_inference``.
 
     Args:
-      src: array of f32, bf16, f16, s8, u8 or s32, as ``tag`` says.
+      src: array of f32, bf16, f16, s8, u8 or s32, in the format ``tag``.
       alg_kind: "max", "avg_include_padding" or "avg_exclude_padding".
-      kernel: taps per spatial axis.
+      kernel: number of taps per spatial axis.
       strides: elements between windows, an int or one per spatial axis.
-      dilation: elements left out between taps; 0 is dense.
+      dilation: elements skipped between two taps; 0 is dense.
       padding_l: elements of padding before the first element.
       padding_r: elements of padding after the last element; may be negative, down to ``-stride``.
-      tag: memory format of ``src`` and of the result; default, as of "any", "ncw", "nchw" or
+      tag: memory format of ``src`` and of the result; the default and "any" mean "ncw", "nchw" or
         "ncdhw" by rank.
-      dst_dtype: dtype of the result; default that of ``src``. Others: s8 to u8 or f32, u8 to s8,
-        f32 to s8, all saturated.
+      dst_dtype: dtype of the result; default that of ``src``. Possible conversions are s8 to u8 or
+        f32, u8 to s8, and f32 to s8, all saturated.
     Returns:
       dst, in the format of ``src``.
-    Derivatives: forward and reverse, any order; those of :func:`backward`.
+    Derivatives: forward and reverse, any order; they agree with :func:`backward`.
     Raises:
-      ValueError: what oneDNN refuses, with its status in the message.
+      ValueError: oneDNN rejects the call; the message contains its status.
     Example:
       >>> from jaxpool.compat import onednn
       >>> x = jnp.array([[[1.0, 3.0, 2.0, 5.0]]])
@@ -52,11 +52,11 @@ def forward_inference(
       Array([2., 5.], dtype=float32)
     """
     src = array("src", src)
-    given = (kernel, strides, dilation, padding_l, padding_r)
-    made = call(src.shape, alg_kind, given, tag)
+    window_arguments = (kernel, strides, dilation, padding_l, padding_r)
+    call = canonical_call(src.shape, alg_kind, window_arguments, tag)
     dtype = result_dtype(src, dst_dtype)
     with renamed(window_shape="kernel"):
-        return programs.forward_only(src, made, dtype)
+        return programs.forward_only(src, call, dtype)
 
 
 @public
@@ -71,12 +71,12 @@ def forward_training(
     *,
     tag: str | None = None,
 ) -> tuple[Array, Array | None]:
-    """The primitive with ``prop_kind::forward_training``; arguments as :func:`forward_inference`.
+    """Run ``prop_kind::forward_training``; the arguments are those of :func:`forward_inference`.
 
     Returns:
-      (dst, workspace). For "max" the workspace has the shape and format of dst and holds the window
-      offset of the argmax, in uint8 for windows of up to 255 taps, else in int32. For averages it
-      is None.
+      (dst, workspace). For "max" the workspace has the shape and format of dst and contains the
+      window offset of the argmax, in uint8 for windows of up to 255 taps, otherwise in int32. For
+      averages it is None.
     Derivatives: dst as :func:`forward_inference`; the workspace has none.
     Example:
       >>> from jaxpool.compat import onednn
@@ -85,8 +85,8 @@ def forward_training(
       Array([[[1, 0, 1]]], dtype=uint8)
     """
     src = array("src", src)
-    given = (kernel, strides, dilation, padding_l, padding_r)
-    made = call(src.shape, alg_kind, given, tag)
+    window_arguments = (kernel, strides, dilation, padding_l, padding_r)
+    call = canonical_call(src.shape, alg_kind, window_arguments, tag)
     dtype = result_dtype(src, None)
     if alg_kind == "max" and src.size == 0:
         raise status_error(
@@ -95,7 +95,7 @@ def forward_training(
             "Use forward_inference.",
         )
     with renamed(window_shape="kernel"):
-        return programs.forward(src, made, dtype)
+        return programs.forward(src, call, dtype)
 
 
 @public
@@ -112,15 +112,15 @@ def backward(
     src_shape: Sequence[int],
     tag: str | None = None,
 ) -> Array:
-    """The primitive with ``prop_kind::backward``: from the workspace alone, without the source.
+    """Run the primitive with ``prop_kind::backward``, from the workspace without the source.
 
     Args:
       diff_dst: cotangent of dst, f32, bf16 or f16.
-      workspace: what :func:`forward_training` returned, or oneDNN; None for averages.
+      workspace: workspace from :func:`forward_training` or from oneDNN; None for averages.
       alg_kind, kernel, strides, dilation, padding_l, padding_r, tag: as in the forward call.
       src_shape: shape of the array ``src``, in the format of ``tag``.
     Returns:
-      diff_src, of the dtype of ``diff_dst``. It has no scatter, so it is deterministic.
+      diff_src, of the dtype of ``diff_dst``. The program has no scatter, so it is deterministic.
     Derivatives: linear in ``diff_dst``; forward and reverse, any order.
     Example:
       >>> from jaxpool.compat import onednn
@@ -129,21 +129,21 @@ def backward(
       Array([[[0., 2., 0., 1.]]], dtype=float32)
     """
     diff_dst = array("diff_dst", diff_dst)
-    shape = tuple(map(size, src_shape))
-    given = (kernel, strides, dilation, padding_l, padding_r)
-    made = call(shape, alg_kind, given, tag)
-    check_backward(diff_dst, workspace, made, shape)
-    return programs.backward(diff_dst, workspace, made, shape)
+    shape = tuple(map(axis_size, src_shape))
+    window_arguments = (kernel, strides, dilation, padding_l, padding_r)
+    call = canonical_call(shape, alg_kind, window_arguments, tag)
+    check_backward(diff_dst, workspace, call, shape)
+    return programs.backward(diff_dst, workspace, call, shape)
 
 
 @public
 def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None = None) -> Array:
-    """oneDNN's reorder between memory formats of one tensor.
+    """Convert a tensor to another memory format, as oneDNN's reorder.
 
     Args:
       src: array in the format ``from_tag``.
       from_tag, to_tag: memory format tags of the same rank.
-      channels: how many channels the tensor has; needed to drop the padding of a blocked format.
+      channels: number of channels of the tensor; needed to drop the padding of a blocked format.
     Returns:
       The tensor in the format ``to_tag``; the last block of channels is padded with zeros.
     Example:

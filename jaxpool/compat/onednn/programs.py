@@ -23,36 +23,36 @@ from .call import Call
 def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | None]:
     if call.alg_kind != "max":
         return average(src, call, dtype), None
-    x = cropped(src, call)
+    x = crop(src, call)
     if src.dtype == jnp.int32:
         x = x.astype(jnp.float32)
-    values, offsets = over_any_size(_WITH_OFFSETS, call.settings, {})(x, None)
-    return saturated(values, dtype), offsets
+    values, offsets = over_any_size(_MAX_WITH_OFFSETS, call.settings, {})(x, None)
+    return saturate(values, dtype), offsets
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return average(src, call, dtype)
-    x = cropped(src, call)
-    return saturated(over_any_size(_LARGEST, call.settings, {})(x, None), dtype)
+    x = crop(src, call)
+    return saturate(over_any_size(_MAX_FROM_START, call.settings, {})(x, None), dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> Array:
-    wide = jnp.float32
+    accum_dtype = jnp.float32
 
     def forward(src: Array) -> Array:
         if call.alg_kind != "max":
-            return average(src, call, np.dtype(wide))
-        return gather(cropped(src, call), workspace, call.geometry(src_shape))
+            return average(src, call, np.dtype(accum_dtype))
+        return gather(crop(src, call), workspace, call.geometry(src_shape))
 
-    _, pull = jax.vjp(forward, jnp.zeros(src_shape, wide))
-    return pull(diff_dst.astype(wide))[0].astype(diff_dst.dtype)
+    _, transpose = jax.vjp(forward, jnp.zeros(src_shape, accum_dtype))
+    return transpose(diff_dst.astype(accum_dtype))[0].astype(diff_dst.dtype)
 
 
-def lowest(x: Array) -> Any:
-    """What a maximum starts from: the lowest finite number, of bf16 -inf."""
+def start_value(x: Array) -> Any:
+    """Return the initial value of a maximum: the lowest finite number, for bf16 -inf."""
     if x.dtype == jnp.bfloat16:
         return -np.inf
     limits = jnp.finfo if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo
@@ -60,66 +60,68 @@ def lowest(x: Array) -> Any:
 
 
 def average(src: Array, call: Call, dtype: np.dtype) -> Array:
-    whole = call.alg_kind == "avg_include_padding"
-    divisor = math.prod(call.settings.window.kernel) if whole else None
-    x = cropped(src, call, 0).astype(jnp.float32)
-    if src.dtype == jnp.int32:  # large numbers, of whose sum the last bits depend on the order
-        run = over_any_size(_IN_ORDER, call.settings, {"divisor": divisor})
-        return saturated(run(x, None), dtype)
+    include_padding = call.alg_kind == "avg_include_padding"
+    divisor = math.prod(call.settings.window.kernel) if include_padding else None
+    x = crop(src, call, 0).astype(jnp.float32)
+    if src.dtype == jnp.int32:  # the last bits of a sum of large numbers depend on its order
+        sequential_average = over_any_size(_SEQUENTIAL_AVERAGE, call.settings, {"divisor": divisor})
+        return saturate(sequential_average(x, None), dtype)
     options = {"count_include_pad": False, "divisor_override": divisor}
-    return saturated(over_windows(avg_pool, x, call.settings, **options), dtype)
+    return saturate(over_windows(avg_pool, x, call.settings, **options), dtype)
 
 
-def saturated(y: Array, dtype: np.dtype) -> Array:
-    """``y`` in another dtype; floats become integers half to even, what is out of range its end."""
+def saturate(y: Array, dtype: np.dtype) -> Array:
+    """Convert ``y`` to ``dtype``; floats are rounded half to even, and integers saturate."""
     if not jnp.issubdtype(dtype, jnp.integer) or y.dtype == dtype:
         return y.astype(dtype)
     limits = np.iinfo(dtype)
     if jnp.issubdtype(y.dtype, jnp.integer):
-        wide = y.astype(jnp.int32)
-        return jnp.clip(wide, limits.min, limits.max).astype(dtype)
+        widened = y.astype(jnp.int32)
+        return jnp.clip(widened, limits.min, limits.max).astype(dtype)
     y = lax.round(y, lax.RoundingMethod.TO_NEAREST_EVEN)
-    over = y >= np.float32(limits.max)  # which float32 rounds up to 2**31 for s32
-    safe = jnp.where(over, np.float32(0), jnp.maximum(y, np.float32(limits.min)))
-    return jnp.where(over, np.asarray(limits.max, dtype), safe.astype(dtype))
+    too_large = y >= np.float32(limits.max)  # for s32, float32 rounds this limit up to 2**31
+    in_range = jnp.where(too_large, np.float32(0), jnp.maximum(y, np.float32(limits.min)))
+    return jnp.where(too_large, np.asarray(limits.max, dtype), in_range.astype(dtype))
 
 
-def cropped(x: Array, call: Call, hidden: Any = None) -> Array:
-    """The part of the array that windows reach, or one ``hidden`` element where they reach none."""
+def crop(x: Array, call: Call, hidden: Any = None) -> Array:
+    """Crop elements that no window reaches; an empty axis becomes a single ``hidden`` element."""
     for position, elements in zip(call.positions(x.ndim), call.crop, strict=True):
         if elements < x.shape[position]:
             x = lax.slice_in_dim(x, 0, x.shape[position] - elements, axis=position)
         else:
-            number = lowest(x) if hidden is None else hidden
-            x = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=position), number)
+            fill = start_value(x) if hidden is None else hidden
+            x = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=position), fill)
     return x
 
 
 # --- ops ------------------------------------------------------------------------------------------
 
 
-def _largest(x: Array, where: Any, *, config: Configuration) -> Array:
-    return max_from(x, where, config, lowest(x))
+def _max_from_start(x: Array, where: Any, *, config: Configuration) -> Array:
+    return max_from(x, where, config, start_value(x))
 
 
-def _with_offsets(
-    x: Array, where: Any, *, config: Configuration, **named: Any
+def _max_with_offsets(
+    x: Array, where: Any, *, config: Configuration, **index_options: Any
 ) -> tuple[Array, Array]:
-    return max_with_offsets_from(x, where, config, lowest(x))
+    return max_with_offsets_from(x, where, config, start_value(x))
 
 
-def _offsets(offsets: Array, *found: Any, **named: Any) -> Array:
-    """The workspace holds window offsets, which do not depend on what is around the array."""
+def _keep_offsets(offsets: Array, *geometry_arguments: Any, **index_options: Any) -> Array:
+    """Return ``offsets`` unchanged: window offsets do not depend on padding around the array."""
     return offsets
 
 
-def _in_order(x: Array, where: Any, *, config: Configuration, divisor: int | None) -> Array:
+def _sequential_average(
+    x: Array, where: Any, *, config: Configuration, divisor: int | None
+) -> Array:
     geometry = config.geometry(x.shape)
     total = sequential_sum(masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
     return divide(total, jnp.asarray(count, jnp.float32) + unknown_zeros(total))
 
 
-_LARGEST = Op("max", _largest)
-_WITH_OFFSETS = Op("max", _with_offsets, convert=_offsets)
-_IN_ORDER = Op("avg", _in_order)
+_MAX_FROM_START = Op("max", _max_from_start)
+_MAX_WITH_OFFSETS = Op("max", _max_with_offsets, convert=_keep_offsets)
+_SEQUENTIAL_AVERAGE = Op("avg", _sequential_average)
