@@ -123,7 +123,7 @@ def test_rows_of_samples_beyond_the_batch_are_not_read(count: int) -> None:
 
 def test_differences_on_purpose() -> None:
     text = " ".join((front.__doc__ or "").split())
-    assert "averages of int64 are exact" in text and "subnormal numbers for zero" in text
+    assert "averages of int64 are exact" in text and "subnormal numbers as zero" in text
     tiny = np.array([[[1e-45, 3e-45, 2e-45]]], np.float32)
     assert functional.max_pool1d(torch.tensor(tiny), 3, return_indices=True)[1].item() == 1
     assert front.max_pool1d(tiny, 3, return_indices=True)[1].item() == 0

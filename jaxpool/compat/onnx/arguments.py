@@ -1,4 +1,4 @@
-"""What ONNX's operators are given, checked as the standard and ONNX Runtime check it."""
+"""Arguments of ONNX's operators, checked as in the standard and ONNX Runtime."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def array(x: Any) -> Array:
     return x
 
 
-def quantised(x: Any, channels_last: Any) -> Array:
+def quantised_array(x: Any, channels_last: Any) -> Array:
     x = _checks.array("x", x)
     if binary("channels_last", channels_last):
         x = jnp.moveaxis(x, -1, 1)
@@ -62,8 +62,8 @@ def binary(name: str, value: Any) -> int:
 
 
 def exponent(p: Any) -> float:
-    number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
-    if not number or not 0 < p < np.inf:
+    is_number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
+    if not is_number or not 0 < p < np.inf:
         raise ValueError(
             message(
                 f"$p = {shown(p)} is out of range.",
@@ -104,15 +104,17 @@ def windows(
 ) -> tuple[Array, WindowArguments]:
     """Return the array and its sliding windows."""
     x = array(x)
-    found = windows_over(x.shape[2:], kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
-    return x, WindowArguments(*found, data_format="channels_first")
+    settings = windows_over(
+        x.shape[2:], kernel_shape, strides, pads, dilations, auto_pad, ceil_mode
+    )
+    return x, WindowArguments(*settings, data_format="channels_first")
 
 
 def windows_over(
     sizes: Sequence[int], kernel_shape: Any, strides: Any = None, pads: Any = None,
     dilations: Any = None, auto_pad: Any = "NOTSET", ceil_mode: Any = 0,
 ) -> Windows:  # fmt: skip
-    """Return window, strides, padding, dilations and rounding over axes of these lengths."""
+    """Return window, strides, padding, dilations and rounding over axes of ``sizes``."""
     count = len(sizes)
     kernel = _checks.ints("kernel_shape", kernel_shape, count, int_for_all=False)
     steps = per_axis("strides", strides, count)

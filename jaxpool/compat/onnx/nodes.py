@@ -29,7 +29,7 @@ OPERATORS: dict[str, Any] = {
     "QLinearAveragePool": qlinear_average_pool,
     "QLinearGlobalAveragePool": qlinear_global_average_pool,
 }
-"""The operators of :func:`run_node`, by their names in a node."""
+"""The operators that :func:`run_node` supports, by the ``op_type`` of a node."""
 
 _FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
 
@@ -40,15 +40,16 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
 
     Args:
       node: an ``onnx.NodeProto`` of one of :data:`OPERATORS`, of any opset.
-      inputs: arrays, in the order of the node; None for an input that is left out.
+      inputs: arrays, in the order of the node's inputs; None for an omitted input.
     Returns:
       One array for each output of the node.
     Derivatives: those of the operator.
     Raises:
-      NotImplementedError: the node is no pooling, or has an attribute that its operator has not.
+      NotImplementedError: the node is not a pooling node, or has an attribute that its operator
+        lacks.
       TypeError, ValueError: as the operator.
-    References: ONNX operators, opsets 1 to 22; the opset needs not be told, since none of them
-      gives another meaning to an attribute of its own.
+    References: ONNX operators, opsets 1 to 22. The opset is not an argument, because no opset
+      changes the meaning of an attribute.
     Example:
       >>> run_node = jaxpool.compat.onnx.run_node
       >>> node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2])  # doctest: +SKIP
@@ -79,7 +80,7 @@ def operator_of(node: Any) -> Any:
     if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
         raise NotImplementedError(
             message(
-                f"{_full_name(node)} is no pooling operator.",
+                f"{_qualified_name(node)} is no pooling operator.",
                 f"The operators are {', '.join(OPERATORS)}.",
                 "Run the other nodes of a graph with another library.",
             )
@@ -87,7 +88,7 @@ def operator_of(node: Any) -> Any:
     return OPERATORS[node.op_type]
 
 
-def _full_name(node: Any) -> str:
+def _qualified_name(node: Any) -> str:
     return shown(f"{node.domain or 'ai.onnx'}.{node.op_type}")
 
 

@@ -1,4 +1,4 @@
-"""Maxima, averages and norms: over windows, and of whole planes."""
+"""Maxima, averages and norms, over windows and over full planes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,21 +26,20 @@ def max_pool(
     ceil_mode: int = 0,
     storage_order: int = 0,
 ) -> tuple[Array, Array]:
-    """Maximum over windows and where it was found, as the operator MaxPool.
+    """Return the maximum over windows and its index, as the operator MaxPool.
 
     Args:
       x: array (N, C, D1, ..., Dn) of any real dtype.
-      kernel_shape: taps per pooled axis.
-      strides: per pooled axis; None is 1 (MaxPool-22, attribute strides).
+      kernel_shape: number of taps per pooled axis.
+      strides: strides per pooled axis; None is 1 (MaxPool-22, attribute strides).
       pads: the beginnings of all pooled axes, then the ends; None is 0. Padding is never
         a maximum.
-      dilations: per pooled axis; None is 1.
-      auto_pad: "NOTSET" (use ``pads``), "VALID" (none), "SAME_UPPER" or "SAME_LOWER".
-      ceil_mode: 1 keeps a last, partly filled window if it starts in the array or the padding
-        before it.
-      storage_order: of the indices; 1 counts the pooled axes in column-major order.
+      dilations: dilations per pooled axis; None is 1.
+      auto_pad: "NOTSET" (use ``pads``), "VALID" (no padding), "SAME_UPPER" or "SAME_LOWER".
+      ceil_mode: 1 keeps a partial last window if it starts in the array or the padding before it.
+      storage_order: order of the pooled axes in the indices; 0 is row-major, 1 is column-major.
     Returns:
-      (y, indices): indices are flat over the whole array.
+      (y, indices): indices are flat over all axes of the array.
     Derivatives: as :func:`jaxpool.max_pool`.
     Edge cases: as in the module.
     Raises:
@@ -72,17 +71,17 @@ def average_pool(
     ceil_mode: int = 0,
     count_include_pad: int = 0,
 ) -> Array:
-    """Average over windows, as the operator AveragePool.
+    """Return the average over windows, as the operator AveragePool.
 
     Args:
       x: array (N, C, D1, ..., Dn) of floats.
       kernel_shape, strides, pads, dilations, auto_pad, ceil_mode: as in :func:`max_pool`.
-      count_include_pad: 1 counts padding in the divisor; what ceil_mode adds beyond it never
-        counts. The default is 0 (AveragePool-22, attribute count_include_pad).
+      count_include_pad: 1 counts padding in the divisor; overhang of ceil_mode never counts. The
+        default is 0 (AveragePool-22, attribute count_include_pad).
     Returns:
-      Array of the dtype of ``x``; narrow floats are added in float32.
+      Array of the dtype of ``x``; low-precision floats are added in float32.
     Derivatives: linear; as :func:`jaxpool.avg_pool`.
-    Edge cases: a window in which nothing counts gives 0.
+    Edge cases: a window without counted elements gives 0.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers.
     References: ONNX AveragePool-22.
@@ -93,7 +92,7 @@ def average_pool(
     """
     x, over = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     check_float(x)
-    return _averages.average_by(_counting(count_include_pad), x, over)
+    return _averages.average_by(_averaging_rule(count_include_pad), x, over)
 
 
 @public
@@ -108,7 +107,7 @@ def lp_pool(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
 ) -> Array:
-    """Lp norm over windows, as the operator LpPool: ``(sum of |x| ** p) ** (1 / p)``.
+    """Return the Lp norm over windows, as the operator LpPool: ``(sum of |x| ** p) ** (1 / p)``.
 
     Args:
       x: array (N, C, D1, ..., Dn) of floats.
@@ -117,7 +116,7 @@ def lp_pool(
     Returns:
       Array of the dtype of ``x``.
     Derivatives: as :func:`jaxpool.lp_pool`.
-    Edge cases: a partly filled window is not scaled up; one without an element gives 0.
+    Edge cases: a partial window is not scaled up; an empty window gives 0.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers.
     References: ONNX LpPool-22.
@@ -132,14 +131,14 @@ def lp_pool(
 
 @public
 def global_max_pool(x: ArrayLike) -> Array:
-    """Maximum of each plane, as the operator GlobalMaxPool: (N, C, 1, ..., 1)."""
+    """Return the maximum of each plane, as the operator GlobalMaxPool: (N, C, 1, ..., 1)."""
     x = array(x)
     return _rules.adaptive_max_by("from_first_element", x, (1,) * (x.ndim - 2))
 
 
 @public
 def global_average_pool(x: ArrayLike) -> Array:
-    """Average of each plane, as the operator GlobalAveragePool: (N, C, 1, ..., 1)."""
+    """Return the average of each plane, as the operator GlobalAveragePool: (N, C, 1, ..., 1)."""
     x = array(x)
     check_float(x)
     return global_.global_avg_pool(x, data_format="channels_first")
@@ -147,7 +146,7 @@ def global_average_pool(x: ArrayLike) -> Array:
 
 @public
 def global_lp_pool(x: ArrayLike, *, p: float = 2) -> Array:
-    """Lp norm of each plane, as the operator GlobalLpPool: (N, C, 1, ..., 1)."""
+    """Return the Lp norm of each plane, as the operator GlobalLpPool: (N, C, 1, ..., 1)."""
     x = array(x)
     check_float(x)
     return global_.global_lp_pool(x, p=exponent(p), data_format="channels_first")
@@ -162,6 +161,6 @@ def values_of_max_pool(
     return _rules.max_by("from_first_element", x, over)
 
 
-def _counting(count_include_pad: Any) -> _averages.Averaging:
+def _averaging_rule(count_include_pad: Any) -> _averages.Averaging:
     include = binary("count_include_pad", count_include_pad)
     return _averages.Averaging("declared" if include else "real")

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from ..._errors import public
 from ...ops._dispatch import WindowArguments, configure
 from .. import _averages
-from .arguments import binary, quantised, windows
+from .arguments import binary, quantised_array, windows
 
 
 @public
@@ -28,11 +28,11 @@ def qlinear_average_pool(
     count_include_pad: int = 0,
     channels_last: int = 0,
 ) -> Array:
-    """Average of quantised integers, as ONNX Runtime's operator QLinearAveragePool.
+    """Return the average of quantised integers, as ONNX Runtime's operator QLinearAveragePool.
 
     ``saturate(round(average((x - x_zero_point) * x_scale) / y_scale + y_zero_point))``, rounded
-    half to even. With ``count_include_pad`` every tap counts, also what ceil_mode adds, and padding
-    is the number 0. A window that is the whole plane, without padding, is averaged as by
+    half to even. With ``count_include_pad`` every tap counts, also overhang of ceil_mode, and
+    padding is the number 0. A window that equals the plane, without padding, is averaged as by
     :func:`qlinear_global_average_pool`.
 
     Args:
@@ -40,10 +40,10 @@ def qlinear_average_pool(
       x_scale, x_zero_point, y_scale, y_zero_point: scalars; a zero point of None is 0.
       kernel_shape, strides, pads, auto_pad, ceil_mode, count_include_pad: as in
         :func:`average_pool`.
-      channels_last: 1 if the channel axis is the last one.
+      channels_last: 1 if the channel axis is the last axis.
     Returns:
       Array of the dtype of ``x``.
-    Derivatives: none, as of all integers.
+    Derivatives: none, as for all integers.
     Raises:
       TypeError, ValueError: as :func:`average_pool`; TypeError also for other dtypes.
     References: ONNX Runtime, contrib operators, com.microsoft.QLinearAveragePool.
@@ -53,11 +53,11 @@ def qlinear_average_pool(
       >>> f(x, 0.5, 0, 0.5, 10, kernel_shape=(2,))[0, 0]
       Array([12, 12], dtype=int8)
     """
-    x = quantised(x, channels_last)
+    x = quantised_array(x, channels_last)
     _, over = windows(x, kernel_shape, strides, pads, None, auto_pad, ceil_mode)
     include = binary("count_include_pad", count_include_pad)
     scales = x_scale, x_zero_point, y_scale, y_zero_point
-    if _is_whole_plane(x.shape[2:], over):
+    if _is_full_plane(x.shape[2:], over):
         y = _averages.quantised_global_average(x, *scales)
     else:
         rule = _averages.Averaging("taps" if include else "real")
@@ -65,8 +65,8 @@ def qlinear_average_pool(
     return jnp.moveaxis(y, 1, -1) if channels_last else y
 
 
-def _is_whole_plane(sizes: tuple[int, ...], windows: WindowArguments) -> bool:
-    """Whether the window holds exactly the elements of the plane, without padding."""
+def _is_full_plane(sizes: tuple[int, ...], windows: WindowArguments) -> bool:
+    """Return whether the window contains exactly the elements of the plane, without padding."""
     if windows.window_shape != sizes:
         return False
     axes = configure(windows).geometry((1, 1, *sizes)).axes
@@ -83,10 +83,10 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Array:
-    """Average of each quantised plane, as ONNX Runtime's QLinearGlobalAveragePool.
+    """Return the average of each quantised plane, as ONNX Runtime's QLinearGlobalAveragePool.
 
     ``saturate(round(sum(x - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point)``.
     """
-    x = quantised(x, channels_last)
+    x = quantised_array(x, channels_last)
     y = _averages.quantised_global_average(x, x_scale, x_zero_point, y_scale, y_zero_point)
     return jnp.moveaxis(y, 1, -1) if channels_last else y

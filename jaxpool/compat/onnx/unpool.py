@@ -1,4 +1,4 @@
-"""Maxima put back where they were."""
+"""Maxima placed back at their indices."""
 
 import math
 from collections.abc import Sequence
@@ -27,23 +27,25 @@ def max_unpool(
     pads: Sequence[int] | None = None,
     index_shape: str = "inferred",
 ) -> Array:
-    """Values of a MaxPool put back at their indices, as the operator MaxUnpool.
+    """Place the values of a MaxPool at their indices, as the operator MaxUnpool.
 
     Args:
       x: array (N, C, D1, ..., Dn).
-      indices: integers of the same shape, flat over the whole result.
-      output_shape: shape of the result, static; without it an axis of n has
-        ``(n - 1) * stride + kernel - pads``, the inferred length.
-      kernel_shape, strides, pads: of the MaxPool, as in :func:`max_pool`.
-      index_shape: the array in which ``indices`` count: "inferred", to which zeros are then added
-        at the ends of the axes up to ``output_shape`` (ONNX's own test of the operator), no axis of
-        which may be shorter; or "output" (ONNX Runtime), which undoes a MaxPool that left elements
-        out, and must have at least as many elements.
+      indices: integers of the same shape, flat over all axes of the result.
+      output_shape: static shape of the result; by default an axis of length n gets the inferred
+        length ``(n - 1) * stride + kernel - pads``.
+      kernel_shape, strides, pads: settings of the MaxPool, as in :func:`max_pool`.
+      index_shape: the shape in which ``indices`` count. "inferred" (as in ONNX's own test of the
+        operator) counts in the inferred shape; zeros are then added at the ends of the axes up to
+        ``output_shape``, no axis of which may be shorter. "output" (ONNX Runtime) counts in
+        ``output_shape``, which must have at least the same number of elements; this undoes a
+        MaxPool that dropped elements.
     Returns:
-      Array of the dtype of ``x``, zero where no index points. Of equal indices the last is kept.
+      Array of the dtype of ``x``, zero where no index points. If indices repeat, the last value
+      is kept.
     Derivatives: linear; as :func:`jaxpool.max_unpool`.
-    Edge cases: -1 is passed over. Any other index outside the result is an error in an eager call,
-      and dropped inside a transformation.
+    Edge cases: -1 is ignored. Any other index outside the result is an error in an eager call, and
+      is dropped inside a transformation.
     Raises:
       TypeError, ValueError: as :func:`max_pool`.
     References: ONNX MaxUnpool-22.
@@ -54,20 +56,22 @@ def max_unpool(
     """
     x = array(x)
     count = x.ndim - 2
-    whole = _checks.one_of("index_shape", index_shape, ("inferred", "output")) == "output"
+    counts_in_output = (
+        _checks.one_of("index_shape", index_shape, ("inferred", "output")) == "output"
+    )
     kernel = _checks.ints("kernel_shape", kernel_shape, count, int_for_all=False)
-    strides, ends = per_axis("strides", strides, count), pads_of(pads, count)
-    shape = _inferred_shape(x, kernel, strides, ends)
-    windows, given = {"window_shape": kernel, "strides": strides, "padding": ends}, None
+    strides, padding = per_axis("strides", strides, count), pads_of(pads, count)
+    shape = _inferred_shape(x, kernel, strides, padding)
+    windows, requested = {"window_shape": kernel, "strides": strides, "padding": padding}, None
     if output_shape is not None:
-        given = _output_shape(output_shape, shape, whole)
-        if whole:
-            windows, shape = _windows_over(given, shape, kernel, strides, ends), given
+        requested = _output_shape(output_shape, shape, counts_in_output)
+        if counts_in_output:
+            windows, shape = _windows_over(requested, shape, kernel, strides, padding), requested
     settings = {"index_space": 0, "data_format": "channels_first", **windows}
     y = unpool.max_unpool(x, indices, shape[2:], **settings)
-    if given is None:
+    if requested is None:
         return y
-    missing = [(0, whole - part) for whole, part in zip(given, y.shape, strict=True)]
+    missing = [(0, size - part) for size, part in zip(requested, y.shape, strict=True)]
     return jnp.pad(y, missing) if any(map(any, missing)) else y
 
 
@@ -90,32 +94,34 @@ def _inferred_shape(
 
 
 def _windows_over(
-    given: tuple[int, ...],
+    requested: tuple[int, ...],
     inferred: tuple[int, ...],
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
-    ends: tuple[tuple[int, int], ...],
+    padding: tuple[tuple[int, int], ...],
 ) -> dict[str, Any]:
-    """The windows of the MaxPool, if it makes as many of an array of the shape ``given``."""
-    ahead = [n - usual for n, usual in zip(given[2:], inferred[2:], strict=True)]
-    if any(n >= stride for n, stride in zip(ahead, strides, strict=True)):
+    """Return the MaxPool's windows over ``requested``, or {} if their number is different."""
+    extra = [n - expected for n, expected in zip(requested[2:], inferred[2:], strict=True)]
+    if any(n >= stride for n, stride in zip(extra, strides, strict=True)):
         return {}
-    ends = tuple((low, high + max(0, -n)) for (low, high), n in zip(ends, ahead, strict=True))
-    return {"window_shape": kernel, "strides": strides, "padding": ends}
+    padding = tuple((low, high + max(0, -n)) for (low, high), n in zip(padding, extra, strict=True))
+    return {"window_shape": kernel, "strides": strides, "padding": padding}
 
 
-def _output_shape(output_shape: Any, inferred: tuple[int, ...], whole: bool) -> tuple[int, ...]:
+def _output_shape(
+    output_shape: Any, inferred: tuple[int, ...], counts_in_output: bool
+) -> tuple[int, ...]:
     entries = np.asarray(output_shape).tolist()
-    given = _checks.ints("output_shape", entries, len(inferred), 0, int_for_all=False)
-    shorter = any(a < b for a, b in zip(given, inferred, strict=True))
-    small = math.prod(given) < math.prod(inferred) if whole else shorter
-    if given[:2] != inferred[:2] or small:
+    requested = _checks.ints("output_shape", entries, len(inferred), 0, int_for_all=False)
+    is_shorter = any(a < b for a, b in zip(requested, inferred, strict=True))
+    is_too_small = math.prod(requested) < math.prod(inferred) if counts_in_output else is_shorter
+    if requested[:2] != inferred[:2] or is_too_small:
         raise ValueError(
             message(
-                f"$output_shape = {given} is too small, or of another batch.",
+                f"$output_shape = {requested} is too small, or of another batch.",
                 f"The attributes imply {inferred}; "
-                + ("it needs as many elements." if whole else "no axis may be shorter."),
+                + ("it needs as many elements." if counts_in_output else "no axis may be shorter."),
                 "Give the shape of the array that was pooled.",
             )
         )
-    return given
+    return requested

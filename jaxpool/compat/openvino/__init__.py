@@ -1,32 +1,33 @@
 """Pooling operations of OpenVINO, with its attributes and its results, and layers of an IR file.
 
-Arrays are channels first: (N, C, D1, ..., Dn). A function is named by the operation and its
+Arrays are channels first: (N, C, D1, ..., Dn). A function is named after the operation and its
 version, as in "MaxPool-14". The rules are those of OpenVINO 2026.4 on CPU with the precision f32:
 
-* a maximum starts from the lowest finite number (of f16 and bf16 from -inf) and only a greater
-  element is taken: a window of -inf gives that number, and NaN is ignored. Where none is taken, the
-  index is that of the first element of the plane. AdaptiveMaxPool starts from the first element of
-  the window instead, where a NaN stays;
-* i16, u16, u32 and 64 bits are pooled in a wider dtype: an element equal to the lowest number of
-  its dtype keeps its own index, where one of i8, u8 and i32 has index 0;
+* a maximum starts from the lowest finite number (for f16 and bf16 from -inf), and only a greater
+  element replaces it: a window of -inf gives the lowest number, and NaN is ignored. If no element
+  is selected, the index is that of the first element of the plane. AdaptiveMaxPool starts from the
+  first element of the window instead, and a NaN in this element is the result;
+* i16, u16, u32 and 64 bits are pooled in a wider dtype: an element that equals the lowest number of
+  its dtype keeps its index, whereas such an element of i8, u8 or i32 has index 0;
 * indices are flat over the axes from ``axis`` on;
-* the divisor of an average with ``exclude_pad=False`` is the whole window, overhang of rounding up
-  included, if any axis has padding (SAME included), else the elements of the window;
-* an average of floats whose divisor is zero, a count of elements, is NaN; it is 0 if the window
+* if any axis has padding (SAME included), the divisor of an average with ``exclude_pad=False`` is
+  the number of taps, including overhang of rounding up; otherwise it is the number of elements in
+  the window;
+* an average of floats whose divisor, a count of elements, is zero is NaN; it is 0 if the window
   starts beyond the first coordinate after the array;
 * averages of integers are rounded half to even and saturate.
 
-Differences that remain, on purpose:
+Deliberate differences:
 
-* f64 and integers are pooled as they are, where the CPU plugin narrows 64 bits to 32, wraps sums of
-  32 bits, averages integers in float32 and lets a maximum of i16 without an element be 0;
-* a NaN of bf16 is ignored, as one of other floats; on some processors OpenVINO returns it;
+* f64 and integers are pooled in their dtype; the CPU plugin converts 64 bits to 32, wraps sums of
+  32 bits, averages integers in float32, and returns 0 for a maximum of i16 without an element;
+* a NaN of bf16 is ignored, as for other floats; on some processors OpenVINO returns it;
 * a window of bf16 without an element is -inf; on some processors OpenVINO returns the lowest finite
   number;
-* an average of int8 over a whole plane is that of its sum, where AdaptiveAvgPool-8 saturates the
-  sum to int8;
-* negative pads are refused, where OpenVINO's size arithmetic wraps;
-* an empty pooled axis is refused, where AvgPool returns uninitialised memory;
+* an average of int8 over a full plane is computed from the exact sum; AdaptiveAvgPool-8 saturates
+  the sum to int8;
+* negative pads are an error; OpenVINO's size arithmetic wraps;
+* an empty pooled axis is an error; AvgPool returns uninitialised memory;
 * 64-bit indices are int32 while JAX's 64-bit types are off.
 """
 

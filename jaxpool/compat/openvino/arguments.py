@@ -1,4 +1,4 @@
-"""What OpenVINO's operations are given, checked as OpenVINO checks it."""
+"""Arguments of OpenVINO's operations, checked as in OpenVINO."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ Windows = tuple[Any, Any, Any, Any, str]
 
 
 def array(data: Any, first: int) -> Array:
-    """The array; its axes from ``first`` on may not be empty."""
+    """Return ``data`` as an array, whose axes from ``first`` on may not be empty."""
     x = _checks.array("data", data)
     _checks.check_rank("data", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
     why = "No axis may be empty." if not first else "Only the batch axis may be empty."
@@ -32,8 +32,8 @@ def array(data: Any, first: int) -> Array:
 
 def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
     x = array(data, 1)
-    given = np.asarray(output_shape)
-    sizes = _checks.ints("output_shape", given.tolist(), x.ndim - 2, -1, int_for_all=False)
+    requested = np.asarray(output_shape)
+    sizes = _checks.ints("output_shape", requested.tolist(), x.ndim - 2, -1, int_for_all=False)
     return x, tuple(max(size, 0) for size in sizes)
 
 
@@ -56,29 +56,31 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def windows(
-    data: Any, given: tuple[Any, ...], roundings: Sequence[str]
+    data: Any, settings: tuple[Any, ...], roundings: Sequence[str]
 ) -> tuple[Array, WindowArguments]:
-    """The array and its windows; ``given`` is as :func:`windows_over` takes it."""
+    """Return the array and its windows; ``settings`` is that of :func:`windows_over`."""
     x = array(data, 0)
-    found = windows_over(x.shape[2:], given, roundings)
-    return x, WindowArguments(*found, data_format="channels_first")
+    canonical = windows_over(x.shape[2:], settings, roundings)
+    return x, WindowArguments(*canonical, data_format="channels_first")
 
 
-def windows_over(sizes: Sequence[int], given: tuple[Any, ...], roundings: Sequence[str]) -> Windows:
-    """Return window, strides, padding, dilations and rounding over axes of these lengths.
+def windows_over(
+    sizes: Sequence[int], settings: tuple[Any, ...], roundings: Sequence[str]
+) -> Windows:
+    """Return window, strides, padding, dilations and rounding over axes of ``sizes``.
 
-    ``given`` holds strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type and
+    ``settings`` contains strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type and
     auto_pad.
     """
-    strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = given
+    strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = settings
     count = len(sizes)
 
-    def each(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
-        return _checks.ints(name, value, count, least, int_for_all=False)
+    def per_axis(name: str, value: Any, minimum: int = 1) -> tuple[int, ...]:
+        return _checks.ints(name, value, count, minimum, int_for_all=False)
 
-    kernel, steps = each("kernel_shape", kernel_shape), each("strides", strides)
-    spacing = (1,) * count if dilations is None else each("dilations", dilations)
-    begin, end = each("pads_begin", pads_begin, 0), each("pads_end", pads_end, 0)
+    kernel, steps = per_axis("kernel_shape", kernel_shape), per_axis("strides", strides)
+    spacing = (1,) * count if dilations is None else per_axis("dilations", dilations)
+    begin, end = per_axis("pads_begin", pads_begin, 0), per_axis("pads_end", pads_end, 0)
     rounding = _checks.one_of("rounding_type", rounding_type, roundings)
     automatic = _checks.one_of("auto_pad", auto_pad or "explicit", _AUTO_PADS)
     ends = tuple(zip(begin, end, strict=True)) if automatic == "explicit" else ((0, 0),) * count

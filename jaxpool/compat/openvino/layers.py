@@ -1,4 +1,4 @@
-"""Layers of a model of OpenVINO: an operation, its version and its attributes."""
+"""Layers of an OpenVINO model: an operation, its version and its attributes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ LAYERS: dict[str, dict[int, Any]] = {
     "AdaptiveAvgPool": {8: adaptive_avg_pool_v8},
     "AdaptiveMaxPool": {8: adaptive_max_pool_v8},
 }
-"""The types of layers of :func:`run_layer`, and the versions of each."""
+"""The layer types that :func:`run_layer` supports, and the versions of each type."""
 
 _WINDOW = ("strides", "dilations", "pads_begin", "pads_end", "kernel_shape", "rounding_type",
            "auto_pad")  # fmt: skip
@@ -37,12 +37,12 @@ class Layer:
     """A pooling layer of a model.
 
     Attributes:
-      name: the layer's own.
-      type: such as "MaxPool".
-      version: of the operation, such as 14.
-      arguments: its attributes, as keyword arguments of the function for it.
-      input_shapes, output_shapes: as the file states them; -1 is a length that it leaves open.
-      precision: of the first input, such as "FP32"; empty if the file does not say.
+      name: name of the layer.
+      type: type of the operation, such as "MaxPool".
+      version: version of the operation, such as 14.
+      arguments: attributes of the layer, as keyword arguments of its function.
+      input_shapes, output_shapes: shapes in the file; -1 is a dynamic length.
+      precision: precision of the first input, such as "FP32"; empty if the file does not state it.
     """
 
     name: str
@@ -55,15 +55,15 @@ class Layer:
 
     @property
     def function(self) -> Any:
-        """The function of this module for the layer."""
+        """The function of this package for the layer."""
         return LAYERS[self.type][self.version]
 
     def windows_over(self, sizes: Sequence[int]) -> Windows:
-        """Window, strides, padding, dilations and rounding over pooled axes of these lengths."""
-        given = {"rounding_type": "floor", "auto_pad": "explicit", **self.arguments}
+        """Return window, strides, padding, dilations and rounding over pooled axes of ``sizes``."""
+        attributes = {"rounding_type": "floor", "auto_pad": "explicit", **self.arguments}
         roundings = OLD_ROUNDINGS if self.version < 14 else NEW_ROUNDINGS
-        in_order = tuple(given.get(name) for name in _WINDOW)
-        return windows_over(sizes, in_order, roundings)
+        settings = tuple(attributes.get(name) for name in _WINDOW)
+        return windows_over(sizes, settings, roundings)
 
 
 @public
@@ -72,15 +72,16 @@ def run_layer(layer: Any, *inputs: Any) -> tuple[Array, ...]:
 
     Args:
       layer: a :class:`Layer`, a ``<layer>`` element of :mod:`xml.etree.ElementTree`, or its text.
-      inputs: arrays, in the order of the layer; that of an adaptive pool's output shape is static.
+      inputs: arrays, in the order of the layer's inputs; the output shape of an adaptive pool is
+        static.
     Returns:
       One array for each output of the operation.
     Derivatives: those of the operation.
     Raises:
-      NotImplementedError: the layer is no pooling. ValueError: the text is no layer, or has a
-        document type.
+      NotImplementedError: the layer is not a pooling layer. ValueError: the text is not a layer, or
+        has a document type.
       TypeError, ValueError: as the operation.
-    References: OpenVINO IR, version 11; the operations' own pages for ``<data>``.
+    References: OpenVINO IR, version 11; the page of each operation for ``<data>``.
     Example:
       >>> layer = '''<layer name="p" type="MaxPool" version="opset1"><data kernel="2" strides="2"
       ...   pads_begin="0" pads_end="0" rounding_type="ceil" auto_pad="explicit"/></layer>'''
@@ -88,7 +89,7 @@ def run_layer(layer: Any, *inputs: Any) -> tuple[Array, ...]:
       Array([3., 2.], dtype=float32)
     """
     if not isinstance(layer, Layer):
-        from ..._port.openvino_ir import layer_of  # which imports the operations of this module
+        from ..._port.openvino_ir import layer_of  # imported here, because it imports this package
 
         layer = layer_of(layer)
     result = layer.function(*inputs, **layer.arguments)
@@ -100,10 +101,10 @@ def model_layers(path: str | os.PathLike[str]) -> list[Layer]:
     """Return the pooling layers of an OpenVINO IR file, in the order of the file.
 
     Args:
-      path: of the ``.xml`` file; the ``.bin`` file is not read.
+      path: path of the ``.xml`` file; the ``.bin`` file is not read.
     Raises:
       OSError: the file cannot be read.
-      ValueError: it is no IR of version 10 or 11, is cut short, or has a document type.
+      ValueError: the file is not IR of version 10 or 11, is truncated, or has a document type.
       NotImplementedError: a pooling layer has a version or an attribute that is not known.
     Example:
       >>> for layer in model_layers("model.xml"):  # doctest: +SKIP

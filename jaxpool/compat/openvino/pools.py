@@ -24,12 +24,12 @@ def max_pool_v1(
     auto_pad: str | None = "explicit",
     name: str | None = None,
 ) -> Array:
-    """Maximum over windows, as MaxPool-1; see :func:`max_pool_v14`.
+    """Return the maximum over windows, as MaxPool-1; see :func:`max_pool_v14`.
 
     There are no dilations and no indices, and ``rounding_type`` is "floor" or "ceil".
     """
-    given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    x, over = windows(data, given, OLD_ROUNDINGS)
+    settings = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    x, over = windows(data, settings, OLD_ROUNDINGS)
     return _rules.max_by("from_lowest", x, over)
 
 
@@ -47,12 +47,12 @@ def max_pool_v8(
     axis: int = 0,
     name: str | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over windows and where it was found, as MaxPool-8; see :func:`max_pool_v14`.
+    """Return the maximum over windows and its index, as MaxPool-8; see :func:`max_pool_v14`.
 
     ``rounding_type`` is "floor" or "ceil".
     """
-    given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _max(data, given, OLD_ROUNDINGS, index_element_type, axis)
+    settings = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _max(data, settings, OLD_ROUNDINGS, index_element_type, axis)
 
 
 @public
@@ -69,15 +69,16 @@ def max_pool_v14(
     axis: int = 0,
     name: str | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over windows and where it was found, as MaxPool-14.
+    """Return the maximum over windows and its index, as MaxPool-14.
 
     Args:
       data: array (N, C, D1, ..., Dn) of any real dtype.
-      strides, dilations: per pooled axis.
-      pads_begin, pads_end: per pooled axis; they count only if ``auto_pad`` is "explicit".
-      kernel_shape: taps per pooled axis.
-      rounding_type: "floor", "ceil" (keeps a last, partly filled window) or "ceil_torch" (keeps it
-        if it starts in the array or the padding before it). It counts whatever ``auto_pad`` is.
+      strides, dilations: one per pooled axis.
+      pads_begin, pads_end: one per pooled axis; used only if ``auto_pad`` is "explicit".
+      kernel_shape: number of taps per pooled axis.
+      rounding_type: "floor", "ceil" (keeps a partial last window) or "ceil_torch" (keeps a partial
+        last window if it starts in the array or the padding before it); used for every
+        ``auto_pad``.
       auto_pad: "explicit" or None, "valid", "same_upper" or "same_lower".
       index_element_type: "i64" or "i32".
       axis: the first axis that the indices count, -R to R - 1 for R axes; 0 by default (MaxPool-14,
@@ -85,7 +86,7 @@ def max_pool_v14(
       name: ignored.
     Returns:
       (values, indices).
-    Derivatives: as :func:`jaxpool.max_pool`; an empty window has none.
+    Derivatives: as :func:`jaxpool.max_pool`; an empty window has no gradient.
     Edge cases: as in the module.
     Raises:
       TypeError: a setting is not an integer. ValueError: it is out of range, has the wrong length
@@ -98,18 +99,20 @@ def max_pool_v14(
       >>> indices[0, 0], values[0, 0, 1] == jnp.finfo(jnp.float32).min
       (Array([1, 0], dtype=int32), Array(True, dtype=bool))
     """
-    given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _max(data, given, NEW_ROUNDINGS, index_element_type, axis)
+    settings = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _max(data, settings, NEW_ROUNDINGS, index_element_type, axis)
 
 
 def _max(
-    data: Any, given: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
+    data: Any, settings: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
 ) -> tuple[Array, Array]:
-    x, over = windows(data, given, roundings)
+    x, over = windows(data, settings, roundings)
     space = {"index_space": axis_of(axis, x.ndim), "index_dtype": index_type(index_element_type)}
-    # The CPU plugin pools other integers in a wider dtype, whose lowest number they do not hold.
-    narrow = x.dtype in (jnp.int8, jnp.uint8, jnp.int32) or jnp.issubdtype(x.dtype, jnp.floating)
-    rule = "from_lowest" if narrow else "first"
+    # The CPU plugin pools other integers in a wider dtype, so no element equals its lowest number.
+    starts_from_lowest = x.dtype in (jnp.int8, jnp.uint8, jnp.int32) or jnp.issubdtype(
+        x.dtype, jnp.floating
+    )
+    rule = "from_lowest" if starts_from_lowest else "first"
     return _rules.max_with_argmax_by(rule, x, over, **space, empty_at=0)
 
 
@@ -125,12 +128,12 @@ def avg_pool_v1(
     auto_pad: str | None = "explicit",
     name: str | None = None,
 ) -> Array:
-    """Average over windows, as AvgPool-1; see :func:`avg_pool_v16`.
+    """Return the average over windows, as AvgPool-1; see :func:`avg_pool_v16`.
 
     There are no dilations, and ``rounding_type`` is "floor" or "ceil".
     """
-    given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _average(data_batch, given, exclude_pad, OLD_ROUNDINGS)
+    settings = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _average(data_batch, settings, exclude_pad, OLD_ROUNDINGS)
 
 
 @public
@@ -145,9 +148,9 @@ def avg_pool_v14(
     auto_pad: str | None = "explicit",
     name: str | None = None,
 ) -> Array:
-    """Average over windows, as AvgPool-14; see :func:`avg_pool_v16`. There are no dilations."""
-    given = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _average(data_batch, given, exclude_pad, NEW_ROUNDINGS)
+    """Return the average, as AvgPool-14; see :func:`avg_pool_v16`. There are no dilations."""
+    settings = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _average(data_batch, settings, exclude_pad, NEW_ROUNDINGS)
 
 
 @public
@@ -163,20 +166,21 @@ def avg_pool_v16(
     dilations: Sequence[int] | None = None,
     name: str | None = None,
 ) -> Array:
-    """Average over windows, as AvgPool-16.
+    """Return the average over windows, as AvgPool-16.
 
     Args:
       data_batch: array (N, C, D1, ..., Dn) of any real dtype; not bool.
       strides, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad: as in
         :func:`max_pool_v14`.
-      exclude_pad: True counts the elements of the window alone; False as in the module.
-      dilations: per pooled axis; None is 1 (opset 16, AvgPool-16, attribute dilations).
+      exclude_pad: True counts only the elements of the window; for False see the module.
+      dilations: one per pooled axis; None is 1 (opset 16, AvgPool-16, attribute dilations).
       name: ignored.
     Returns:
-      Array of the dtype of ``data_batch``; narrow floats are added in float32, integers are rounded
-      half to even.
+      Array of the dtype of ``data_batch``; low-precision floats are added in float32, averages of
+      integers are rounded half to even.
     Derivatives: linear; as :func:`jaxpool.avg_pool`.
-    Edge cases: as in the module. With ``exclude_pad`` a pad may not reach the dilated kernel.
+    Edge cases: as in the module. With ``exclude_pad`` pads must be smaller than the dilated
+      kernel.
     Raises:
       TypeError, ValueError: as :func:`max_pool_v14`.
     References: OpenVINO opset 16, AvgPool-16.
@@ -186,12 +190,12 @@ def avg_pool_v16(
       >>> f(x, (2,), (1,), (1,), (3,), False, "ceil")[0, 0]
       Array([1., 3., 5., 2.], dtype=float32)
     """
-    given = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    return _average(data_batch, given, exclude_pad, NEW_ROUNDINGS)
+    settings = strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
+    return _average(data_batch, settings, exclude_pad, NEW_ROUNDINGS)
 
 
-def _average(data: Any, given: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
-    x, over = windows(data, given, roundings)
+def _average(data: Any, settings: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
+    x, over = windows(data, settings, roundings)
     if not flag("exclude_pad", exclude_pad):
         rule = _averages.Averaging("taps_if_padded", empty="zero_by_count")
         return _averages.average_by(rule, x, over)
@@ -213,11 +217,11 @@ def _average(data: Any, given: tuple, exclude_pad: Any, roundings: Sequence[str]
 
 @public
 def adaptive_avg_pool_v8(data: ArrayLike, output_shape: Any, name: str | None = None) -> Array:
-    """Average over as many windows as asked for, as AdaptiveAvgPool-8.
+    """Return the average over adaptive windows, as AdaptiveAvgPool-8.
 
     Args:
       data: array (N, C, D1, ..., Dn).
-      output_shape: windows per pooled axis, static; 0 and -1 give an empty result.
+      output_shape: static number of windows per pooled axis; 0 and -1 give an empty result.
       name: ignored.
     Returns:
       Array of the dtype of ``data``.
@@ -241,7 +245,7 @@ def adaptive_max_pool_v8(
     index_element_type: str = "i64",
     name: str | None = None,
 ) -> tuple[Array, Array]:
-    """Maximum over as many windows as asked for, as AdaptiveMaxPool-8.
+    """Return the maximum over adaptive windows and its index, as AdaptiveMaxPool-8.
 
     Args:
       data, output_shape: as in :func:`adaptive_avg_pool_v8`.
@@ -250,7 +254,7 @@ def adaptive_max_pool_v8(
     Returns:
       (values, indices); indices are flat over the pooled axes.
     Derivatives: as :func:`jaxpool.adaptive_max_pool`.
-    Edge cases: a NaN in the first element of a window stays, any other is ignored.
+    Edge cases: a NaN in the first element of a window is the result, other NaN are ignored.
     Raises:
       TypeError, ValueError: as :func:`max_pool_v14`.
     References: OpenVINO opset 8, AdaptiveMaxPool-8.

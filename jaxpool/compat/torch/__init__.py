@@ -1,30 +1,31 @@
 """Pooling of ``torch.nn.functional``, with its arguments and its results.
 
-Its functions take the place of ``F.max_pool2d`` and the other pools in a model for JAX. Arrays are
-channels first, with or without a batch axis. The rules are those of PyTorch 2.13 on CPU:
+The functions replace ``F.max_pool2d`` and the other pools in a model for JAX. Arrays are channels
+first, with or without a batch axis. The rules are those of PyTorch 2.13 on CPU:
 
 * ``stride=None`` means the window (documentation of ``MaxPool2d`` and ``AvgPool2d``);
 * ``ceil_mode`` keeps a last window that starts in the array or its left padding;
-* NaN in a window gives NaN, index and gradient go to the last one;
+* NaN in a window gives NaN, and index and gradient go to the last NaN;
 * indices are flat over the pooled axes, int64 (int32 while JAX's 64-bit types are off);
-* averages of integers are cut towards zero; narrow floats are added in float32;
-* ``lp_pool`` takes no absolute value, and scales partly filled windows up.
+* averages of integers are truncated towards zero; low-precision floats are added in float32;
+* ``lp_pool`` takes no absolute value, and scales partial windows up.
 
-Differences that remain, on purpose:
+Deliberate differences:
 
-* errors are ValueError and TypeError; dtypes that PyTorch has no kernel for are pooled by the same
+* errors are ValueError and TypeError; dtypes for which PyTorch has no kernel are pooled by the same
   rules;
-* an empty window, which a dilated max can have, has index -1 instead of one that PyTorch's backward
-  would write to outside the array;
-* ``lp_pool`` refuses integers and booleans, some of which PyTorch takes;
-* ``max_unpool`` with a repeated index keeps the last value, PyTorch on several threads any of them;
-* ``max_unpool`` with a repeated index gives the cotangent to the source that was written, PyTorch
-  to all of them;
-* bfloat16 samples of fractional pooling place windows exactly, where PyTorch rounds their positions
-  to bfloat16;
-* averages of int64 are exact, where PyTorch's sums wrap at 64 bits;
-* XLA takes subnormal numbers for zero, as on CPU, where PyTorch keeps them: values, and indices and
-  gradients of windows whose largest numbers are subnormal.
+* an empty window, which is possible in a dilated maximum, has index -1 instead of an index at which
+  PyTorch's backward would write outside the array;
+* ``lp_pool`` rejects integers and booleans, some of which PyTorch accepts;
+* ``max_unpool`` with a repeated index keeps the last value; PyTorch on several threads keeps any of
+  them;
+* the gradient of ``max_unpool`` with a repeated index goes to the value that was written; PyTorch
+  gives it to all of them;
+* bfloat16 samples of fractional pooling place windows exactly; PyTorch rounds their positions to
+  bfloat16;
+* averages of int64 are exact; PyTorch's sums wrap at 64 bits;
+* XLA treats subnormal numbers as zero, also on CPU; PyTorch keeps them. This affects values, and
+  indices and gradients of windows whose largest numbers are subnormal.
 """
 
 from .adaptive import adaptive_avg_pool1d as adaptive_avg_pool1d

@@ -1,4 +1,4 @@
-"""As many windows as asked for."""
+"""Maxima and averages over adaptive windows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +14,14 @@ from .._rules import adaptive_max_by, adaptive_max_with_argmax_by
 from .arguments import array
 
 OutputSize = int | None | Sequence[int | None]
-"""Windows of each axis; None keeps an axis."""
+"""Number of windows on each axis; None keeps the length of the axis."""
 
 
 @public
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: OutputSize, return_indices: bool = False
 ) -> Any:
-    """Maximum over adaptive windows of one axis; see :func:`adaptive_max_pool2d`."""
+    """Return the maximum over adaptive windows of one axis; see :func:`adaptive_max_pool2d`."""
     return _adaptive_max(1, input, output_size, return_indices)
 
 
@@ -29,15 +29,15 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: OutputSize, return_indices: bool = False
 ) -> Any:
-    """Maximum over as many windows as asked for, as ``F.adaptive_max_pool2d``.
+    """Return the maximum over adaptive windows, as ``F.adaptive_max_pool2d``.
 
     Args:
       input: array (N, C, H, W) or (C, H, W).
-      output_size: windows per axis, an int or a pair; None in a pair keeps the axis.
-      return_indices: also return the indices of the maxima, flat over (H, W).
+      output_size: number of windows per axis, an int or a pair; None keeps the length of the axis.
+      return_indices: whether to also return the indices of the maxima, flat over (H, W).
     Returns:
       Array of the dtype of ``input``, or (values, indices).
-    Derivatives: as :func:`jaxpool.adaptive_max_pool`; at NaN to the last NaN of the window.
+    Derivatives: as :func:`jaxpool.adaptive_max_pool`; with NaN, at the last NaN of the window.
     Raises:
       TypeError, ValueError: as :func:`max_pool2d`.
     References: PyTorch 2.13, ``torch.nn.AdaptiveMaxPool2d``.
@@ -53,7 +53,7 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: OutputSize, return_indices: bool = False
 ) -> Any:
-    """Maximum over adaptive windows of three axes; see :func:`adaptive_max_pool2d`."""
+    """Return the maximum over adaptive windows of three axes; see :func:`adaptive_max_pool2d`."""
     return _adaptive_max(3, input, output_size, return_indices)
 
 
@@ -67,13 +67,13 @@ def _adaptive_max(count: int, input: Any, output_size: Any, return_indices: Any)
 
 @public
 def adaptive_avg_pool1d(input: ArrayLike, output_size: OutputSize) -> Array:
-    """Average over adaptive windows of one axis; see :func:`adaptive_avg_pool2d`."""
+    """Return the average over adaptive windows of one axis; see :func:`adaptive_avg_pool2d`."""
     return _adaptive_average(1, input, output_size)
 
 
 @public
 def adaptive_avg_pool2d(input: ArrayLike, output_size: OutputSize) -> Array:
-    """Average over as many windows as asked for, as ``F.adaptive_avg_pool2d``.
+    """Return the average over adaptive windows, as ``F.adaptive_avg_pool2d``.
 
     Args:
       input, output_size: as in :func:`adaptive_max_pool2d`.
@@ -93,12 +93,12 @@ def adaptive_avg_pool2d(input: ArrayLike, output_size: OutputSize) -> Array:
 
 @public
 def adaptive_avg_pool3d(input: ArrayLike, output_size: OutputSize) -> Array:
-    """Average over adaptive windows of three axes; see :func:`adaptive_avg_pool2d`."""
+    """Return the average over adaptive windows of three axes; see :func:`adaptive_avg_pool2d`."""
     return _adaptive_average(3, input, output_size)
 
 
 def _adaptive_average(count: int, input: Any, output_size: Any) -> Array:
-    # PyTorch's 1-D and 2-D averages take any number of channels, the 3-D one does not take none.
+    # PyTorch's 1-D and 2-D averages accept zero channels, its 3-D average does not.
     x = array(count, input, first=1 if count == 3 else -count)
     return adaptive_average_by("trunc", x, _output_size(count, output_size))
 
@@ -106,8 +106,9 @@ def _adaptive_average(count: int, input: Any, output_size: Any) -> Array:
 def _output_size(count: int, output_size: Any) -> tuple[int | None, ...]:
     if not is_sequence(output_size):
         output_size = (output_size,) * count
-    kept = [0 if size is None else size for size in output_size]
-    sizes = ints("output_size", kept, count, least=0)
+    numbers = [0 if size is None else size for size in output_size]
+    sizes = ints("output_size", numbers, count, least=0)
     return tuple(
-        None if given is None else size for given, size in zip(output_size, sizes, strict=True)
+        None if requested is None else size
+        for requested, size in zip(output_size, sizes, strict=True)
     )

@@ -1,4 +1,4 @@
-"""What PyTorch's functions are given, checked as PyTorch checks it."""
+"""Arguments of PyTorch's functions, checked as in PyTorch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,14 @@ from ...ops._dispatch import WindowArguments
 from .. import _checks
 
 Sizes = int | Sequence[int]
-"""One number for all pooled axes, or one for each."""
+"""One number for all pooled axes, or one for each pooled axis."""
 
 
 def array(count: int, input: Any, first: int | None = None) -> Array:
     """Return ``input``, with ``count`` pooled axes, as an array.
 
     Args:
-      first: no axis from this one on may be empty; by default the channels and those after them.
+      first: first axis that may not be empty, nor may the axes after it; default the channels.
     """
     x = _checks.array("input", input)
     axes = "channels and the pooled axes, with or without a batch axis"
@@ -31,7 +31,7 @@ def array(count: int, input: Any, first: int | None = None) -> Array:
 
 
 def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
-    """Return an int, a sequence of one or one of ``count`` as ``count`` integers."""
+    """Return ``count`` integers, from an int, or from a sequence of one or ``count`` integers."""
     if is_sequence(value) and len(value) == 1:
         value = value[0]
     return _checks.ints(name, value, count, least)
@@ -56,9 +56,9 @@ def windows(
     rows = zip(x.shape[-count:], kernel, strides, pads, dilations, strict=True)
     for axis, row in enumerate(rows):
         _check_axis(axis, *row, ceil)
-    ends = tuple((p, p) for p in pads)
+    pairs = tuple((p, p) for p in pads)
     rounding = CEIL_OR_ONE if ceil else "floor"
-    return WindowArguments(kernel, strides, ends, dilations, rounding, "channels_first")
+    return WindowArguments(kernel, strides, pairs, dilations, rounding, "channels_first")
 
 
 def _check_axis(
@@ -77,8 +77,8 @@ def _check_axis(
         raise ValueError(does_not_fit("kernel_size", axis, kernel, dilation, size, (pad, pad)))
 
 
-def check_bare_axes(x: Array, kernel: tuple[int, ...]) -> None:
-    """PyTorch's 3-D average compares the window with the axis itself, without its padding."""
+def check_unpadded_axes(x: Array, kernel: tuple[int, ...]) -> None:
+    """Raise if a 3-D window exceeds the axis without padding, as in PyTorch's 3-D average."""
     for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
         if len(kernel) == 3 and _checks.missing(taps, 1, size, (0, 0)) > 0:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Windows at random positions."""
+"""Maxima over windows at random positions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,21 +28,22 @@ def fractional_max_pool2d(
     *,
     key: ArrayLike | None = None,
 ) -> Any:
-    """Maximum over windows at random positions, as ``F.fractional_max_pool2d``.
+    """Return the maximum over windows at random positions, as ``F.fractional_max_pool2d``.
 
     Args:
       input: array (N, C, H, W) or (C, H, W).
       kernel_size: int or a pair.
-      output_size: windows per axis, int or a pair.
-      output_ratio: instead, a pair of numbers in [0, 1) to multiply the sizes with; in 3-D one
-        number or three.
-      return_indices: also return the indices of the maxima, flat over (H, W).
+      output_size: number of windows per axis, int or a pair.
+      output_ratio: alternative to ``output_size``: a pair of numbers in [0, 1), by which the sizes
+        are multiplied; in 3-D one number or three.
+      return_indices: whether to also return the indices of the maxima, flat over (H, W).
       _random_samples: numbers in [0, 1) of shape (N, C, 2), for the width first; (1, C, 2) without
-        a batch axis. There may be more rows, which are not read.
-      key: of :mod:`jax.random`, to draw them instead: JAX has no hidden generator.
+        a batch axis. Additional rows are ignored.
+      key: key of :mod:`jax.random`, from which samples are drawn if there are none: JAX has no
+        global generator.
     Returns:
       Array of the dtype of ``input``, or (values, indices).
-    Derivatives: as :func:`jaxpool.fractional_max_pool`; at NaN to the last NaN of the window.
+    Derivatives: as :func:`jaxpool.fractional_max_pool`; with NaN, at the last NaN of the window.
     Raises:
       TypeError, ValueError: as :func:`jaxpool.fractional_max_pool`; ValueError also without
         ``output_size`` and ``output_ratio``, or without samples and key.
@@ -69,9 +70,9 @@ def fractional_max_pool3d(
     *,
     key: ArrayLike | None = None,
 ) -> Any:
-    """Maximum over random windows of (N, C, T, H, W); see :func:`fractional_max_pool2d`.
+    """Return the maximum over random windows of three axes; see :func:`fractional_max_pool2d`.
 
-    ``_random_samples`` of shape (N, C, 3) are in the order of the axes.
+    ``input`` is (N, C, T, H, W); ``_random_samples`` (N, C, 3) are in the order of the axes.
     """
     return _fractional(
         3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, key
@@ -92,12 +93,12 @@ def _fractional(
     check_known(x.shape[-count:])
     kernel = ints("kernel_size", kernel_size, count)
     if output_size is None:
-        output_size = _by_ratio(output_ratio, x.shape[-count:])
+        output_size = _output_size_from_ratio(output_ratio, x.shape[-count:])
     sizes = ints("output_size", output_size, count, least=0)
-    _check_room(x, kernel, sizes)
+    _check_windows_fit(x, kernel, sizes)
     wants_indices = flag("return_indices", return_indices)
     if samples is not None:
-        samples = _samples(count, samples, x)
+        samples = _checked_samples(count, samples, x)
     if 0 in sizes:
         values = jnp.zeros((*x.shape[:-count], *sizes), x.dtype)
         indices = values.astype(index_dtype())
@@ -109,10 +110,10 @@ def _fractional(
     return (values, indices) if wants_indices else values
 
 
-def _check_room(x: Array, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+def _check_windows_fit(x: Array, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> None:
     count = len(sizes)
     for axis, (size, taps, windows) in enumerate(zip(x.shape[-count:], kernel, sizes, strict=True)):
-        needed = windows + taps - 1 + (count == 3)  # the 3-D kernel asks for one more
+        needed = windows + taps - 1 + (count == 3)  # the 3-D kernel requires one more
         if needed > size:
             raise ValueError(
                 message(
@@ -123,8 +124,9 @@ def _check_room(x: Array, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> No
             )
 
 
-def _by_ratio(ratio: Any, shape: tuple[int, ...]) -> list[int]:
-    if len(shape) == 3 and isinstance(ratio, (int, float, np.floating)):  # PyTorch's 2-D refuses it
+def _output_size_from_ratio(ratio: Any, shape: tuple[int, ...]) -> list[int]:
+    # PyTorch's 2-D pool rejects a single number.
+    if len(shape) == 3 and isinstance(ratio, (int, float, np.floating)):
         ratio = (ratio,) * 3
     ratios = tuple(ratio) if is_sequence(ratio) else ()
     if len(ratios) != len(shape) or not all(
@@ -141,12 +143,12 @@ def _by_ratio(ratio: Any, shape: tuple[int, ...]) -> list[int]:
     return [int(size * r) for size, r in zip(shape, ratios, strict=True)]
 
 
-def _samples(count: int, samples: Any, x: Array) -> Array:
-    """The samples of each plane in the order of the axes; rows beyond the batch are not read."""
+def _checked_samples(count: int, samples: Any, x: Array) -> Array:
+    """Return the samples of each plane in the order of the axes, without rows beyond the batch."""
     samples = _checks.array("_random_samples", samples)
     batch = x.shape[:-count] if x.ndim == count + 2 else (1, *x.shape[:-count])
-    enough = samples.ndim == 3 and samples.shape[0] >= batch[0]
-    if not enough or samples.shape[1:] != (batch[1], count):
+    has_enough_rows = samples.ndim == 3 and samples.shape[0] >= batch[0]
+    if not has_enough_rows or samples.shape[1:] != (batch[1], count):
         raise ValueError(
             message(
                 f"$_random_samples have shape {samples.shape}.",

@@ -15,7 +15,7 @@ from .. import _checks
 from .._averages import Averaging, average_by, signed_lp_by
 from .._checks import index_dtype
 from .._rules import max_by, max_with_argmax_by
-from .arguments import Sizes, array, check_bare_axes, windows
+from .arguments import Sizes, array, check_unpadded_axes, windows
 
 # --- maxima ---------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Maximum over windows of one axis, of (N, C, L) or (C, L); see :func:`max_pool2d`."""
+    """Return the maximum over windows of (N, C, L) or (C, L); see :func:`max_pool2d`."""
     return _max(1, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -44,25 +44,25 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Maximum over windows, as ``torch.nn.functional.max_pool2d``.
+    """Return the maximum over windows, as ``torch.nn.functional.max_pool2d``.
 
     Args:
       input: array (N, C, H, W) or (C, H, W).
       kernel_size: int or a pair.
       stride: int or a pair; None is ``kernel_size``.
-      padding: int or a pair, on both ends of an axis; at most half the window, and never a
-        maximum.
+      padding: int or a pair, added at both ends of an axis; at most half the window. Padding is
+        never a maximum.
       dilation: int or a pair.
-      ceil_mode: keep a last window that is partly outside if it starts in the array or its left
-        padding; a window larger than the padded axis by less than a stride is then taken too.
-      return_indices: also return the indices of the maxima, flat over (H, W).
+      ceil_mode: whether to keep a partial last window that starts in the array or its left padding.
+        A window that exceeds the padded axis by less than a stride is then also allowed.
+      return_indices: whether to also return the indices of the maxima, flat over (H, W).
     Returns:
       Array of the dtype of ``input``, or (values, indices).
-    Derivatives: as :func:`jaxpool.max_pool`; at NaN to the last NaN of the window.
+    Derivatives: as :func:`jaxpool.max_pool`; with NaN, at the last NaN of the window.
     Edge cases: as in the module. An empty batch gives an empty result.
     Raises:
       TypeError: a setting is not an integer or a bool. ValueError: it is out of range or does not
-        fit; another axis than the batch is empty.
+        fit; an axis other than the batch is empty.
     References: PyTorch 2.13, ``torch.nn.MaxPool2d``.
     Example:
       >>> x = jnp.array([[[1.0, 5.0, jnp.nan, 2.0, jnp.nan, 3.0]]])
@@ -82,7 +82,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Maximum over windows of three axes, of (N, C, D, H, W); see :func:`max_pool2d`."""
+    """Return the maximum over windows of (N, C, D, H, W); see :func:`max_pool2d`."""
     return _max(3, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -106,7 +106,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Array:
-    """Average over windows of one axis, of (N, C, L) or (C, L); see :func:`avg_pool2d`."""
+    """Return the average over windows of (N, C, L) or (C, L); see :func:`avg_pool2d`."""
     divisor = count_include_pad, None
     return _average(1, input, divisor, kernel_size, stride, padding, 1, ceil_mode)
 
@@ -121,16 +121,17 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Average over windows, as ``torch.nn.functional.avg_pool2d``.
+    """Return the average over windows, as ``torch.nn.functional.avg_pool2d``.
 
     Args:
       input, kernel_size, stride, padding, ceil_mode: as in :func:`max_pool2d`.
-      count_include_pad: padding counts in the divisor; what ceil_mode adds beyond it never does.
-      divisor_override: an int, not zero, that replaces every divisor.
+      count_include_pad: whether padding counts in the divisor; overhang of ceil_mode never counts.
+      divisor_override: a nonzero int that replaces every divisor.
     Returns:
-      Array of the dtype of ``input``; averages of integers are cut towards zero.
+      Array of the dtype of ``input``; averages of integers are truncated towards zero.
     Derivatives: linear; as :func:`jaxpool.avg_pool`.
-    Edge cases: as in the module. Only ``avg_pool3d`` refuses a window that exceeds the axis itself.
+    Edge cases: as in the module. Only ``avg_pool3d`` rejects a window that exceeds the axis without
+      its padding.
     Raises:
       TypeError, ValueError: as :func:`max_pool2d`.
     References: PyTorch 2.13, ``torch.nn.AvgPool2d``.
@@ -153,7 +154,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Average over windows of three axes, of (N, C, D, H, W); see :func:`avg_pool2d`."""
+    """Return the average over windows of (N, C, D, H, W); see :func:`avg_pool2d`."""
     divisor = count_include_pad, divisor_override
     return _average(3, input, divisor, kernel_size, stride, padding, 1, ceil_mode)
 
@@ -161,10 +162,10 @@ def avg_pool3d(
 def _average(count: int, input: Any, divisor: tuple[Any, Any], *window: Any) -> Array:
     x = array(count, input)
     over = windows(x, count, *window)
-    check_bare_axes(x, over.window_shape)
-    checked = canonical_divisor(*divisor)
-    counted = "declared" if checked["count_include_pad"] else "real"
-    rule = Averaging(counted, checked["divisor_override"], rounding="trunc")
+    check_unpadded_axes(x, over.window_shape)
+    settings = canonical_divisor(*divisor)
+    counted = "declared" if settings["count_include_pad"] else "real"
+    rule = Averaging(counted, settings["divisor_override"], rounding="trunc")
     return average_by(rule, x, over)
 
 
@@ -179,7 +180,7 @@ def lp_pool1d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """Power average over windows of one axis, of (N, C, L) or (C, L); see :func:`lp_pool2d`."""
+    """Return the power average over windows of (N, C, L) or (C, L); see :func:`lp_pool2d`."""
     return _lp(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -191,22 +192,22 @@ def lp_pool2d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """Power average over windows, as ``torch.nn.functional.lp_pool2d``.
+    """Return the power average over windows, as ``torch.nn.functional.lp_pool2d``.
 
-    ``(sum of x ** p) ** (1 / p)``, of the powers as they are, without absolute values; a partly
-    filled window is scaled up by its taps over its elements.
+    ``(sum of x ** p) ** (1 / p)``, without absolute values. In a partial window, the sum is
+    multiplied by the number of taps over the number of elements.
 
     Args:
-      input: floats; its shape, ``kernel_size``, ``stride`` and ``ceil_mode`` as in
+      input: array of floats; its shape, ``kernel_size``, ``stride`` and ``ceil_mode`` are as in
         :func:`max_pool2d`.
-      norm_type: p, a number other than 0. Infinity is the largest absolute value, -infinity the
+      norm_type: p, a number other than 0. Infinity gives the largest absolute value, -infinity the
         smallest.
     Returns:
-      Array of the dtype of ``input``. Narrow floats are computed in float32, where PyTorch rounds
+      Array of the dtype of ``input``. Low-precision floats are computed in float32; PyTorch rounds
       after every step.
-    Derivatives: any order; zero where the powers of a window add up to 0 (for p < 1, NaN at an
-      element that is 0, as in PyTorch).
-    Edge cases: a negative sum of powers has no root: NaN, unless p is 1.
+    Derivatives: any order; zero if the sum of powers of a window is 0 (for p < 1, NaN at an element
+      that is 0, as in PyTorch).
+    Edge cases: a negative sum of powers has no root; the result is NaN, unless p is 1.
     Raises:
       TypeError, ValueError: as :func:`max_pool2d`.
     References: PyTorch 2.13, ``torch.nn.LPPool2d``.
@@ -226,7 +227,7 @@ def lp_pool3d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """Power average over windows of three axes, of (N, C, D, H, W); see :func:`lp_pool2d`."""
+    """Return the power average over windows of (N, C, D, H, W); see :func:`lp_pool2d`."""
     return _lp(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -242,20 +243,20 @@ def _lp(
     if math.isinf(p):
         sign = 1 if p > 0 else -1
         return sign * max_by("last_nan", sign * absolute(x), over)
-    check_bare_axes(x, kernel)
+    check_unpadded_axes(x, kernel)
     return signed_lp_by(p, x, over)
 
 
 def _power(norm_type: Any) -> float:
     number = norm_type.item() if isinstance(norm_type, np.number) else norm_type
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise TypeError(_not_a_power(norm_type))
+        raise TypeError(_power_message(norm_type))
     if number == 0 or number != number:
-        raise ValueError(_not_a_power(norm_type))
+        raise ValueError(_power_message(norm_type))
     return number
 
 
-def _not_a_power(norm_type: Any) -> str:
+def _power_message(norm_type: Any) -> str:
     return message(
         f"$norm_type = {shown(norm_type)} is no power.",
         "The root of order norm_type is taken: it is a number other than 0.",

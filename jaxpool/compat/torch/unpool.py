@@ -1,4 +1,4 @@
-"""Maxima put back where they were."""
+"""Maxima placed back at their indices."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def max_unpool1d(
     padding: Sizes = 0,
     output_size: Sizes | None = None,
 ) -> Array:
-    """Values of a max pooling of one axis at their indices; see :func:`max_unpool2d`."""
+    """Place maxima of one pooled axis at their indices; see :func:`max_unpool2d`."""
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -35,21 +35,22 @@ def max_unpool2d(
     padding: Sizes = 0,
     output_size: Sizes | None = None,
 ) -> Array:
-    """Values of a max pooling put back at their indices, as ``F.max_unpool2d``.
+    """Place the values of a max pooling at their indices, as ``F.max_unpool2d``.
 
     Args:
       input: array (N, C, H, W) or (C, H, W).
       indices: integers of the same shape, flat over (H, W) of the result.
-      kernel_size, stride, padding: of the pooling; the result has the size ``(n - 1) * stride +
-        kernel_size - 2 * padding`` on each axis.
-      output_size: another size, less than a stride away: of the pooled axes, or of all.
+      kernel_size, stride, padding: settings of the pooling; an axis of the result has the length
+        ``(n - 1) * stride + kernel_size - 2 * padding``.
+      output_size: another size of the pooled axes, or of all axes, that differs by less than a
+        stride.
     Returns:
-      Array of the dtype of ``input``, zero where no index points; of equal indices the last is
-        kept.
+      Array of the dtype of ``input``, zero where no index points. If indices repeat, the last value
+      is kept.
     Derivatives: linear; as :func:`jaxpool.max_unpool`.
-    Edge cases: an index may name any element of the result; if each is in its own window, there is
-      no scatter. -1, the index of an empty window, is passed over. Any other index outside the
-      result is an error in an eager call, and dropped inside a transformation, where values are
+    Edge cases: an index may be any element of the result; if each index is in its own window, no
+      scatter runs. -1, the index of an empty window, is ignored. Any other index outside the result
+      is an error in an eager call, and is dropped inside a transformation, where values are
       unknown.
     Raises:
       TypeError, ValueError: as :func:`max_pool2d`.
@@ -71,7 +72,7 @@ def max_unpool3d(
     padding: Sizes = 0,
     output_size: Sizes | None = None,
 ) -> Array:
-    """Values of a max pooling of three axes at their indices; see :func:`max_unpool2d`."""
+    """Place maxima of three pooled axes at their indices; see :func:`max_unpool2d`."""
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -101,9 +102,9 @@ def _unpool(
                 "Give the settings of the pooling that the indices come from.",
             )
         )
-    # Elements that no window needs lie at the end; padding there stands for those that are missing.
-    ends = tuple((p, p + max(0, d - n)) for p, d, n in zip(pads, default, shape, strict=True))
-    windows = {"window_shape": kernel, "strides": strides, "padding": ends}
+    # A longer axis has elements after the last window; a shorter axis gets padding at its end.
+    pairs = tuple((p, p + max(0, d - n)) for p, d, n in zip(pads, default, shape, strict=True))
+    windows = {"window_shape": kernel, "strides": strides, "padding": pairs}
     return max_unpool(y, indices, tuple(shape), **windows, data_format="channels_first")
 
 
