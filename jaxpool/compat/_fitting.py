@@ -7,7 +7,7 @@ from .._geometry.axis import cdiv
 from .._geometry.window import Pairs
 
 
-class Fitted(NamedTuple):
+class FittedWindows(NamedTuple):
     """Windows over axes of known length.
 
     Attributes:
@@ -27,9 +27,9 @@ class Fitted(NamedTuple):
         return any(isinstance(count, int) and count == 0 for count in self.out)
 
 
-def fitted(
+def fit_windows(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: str | Pairs
-) -> Fitted:
+) -> FittedWindows:
     """Return the windows that fit axes of ``sizes``.
 
     Args:
@@ -43,7 +43,7 @@ def fitted(
         crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
         sizes = [max(remaining.stop - remaining.start, 0) for remaining in crop]
         pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
-    return Fitted(crop, pads, tuple(_output_sizes(sizes, kernel, strides, pads)))
+    return FittedWindows(crop, pads, tuple(_output_sizes(sizes, kernel, strides, pads)))
 
 
 def _output_sizes(

@@ -84,17 +84,17 @@ def max_of_numbers(x: Array, where: Mask, config: Configuration) -> Array:
     The derivative is that of :func:`max_with_offsets_from_first`, as in TensorFlow.
     """
 
-    def at_least_lowest(values: Array) -> Array:
+    def clamp_to_lowest(values: Array) -> Array:
         return jnp.maximum(values, np.asarray(jnp.finfo(x.dtype).min, x.dtype))
 
     def reduce(x: Array, where: Mask) -> Array:
-        return at_least_lowest(
+        return clamp_to_lowest(
             over_windows(max_pool, x, config, where=_combine_masks(x == x, where))
         )
 
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
         maxima, offsets, _ = _maxima_and_first_nan(x, where, config)
-        return at_least_lowest(maxima), offsets
+        return clamp_to_lowest(maxima), offsets
 
     read = _gather_function(config.geometry(x.shape), any_offset=True)
     return selection(reduce, argreduce, read, x, where)

@@ -38,7 +38,7 @@ from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
 from ._checks import array, as_floats
-from ._fitting import fitted
+from ._fitting import fit_windows
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -102,7 +102,7 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
     if all(isinstance(n, int) for n in (*sizes, *itertools.chain(*padding))):
         if layer.use_ceil:
             padding, rounding = _with_last_window(sizes, window, padding), "floor"
-        fit = fitted(sizes, window.kernel, window.strides, padding)
+        fit = fit_windows(sizes, window.kernel, window.strides, padding)
         if fit.is_empty:
             return jnp.zeros((x.shape[0], *fit.out), x.dtype)
         x = x if fit.crop is None else x[(slice(None), *fit.crop)]

@@ -38,7 +38,7 @@ from ..ops.max import min_pool as _min_pool
 from ..reductions import Reduction, accumulator, identity_array
 from ._cached import cached
 from ._checks import array, as_floats
-from ._fitting import fitted
+from ._fitting import fit_windows
 
 Strides = Sequence[int] | None
 Pads = str | Sequence[tuple[int, int]]
@@ -262,7 +262,7 @@ def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: A
             )
         )
     sizes, pads = shape[-rank - 1 : -1], _pads(padding, rank)
-    fit = fitted(sizes, window.kernel, window.strides, pads)
+    fit = fit_windows(sizes, window.kernel, window.strides, pads)
     empty = (*shape[: -rank - 1], *fit.out, shape[-1]) if fit.is_empty else None
     return Windows((window.kernel, window.strides, fit.pads), fit.crop, empty)
 

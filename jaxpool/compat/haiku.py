@@ -26,7 +26,7 @@ from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
 from ._checks import array, as_floats
-from ._fitting import fitted
+from ._fitting import fit_windows
 
 __all__ = ["avg_pool", "max_pool"]
 
@@ -116,7 +116,7 @@ def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
         return _over_windows(op, x[..., None], *settings)[..., 0]
     end = x.ndim - (data_format == "channels_last")
     sizes = x.shape[end - len(window) : end]
-    fit = fitted(sizes, window, strides, padding)
+    fit = fit_windows(sizes, window, strides, padding)
     if fit.is_empty:
         return jnp.zeros((*x.shape[: end - len(window)], *fit.out, *x.shape[end:]), x.dtype)
     return op(x, window, strides, padding, data_format=data_format)

@@ -1,8 +1,9 @@
 """oneDNN's pooling primitive: forward inference, forward training with a workspace, and backward.
 
 The rules are those of oneDNN 3.13.2 on CPU. Dilation is the number of elements that are skipped
-between two taps, so 0 is dense. The output size is ``(L + padding_l + padding_r - Ke) / stride +
-1``, truncated; a larger ``padding_r`` replaces ceil rounding.
+between two taps, so 0 is dense. The output size is
+``(L + padding_l + padding_r - Ke) / stride + 1``, truncated; a larger ``padding_r`` replaces ceil
+rounding.
 
 Max. A window starts from the lowest finite number ``v`` of the dtype (for bf16 from -inf) at window
 offset 0, and each element that is greater than the current value replaces it. NaN, -inf and ``v``

@@ -75,8 +75,8 @@ def windows_over(
     strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad = settings
     count = len(sizes)
 
-    def per_axis(name: str, value: Any, minimum: int = 1) -> tuple[int, ...]:
-        return _checks.ints(name, value, count, minimum, int_for_all=False)
+    def per_axis(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
+        return _checks.ints(name, value, count, least, int_for_all=False)
 
     kernel, steps = per_axis("kernel_shape", kernel_shape), per_axis("strides", strides)
     spacing = (1,) * count if dilations is None else per_axis("dilations", dilations)
