@@ -61,8 +61,7 @@ class Averaging:
 
 
 def average_by(rule: Averaging, x: Array, windows: WindowArguments) -> Array:
-    """Return averages under ``rule``; a native rule runs the program of
-    :func:`jaxpool.avg_pool`."""
+    """Return averages under ``rule``; a native rule runs :func:`jaxpool.avg_pool`'s program."""
     if rule.empty != "zero" and _has_no_empty_window(windows):
         counted = "taps" if rule.counted == "taps_if_padded" else rule.counted
         rule = replace(rule, counted=counted, empty="zero")

@@ -111,8 +111,7 @@ def check_not_empty(name: str, shape: tuple[int, ...], first: int, why: str) -> 
 
 
 def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int:
-    """Return the number of elements that the padded axis lacks for one window, at most 0 if it
-    fits.
+    """Return the number of elements that the padded axis lacks for a window, at most 0 if it fits.
 
     A symbolic size (``jax.export``) gives 0, because the op itself checks the bound of such a size.
     """
