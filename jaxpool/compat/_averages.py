@@ -83,8 +83,8 @@ def _has_no_empty_window(windows: WindowArguments) -> bool:
     if window.rounding != "floor" or any(dilation != 1 for dilation in window.dilations):
         return False
     pads = window.padding
-    named = isinstance(pads, str)
-    return named or all(max(p) < k for p, k in zip(pads, window.kernel, strict=True))
+    is_named = isinstance(pads, str)
+    return is_named or all(max(p) < k for p, k in zip(pads, window.kernel, strict=True))
 
 
 def _is_native(rule: Averaging, dtype: np.dtype) -> bool:
@@ -186,7 +186,7 @@ def _quantised_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, scales)
     (terms,) = materialize(masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
-    zero = unknown_zeros(total)
+    zero = opaque_zeros(total)
     divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
     return _round_and_saturate(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
 
@@ -220,7 +220,7 @@ def _float32_scalar(scale: ArrayLike | None) -> Array:
     return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
 
 
-def unknown_zeros(x: Array) -> Array:
+def opaque_zeros(x: Array) -> Array:
     """Return zeros that XLA cannot fold to a constant, to be added to a divisor.
 
     XLA converts a division by a constant or by a scalar into a product with its reciprocal, whose
@@ -248,7 +248,7 @@ def quantised_global_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, (x_scale, x_zero, y_scale, y_zero))
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     total = total.astype(jnp.float32)
-    factor = x_scale / (y_scale * count + unknown_zeros(total))
+    factor = x_scale / (y_scale * count + opaque_zeros(total))
     return _round_and_saturate(jnp.round(total * factor) + y_zero, x.dtype)
 
 

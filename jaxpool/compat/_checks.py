@@ -70,7 +70,7 @@ def _entry_count_message(name: str, value: Any, count: int, int_for_all: bool) -
     )
 
 
-def not_one_for_all(name: str, value: Any) -> str:
+def not_an_integer_message(name: str, value: Any) -> str:
     """Return the message for a sequence that is passed where an integer is required."""
     return message(
         f"${name} = {shown(value)} is not an integer.", "1 axis is pooled.", "Give one integer."

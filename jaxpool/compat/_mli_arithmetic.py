@@ -64,7 +64,7 @@ def _clip(value: int, bits: int) -> int:
 _INT32_MAX = 2**31 - 1
 
 
-def shifted_32(product: Array, shift: np.ndarray, mode: str) -> Array:
+def round_shift_32(product: Array, shift: np.ndarray, mode: str) -> Array:
     """Return ``round_shift`` of a 32-bit accumulator, in which the addition of "up" saturates."""
     y = _round_shift_array(product, shift, mode)
     if mode == "convergent":
@@ -75,7 +75,7 @@ def shifted_32(product: Array, shift: np.ndarray, mode: str) -> Array:
     return jnp.where(overflows, jnp.asarray(_INT32_MAX >> right), y)
 
 
-def shifted_64(total: Array, mul: np.ndarray, shift: np.ndarray, mode: str) -> Array:
+def round_shift_64(total: Array, mul: np.ndarray, shift: np.ndarray, mode: str) -> Array:
     """Return ``round_shift`` of ``total * mul``, less than ``2^45``, exact in 16 bits or saturated.
 
     The product is ``high * 2^16 + low`` with ``0 <= low < 2^16``. After a shift by less than 16 the

@@ -13,7 +13,7 @@ from .._geometry.resolve import Geometry, check_known, geometry
 from .._lowerings.parts.axis_slicing import broadcast_along
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
-from ._mli_arithmetic import reciprocal, requantisation, saturate, shifted_32, shifted_64
+from ._mli_arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64, saturate
 from ._mli_tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
 Rounding = Literal["up", "convergent"]
@@ -149,7 +149,11 @@ def _average(
     shift = _map_counts(lambda m: reciprocal(m)[1] + bits, counts)
     mul = _map_counts(lambda m: reciprocal(m)[0], counts)
     is_int16 = data.dtype == jnp.int16
-    y = shifted_64(total, mul, shift, mode) if is_int16 else shifted_32(total * mul, shift, mode)
+    y = (
+        round_shift_64(total, mul, shift, mode)
+        if is_int16
+        else round_shift_32(total * mul, shift, mode)
+    )
     return _crop_to_size(saturate(y, data.dtype), layout, size)
 
 
@@ -167,7 +171,7 @@ def average_sa8(
     mul, shift, start = (
         _map_counts(lambda m, part=part: requantise(m)[part], counts) for part in range(3)
     )
-    y = shifted_32(total * mul + start, shift, mode)
+    y = round_shift_32(total * mul + start, shift, mode)
     return _crop_to_size(saturate(y, data.dtype), "HWC", size)
 
 

@@ -140,7 +140,7 @@ def _selection(rule: Rule) -> Any:
     return MAX_LAST_NAN if rule == "last_nan" else MAX
 
 
-def _start(rule: Rule, dtype: np.dtype) -> np.ndarray:
+def _start_value(rule: Rule, dtype: np.dtype) -> np.ndarray:
     """Return the initial value of a maximum under ``rule``."""
     floating = jnp.issubdtype(dtype, jnp.floating)
     starts_at_infinity = dtype == np.float16 or (rule == "from_lowest" and dtype.itemsize < 4)
@@ -154,7 +154,7 @@ def _fill_ignored(rule: Rule, x: Array) -> Array:
         return x
     if rule == "from_first_element":
         return _fill_nan(x)
-    is_candidate = x > _start(rule, np.dtype(x.dtype))
+    is_candidate = x > _start_value(rule, np.dtype(x.dtype))
     return filled(x, is_candidate, MAX)
 
 
@@ -162,7 +162,7 @@ def _apply_rule(
     rule: Rule, geometry: Geometry, x: Array, values: Array, offsets: Array
 ) -> tuple[Array, Array]:
     """Convert values and offsets of the array without ignored elements to those of ``rule``."""
-    start = _start(rule, np.dtype(values.dtype))
+    start = _start_value(rule, np.dtype(values.dtype))
     if rule == "from_lowest":
         empty = values == identity_array(MAX, np.dtype(values.dtype))
         return jnp.where(empty, start, values), jnp.where(empty, sentinel(offsets.dtype), offsets)
@@ -210,7 +210,7 @@ def _masked_from_first_element(
         options = {"where": where, "index_space": "window"}
         values, offsets = over_windows(max_pool_with_argmax, x, config, **options)
     empty = offsets == sentinel(offsets.dtype)
-    return jnp.where(empty, _start("from_first_element", np.dtype(x.dtype)), values), offsets
+    return jnp.where(empty, _start_value("from_first_element", np.dtype(x.dtype)), values), offsets
 
 
 _MAX_BY = Op("max_pool", _max)
@@ -276,8 +276,8 @@ def _adaptive_from_first_with_argmax(
     first, offsets = _adaptive_first_elements(x, **options), jnp.zeros(values.shape, jnp.int32)
     planes = adaptive.open_planes(x, **options)
     if planes is not None:
-        first_in_plane = offsets, x.shape, planes.geometry
-        first_index = indices.convert(*first_in_plane, index_space, index_dtype, masked=True)
+        offset_arguments = offsets, x.shape, planes.geometry
+        first_index = indices.convert(*offset_arguments, index_space, index_dtype, masked=True)
     else:
         windows = _partition.partition(x.shape, **options)
         first_index = windows.indices(offsets, x.shape, index_space, index_dtype, masked=False)

@@ -101,7 +101,7 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
     rounding: Rounding = "ceil" if layer.use_ceil else "floor"
     if all(isinstance(n, int) for n in (*sizes, *itertools.chain(*padding))):
         if layer.use_ceil:
-            padding, rounding = _with_last_window(sizes, window, padding), "floor"
+            padding, rounding = _padding_with_last_window(sizes, window, padding), "floor"
         fit = fit_windows(sizes, window.kernel, window.strides, padding)
         if fit.is_empty:
             return jnp.zeros((x.shape[0], *fit.out), x.dtype)
@@ -118,7 +118,7 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
     )
 
 
-def _with_last_window(sizes: tuple[int, ...], window: Window, padding: Pairs) -> Pairs:
+def _padding_with_last_window(sizes: tuple[int, ...], window: Window, padding: Pairs) -> Pairs:
     """Return Equinox's padding with ``use_ceil``: one stride more if a last window needs it."""
     axes = zip(sizes, window.kernel, window.strides, padding, strict=True)
     return tuple((p, q + (s if (n + p + q - k) % s else 0)) for n, k, s, (p, q) in axes)

@@ -11,7 +11,7 @@ from golden import CASES, read
 from helpers import assert_same, permutation
 
 from jaxpool.compat import mli
-from jaxpool.compat._mli_arithmetic import shifted_32, shifted_64
+from jaxpool.compat._mli_arithmetic import round_shift_32, round_shift_64
 from jaxpool.compat.mli import FxTensor, MliError, PoolConfig, SaTensor
 
 RECORDED = [name for name, case in CASES.items() if case["op"].startswith("mli_")]
@@ -201,7 +201,7 @@ def test_shifts_of_every_length(rounding: str, rng: np.random.Generator) -> None
     totals = np.where(rng.random(counts.shape) < 0.2, most // 2, totals)
     totals = np.clip(totals, -(2**15) * counts, (2**15 - 1) * counts)
     shifts = reciprocals[:, 1] + rng.integers(-40, 40, counts.shape)
-    got = shifted_64(
+    got = round_shift_64(
         jnp.asarray(totals, jnp.int32), reciprocals[:, 0].astype(np.int32), shifts, rounding
     )
     numbers = zip(totals, reciprocals[:, 0], shifts, strict=True)
@@ -213,7 +213,7 @@ def test_shifts_of_every_length(rounding: str, rng: np.random.Generator) -> None
     products = np.where(rng.random(6000) < 0.3, 2**31 - 1 - products % 7, products)
     products = np.where(rng.random(6000) < 0.3, products & -(2**20), products)
     shifts = rng.integers(-20, 40, 6000)
-    got = shifted_32(jnp.asarray(products, jnp.int32), shifts, rounding)
+    got = round_shift_32(jnp.asarray(products, jnp.int32), shifts, rounding)
     want = [asr_rnd(int(p), int(s), 32, rounding) for p, s in zip(products, shifts, strict=True)]
     assert_same(np.clip(got, -128, 127), np.clip(want, -128, 127).astype(np.int32), rounding)
 

@@ -14,7 +14,7 @@ from ..._numerics.divisors import counts, divide, masked
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, over_any_size
 from ...ops.average import avg_pool
-from .._averages import sequential_sum, unknown_zeros
+from .._averages import opaque_zeros, sequential_sum
 from .._scans import max_from, max_with_offsets_from, over_windows
 from .call import Call
 
@@ -119,7 +119,7 @@ def _sequential_average(
     geometry = config.geometry(x.shape)
     total = sequential_sum(masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
-    return divide(total, jnp.asarray(count, jnp.float32) + unknown_zeros(total))
+    return divide(total, jnp.asarray(count, jnp.float32) + opaque_zeros(total))
 
 
 _MAX_FROM_START = Op("max", _max_from_start)

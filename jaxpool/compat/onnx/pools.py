@@ -51,10 +51,10 @@ def max_pool(
       >>> jaxpool.compat.onnx.max_pool(x, (2, 2))[1].ravel()
       Array([ 4,  5, 10, 11, 16, 17, 22, 23], dtype=int32)
     """
-    x, over = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     column_major = bool(binary("storage_order", storage_order))
     return _rules.max_with_argmax_by(
-        "from_first_element", x, over, index_space=0, index_dtype=_checks.index_dtype(),
+        "from_first_element", x, window_arguments, index_space=0, index_dtype=_checks.index_dtype(),
         empty_at=-1, column_major=column_major,
     )  # fmt: skip
 
@@ -90,9 +90,9 @@ def average_pool(
       >>> jaxpool.compat.onnx.average_pool(x, (3,), strides=(2,), pads=(1, 1), ceil_mode=1)[0, 0]
       Array([1.5, 3. , 5. , 6. ], dtype=float32)
     """
-    x, over = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     check_float(x)
-    return _averages.average_by(_averaging_rule(count_include_pad), x, over)
+    return _averages.average_by(_averaging_rule(count_include_pad), x, window_arguments)
 
 
 @public
@@ -124,9 +124,9 @@ def lp_pool(
       >>> jaxpool.compat.onnx.lp_pool(jnp.array([[[-3.0, -4.0]]]), (2,), p=1)[0, 0]
       Array([7.], dtype=float32)
     """
-    x, over = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     check_float(x)
-    return call(LP_POOL, x, (None,), over, p=exponent(p))
+    return call(LP_POOL, x, (None,), window_arguments, p=exponent(p))
 
 
 @public
@@ -157,8 +157,8 @@ def values_of_max_pool(
     auto_pad: Any = "NOTSET", ceil_mode: Any = 0, storage_order: Any = 0,
 ) -> Array:  # fmt: skip
     binary("storage_order", storage_order)
-    x, over = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
-    return _rules.max_by("from_first_element", x, over)
+    x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    return _rules.max_by("from_first_element", x, window_arguments)
 
 
 def _averaging_rule(count_include_pad: Any) -> _averages.Averaging:

@@ -54,14 +54,14 @@ def qlinear_average_pool(
       Array([12, 12], dtype=int8)
     """
     x = quantised_array(x, channels_last)
-    _, over = windows(x, kernel_shape, strides, pads, None, auto_pad, ceil_mode)
+    _, window_arguments = windows(x, kernel_shape, strides, pads, None, auto_pad, ceil_mode)
     include = binary("count_include_pad", count_include_pad)
     scales = x_scale, x_zero_point, y_scale, y_zero_point
-    if _is_full_plane(x.shape[2:], over):
+    if _is_full_plane(x.shape[2:], window_arguments):
         y = _averages.quantised_global_average(x, *scales)
     else:
         rule = _averages.Averaging("taps" if include else "real")
-        y = _averages.quantised_average_by(rule, x, scales, over)
+        y = _averages.quantised_average_by(rule, x, scales, window_arguments)
     return jnp.moveaxis(y, 1, -1) if channels_last else y
 
 

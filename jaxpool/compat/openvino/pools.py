@@ -29,8 +29,8 @@ def max_pool_v1(
     There are no dilations and no indices, and ``rounding_type`` is "floor" or "ceil".
     """
     settings = strides, None, pads_begin, pads_end, kernel_shape, rounding_type, auto_pad
-    x, over = windows(data, settings, OLD_ROUNDINGS)
-    return _rules.max_by("from_lowest", x, over)
+    x, window_arguments = windows(data, settings, OLD_ROUNDINGS)
+    return _rules.max_by("from_lowest", x, window_arguments)
 
 
 @public
@@ -106,14 +106,14 @@ def max_pool_v14(
 def _max(
     data: Any, settings: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
 ) -> tuple[Array, Array]:
-    x, over = windows(data, settings, roundings)
+    x, window_arguments = windows(data, settings, roundings)
     space = {"index_space": axis_of(axis, x.ndim), "index_dtype": index_type(index_element_type)}
     # The CPU plugin pools other integers in a wider dtype, so no element equals its lowest number.
     starts_from_lowest = x.dtype in (jnp.int8, jnp.uint8, jnp.int32) or jnp.issubdtype(
         x.dtype, jnp.floating
     )
     rule = "from_lowest" if starts_from_lowest else "first"
-    return _rules.max_with_argmax_by(rule, x, over, **space, empty_at=0)
+    return _rules.max_with_argmax_by(rule, x, window_arguments, **space, empty_at=0)
 
 
 @public
@@ -195,11 +195,11 @@ def avg_pool_v16(
 
 
 def _average(data: Any, settings: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
-    x, over = windows(data, settings, roundings)
+    x, window_arguments = windows(data, settings, roundings)
     if not flag("exclude_pad", exclude_pad):
         rule = _averages.Averaging("taps_if_padded", empty="zero_by_count")
-        return _averages.average_by(rule, x, over)
-    kernel, _, padding, dilations, *_ = over
+        return _averages.average_by(rule, x, window_arguments)
+    kernel, _, padding, dilations, *_ = window_arguments
     if not isinstance(padding, str):
         for axis, (k, d, ends) in enumerate(zip(kernel, dilations, padding, strict=True)):
             if max(ends) >= (k - 1) * d + 1:
@@ -212,7 +212,7 @@ def _average(data: Any, settings: tuple, exclude_pad: Any, roundings: Sequence[s
                     )
                 )
     rule = _averages.Averaging("real", empty="zero_by_count")
-    return _averages.average_by(rule, x, over)
+    return _averages.average_by(rule, x, window_arguments)
 
 
 @public

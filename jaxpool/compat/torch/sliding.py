@@ -88,10 +88,10 @@ def max_pool3d(
 
 def _max(count: int, input: Any, return_indices: Any, *window: Any) -> Any:
     x = array(count, input)
-    over = windows(x, count, *window)
+    window_arguments = windows(x, count, *window)
     if not flag("return_indices", return_indices):
-        return max_by("last_nan", x, over)
-    return max_with_argmax_by("last_nan", x, over, index_dtype=index_dtype())
+        return max_by("last_nan", x, window_arguments)
+    return max_with_argmax_by("last_nan", x, window_arguments, index_dtype=index_dtype())
 
 
 # --- averages -------------------------------------------------------------------------------------
@@ -161,12 +161,12 @@ def avg_pool3d(
 
 def _average(count: int, input: Any, divisor: tuple[Any, Any], *window: Any) -> Array:
     x = array(count, input)
-    over = windows(x, count, *window)
-    check_unpadded_axes(x, over.window_shape)
+    window_arguments = windows(x, count, *window)
+    check_unpadded_axes(x, window_arguments.window_shape)
     settings = canonical_divisor(*divisor)
     counted = "declared" if settings["count_include_pad"] else "real"
     rule = Averaging(counted, settings["divisor_override"], rounding="trunc")
-    return average_by(rule, x, over)
+    return average_by(rule, x, window_arguments)
 
 
 # --- power averages -------------------------------------------------------------------------------
@@ -236,15 +236,15 @@ def _lp(
 ) -> Array:
     x = array(count, input)
     if count == 1 and is_sequence(kernel_size):
-        raise TypeError(_checks.not_one_for_all("kernel_size", kernel_size))
+        raise TypeError(_checks.not_an_integer_message("kernel_size", kernel_size))
     kernel = _checks.ints("kernel_size", kernel_size, count)
-    over = windows(x, count, kernel, stride, ceil_mode=ceil_mode)
+    window_arguments = windows(x, count, kernel, stride, ceil_mode=ceil_mode)
     p = _power(norm_type)
     if math.isinf(p):
         sign = 1 if p > 0 else -1
-        return sign * max_by("last_nan", sign * absolute(x), over)
+        return sign * max_by("last_nan", sign * absolute(x), window_arguments)
     check_unpadded_axes(x, kernel)
-    return signed_lp_by(p, x, over)
+    return signed_lp_by(p, x, window_arguments)
 
 
 def _power(norm_type: Any) -> float:
