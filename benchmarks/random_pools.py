@@ -27,7 +27,7 @@ import jaxpool
 SLOWER = 1.25
 SUSPECT, MORE_ROUNDS = 1.1, 8
 LONGEST = 9
-MOST_READS = 2**25
+MAX_READS = 2**25
 """Elements of an array times those of a window: ``lax.reduce_window`` reads as many."""
 
 TASKS = ("forward", "backward")
@@ -74,7 +74,7 @@ def draw(rng: np.random.Generator) -> Pool:
     rank = int(rng.integers(1, 4))
     window = tuple(int(n) for n in rng.integers(1, LONGEST + 1, rank))
     strides = tuple(int(rng.integers(1, length + 1)) for length in window)
-    elements = min(2 ** rng.uniform(12, 21), MOST_READS / math.prod(window))
+    elements = min(2 ** rng.uniform(12, 21), MAX_READS / math.prod(window))
     batch, channels = (int(2 ** rng.uniform(0, most)) for most in (4, 7))
     side = (elements / (batch * channels)) ** (1 / rank)
     sizes = (max(length, int(side * 2 ** rng.uniform(-1, 1))) for length in window)

@@ -28,7 +28,7 @@ from measuring import interleaved, keep_memory, milliseconds, parser, versions, 
 import jaxpool
 from jaxpool._lowerings.implementations import reduce_window, slices
 from jaxpool._lowerings.parts import offset_levels, offset_slices
-from jaxpool._lowerings.parts.axis_slicing import levels, pad, slice_axis, tree_reduce
+from jaxpool._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce, window_levels
 from jaxpool._lowerings.parts.float_order import reduce_in_integers, reduce_slices
 from jaxpool._xla.materialize import materialize
 from jaxpool.reductions import MAX
@@ -281,7 +281,7 @@ def _large_window(setting: Setting) -> Ideas:
 
     def both_at_once(x):
         x = pad(pad(x, h, around, around, _LOWEST), w, around, around, _LOWEST)
-        for _, shifts in levels(kernel, 2)[::-1]:
+        for _, shifts in window_levels(kernel, 2)[::-1]:
             rows = [slice_axis(x, h, shift, x.shape[h] - shifts[-1], 1) for shift in shifts]
             width = x.shape[w] - shifts[-1]
             x = tree_reduce(
@@ -308,7 +308,7 @@ def _large_window(setting: Setting) -> Ideas:
 def _by_levels(x: Array, axis: int, kernel: int, radix: int) -> Array:
     """Windows put together from ``radix`` overlapping smaller ones."""
     x = pad(x, axis, kernel // 2, kernel // 2, _LOWEST)
-    for _, shifts in levels(kernel, radix)[::-1]:
+    for _, shifts in window_levels(kernel, radix)[::-1]:
         count = x.shape[axis] - shifts[-1]
         x = tree_reduce(lax.max, [slice_axis(x, axis, shift, count, 1) for shift in shifts])
     return x

@@ -189,12 +189,12 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (6, 7, 8, 9),
         [average(w, 1) for w in ((7, 1), (7, 7), (8, 1), (8, 8), (9, 9))],
     ),
-    "LEAST_NARROW_ROW": (
+    "MIN_SHORT_ROW": (
         (1, 2, 3, 4, 16),
         [average((k,), s, shape=(4, 8192, row))
          for k, s in ((3, 2), (5, 3), (9, 6)) for row in (1, 2, 3, 5)],
     ),
-    "MOST_NARROW_ROW": (
+    "MAX_SHORT_ROW": (
         (2, 8, 15, 16, 32),
         [average((k,), s, shape=(4, 8192, row))
          for k, s in ((3, 2), (5, 3), (9, 6)) for row in (5, 8, 15, 16, 32)],
@@ -204,7 +204,7 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [make((k, k), 1, first=True) for k in (2, 3, 4, 5, 6)
          for make in (padded_maximum, padded_average, average_gradient)],
     ),
-    "MOST_COPIED": (
+    "MAX_COPIED": (
         (0, 2**24),
         [average((3, 3), 1, padding=1, shape=shape)
          for shape in ((2, 7, 7, 768), (2, 15, 15, 288), (2, 28, 28, 256), LARGE)],
@@ -218,11 +218,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (8, 16, 32, 64, 128),
         [argmax((k,), k, first=True, shape=(64, 16, 4096)) for k in (8, 14, 24, 32, 64, 128)],
     ),
-    "LEAST_ROWS": (
+    "MIN_ROWS": (
         (2, 3, 4, 6, 8),
         [argmax((h, 8), (h, 8), first=True) for h in (2, 3, 4, 5, 7)],
     ),
-    "MOST_JOINT": (
+    "MAX_JOINT": (
         (4, 6, 9, 12, 16, 25),
         [max_pool(w, s) for w, s in (((2, 3), 1), *squares(3, 4, 5, stride=1), ((3, 3), 2))]
         + [argmax(w, s) for w, s in squares(3, 4, 5, stride=2)],
@@ -232,11 +232,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         both_layouts(argmax, ((2, 2), 2), ((2, 3), 2), ((3, 3), 2))
         + both_layouts(argmax, ((2, 2), 2), ((3, 3), 2), dtype="bfloat16"),
     ),
-    "MOST_FUSED": (
+    "MAX_FUSED": (
         (4, 9, 16, 25, 36),
         both_layouts(argmax, *squares(3, 4, 5, 6)),
     ),
-    "LEAST_BYTES_OF_SEGMENTS": (
+    "MIN_BYTES_OF_SEGMENTS": (
         (2**20, 2**22, 2**24, 2**26),
         [argmax((3, 3), 2, padding=1, shape=shape)
          for shape in ((1, 56, 56, 64), (4, 56, 56, 64), (8, 112, 112, 32), LARGE)],
@@ -268,15 +268,15 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (8, 16, 32, 64),
         [average((k, k), k, shape=LARGE) for k in (14, 16, 28, 56)],
     ),
-    "LEAST_SIZE_OF_SUM_PASS": (
+    "MIN_SIZE_OF_SUM_PASS": (
         (2**18, 2**20, 2**22, 2**24),
         [average((k, k), k, shape=(n, 56, 56, 64)) for k in (7, 14) for n in (1, 4, 16)],
     ),
-    "MOST_SLICED_OFFSETS": (
+    "MAX_SLICED_OFFSETS": (
         (16, 32, 64, 100, 144),
         [directional((k, k), 2) for k in (4, 5, 6, 7, 8, 10, 12)],
     ),
-    "MOST_PADDED_WINDOWS": (
+    "MAX_PADDED_WINDOWS": (
         (0, 2**24),
         [gradient((3, 3), 2, shape=shape)
          for shape in ((2, 7, 7, 768), (2, 15, 15, 288), (2, 31, 31, 192), (2, 67, 67, 64))],
@@ -285,15 +285,15 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (1, 4, 8, 16),
         [median((k, k), 2) for k in (13, 31)],
     ),
-    "MOST_SCATTERED": (
+    "MAX_SCATTERED": (
         (4, 6, 9, 16, 25),
         both_layouts(gradient, *squares(2, 3, stride=1), *squares(3, 4, 5, stride=2)),
     ),
-    "MOST_UNSTORED": (
+    "MAX_FUSED_COTANGENTS": (
         (1, 4, 9),
         [gradient((k, k), s) for k, s in ((2, 2), (2, 1), (3, 3), (3, 2))],
     ),
-    "MOST_PADDED_SHIFTS": (
+    "MAX_PADDED_SHIFTS": (
         (0, 2, 3, 4),
         [gradient((k, k), s, first=True) for k, s in ((3, 2), (4, 2), (5, 3), (5, 2), (7, 2))]
         + [average_gradient((k, k), 2, first=True) for k in (3, 5, 7)],
@@ -307,7 +307,7 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (2, 3, 4, 6, 8),
         both_layouts(gradient, *squares(9, 13, 19, 31, stride=1)),
     ),
-    "MOST_STACKED": (
+    "MAX_STACKED": (
         (16, 25, 64, 100),
         [stacked((k, k), 1) for k in (5, 6, 8, 10)],
     ),
@@ -320,20 +320,20 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [adaptive("max", size) for size in ((3,), (5,), (9,))]
         + [adaptive("avg", size) for size in ((3,), (5,), (9,))],
     ),
-    "MOST_RAGGED_JOINT": (
+    "MAX_RAGGED_JOINT": (
         (8, 16, 32, 64),
         [adaptive("max", size) for size in ((5, 5), (9, 9), (13, 13))]
         + [adaptive("avg", size) for size in ((5, 5), (9, 9), (13, 13))],
     ),
-    "MOST_RAGGED_GROUPS": (
+    "MAX_RAGGED_GROUPS": (
         (1, 4, 8, 16, 32),
         [adaptive("avg", size, first=f) for size in ((5, 5), (9, 9), (25, 25)) for f in (0, 1)],
     ),
-    "MOST_RAGGED_COMPARED": (
+    "MAX_RAGGED_COMPARED": (
         (4, 8, 16, 32),
         [_with_gradient(adaptive("max", (k, k), first=True)) for k in (5, 9, 13, 25)],
     ),
-    "MOST_COMPARED_IN_BLOCK": (
+    "MAX_COMPARED_IN_BLOCK": (
         (9, 16, 36, 64, 100),
         [unpool(k) for k in (2, 3, 4, 5, 6, 8, 10)],
     ),
@@ -349,7 +349,7 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (1, 3, 5, 7, 9),
         both_layouts(variance, *squares(3, 5, 7, 9, stride=1), *squares(3, 6, 7, 9, stride=2)),
     ),
-    "MOST_IN_NETWORK": (
+    "MAX_IN_NETWORK": (
         (16, 32, 64, 100, 128),
         [median((k, k), 2) for k in (5, 7, 9, 11)],
     ),
@@ -358,11 +358,11 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [median((k,), 1, shape=shape)
          for k, shape in ((201, (2**18, 1)), (1001, (2**18, 1)), (301, (2**16, 4)))],
     ),
-    "LEAST_BLOCK_OF_ORDERED": (
+    "MIN_BLOCK_OF_ORDERED": (
         (1, 2, 4, 8),
         [median((k,), 1, shape=(2**16, 1)) for k in (5001, 8001)],
     ),
-    "MOST_ADDED_AT_ONCE": (
+    "MAX_ADDED_AT_ONCE": (
         (4, 5, 6, 7, 8, 9),
         [averaged(size) for size in (7, 14, 15, 31, 49, (1, 31), (1, 101))],
     ),
@@ -378,15 +378,15 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (8, 11, 16, 32, 1000),
         [averaged((k, 1)) for k in (8, 9, 11, 15, 31)],
     ),
-    "LEAST_ROW_OF_BLOCKS": (
+    "MIN_ROW_OF_BLOCKS": (
         (1, 8, 16, 32, 64),
         [averaged((31, 1), (32768, row)) for row in (3, 8, 16, 32, 64)],
     ),
-    "MOST_TAPS_UNROLLED": (
+    "MAX_TAPS_UNROLLED": (
         (9, 16, 32, 64),
         [dilated(k) for k in (3, 5, 7)],
     ),
-    "MOST_TAPS_AT_ONCE": (
+    "MAX_TAPS_AT_ONCE": (
         (2**18, 2**19, 2**20, 2**21, 2**22),
         [varied(k) for k in (3, 5, 9, 15)],
     ),
@@ -394,7 +394,7 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         (1, 16, 64, 256),
         [average((3, 3), 1, padding=1, count_include_pad=False)],
     ),
-    "MOST_CONSTANT_COUNTS": (
+    "MAX_CONSTANT_COUNTS": (
         (1, 2**12, 2**14),
         [average((3, 3), 1, padding=1, count_include_pad=False)],
     ),

@@ -216,7 +216,7 @@ def identity_like(reduction: Reduction, x: Any) -> Any:
     )
 
 
-def filled(x: T, valid: Array | None, reduction: Reduction) -> T:
+def mask_with_identity(x: T, valid: Array | None, reduction: Reduction) -> T:
     """Return ``x`` with the elements that are not ``valid`` replaced by the identity."""
     if valid is None:
         return x

@@ -7,42 +7,42 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._lowerings import boxes as lowered
-from .._lowerings.boxes import Boxes, Near, OfBox, added, each, image
+from .._lowerings.boxes import Boxes, BoxFunction, SampledElements, image, map_boxes, sum_over_boxes
 from .linear import linear_map
 from .rules import selection
 
 
-def sums(x: Array, boxes: Boxes, near: Near | None = None) -> Array:
+def sums(x: Array, boxes: Boxes, samples: SampledElements | None = None) -> Array:
     """Return the weighted sum of every bin, ``[box, row bin, column bin, channel]``.
 
-    Differentiable in ``x``. ``near`` lists the few elements that each bin reads, if they are known.
+    Differentiable in ``x``. ``samples`` are the few elements that each bin reads, if known.
     """
-    return _linear_sums(x, boxes, lowered.sum_of, lowered.sum_transpose, x.shape[-1], near)
+    return _linear_sums(x, boxes, lowered.sum_of, lowered.sum_transpose, x.shape[-1], samples)
 
 
-def sums_by_place(x: Array, boxes: Boxes) -> Array:
+def position_sensitive_sums(x: Array, boxes: Boxes) -> Array:
     """Return :func:`sums`, except that every bin reads a different channel of ``x``."""
     bins = boxes.rows.shape[1] * boxes.columns.shape[1]
-    maps = lowered.sum_by_place, lowered.sum_by_place_transpose
+    maps = lowered.position_sensitive_sum, lowered.position_sensitive_sum_transpose
     return _linear_sums(x, boxes, *maps, x.shape[-1] // bins)
 
 
 def _linear_sums(
     x: Array,
     boxes: Boxes,
-    sum_of_box: OfBox,
-    transpose_of_box: OfBox,
+    sum_of_box: BoxFunction,
+    transpose_of_box: BoxFunction,
     channels: int,
-    near: Near | None = None,
+    samples: SampledElements | None = None,
 ) -> Array:
     """Return the sums of all bins as a linear map of ``x`` with the given transpose."""
     out_shape = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
 
     def forward(t: Array) -> Array:
-        return each(sum_of_box, t.reshape(x.shape), boxes, near).reshape(-1)
+        return map_boxes(sum_of_box, t.reshape(x.shape), boxes, samples).reshape(-1)
 
     def transpose(g: Array) -> Array:
-        return added(transpose_of_box, g.reshape(out_shape), boxes, x).reshape(-1)
+        return sum_over_boxes(transpose_of_box, g.reshape(out_shape), boxes, x).reshape(-1)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -51,7 +51,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     """Return the maximum of every bin, 0 for an empty bin; differentiable in ``x``."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
-        return each(lowered.maximum_of, x, Boxes(*boxes))
+        return map_boxes(lowered.maximum_of, x, Boxes(*boxes))
 
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)
@@ -67,18 +67,18 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
 
     def gather_from_box(stacked: Array, box: Boxes) -> Array:
         tangent, primal = jnp.split(stacked, 2, axis=-1)
-        return lowered.at_maximum(tangent, primal, box)
+        return lowered.select_at_maximum(tangent, primal, box)
 
     def forward(t: Array) -> Array:
-        return each(gather_from_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes).reshape(
-            -1
-        )
+        return map_boxes(
+            gather_from_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes
+        ).reshape(-1)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
-        return lowered.at_maximum_transpose(g, image(x, box.image), box)
+        return lowered.select_at_maximum_transpose(g, image(x, box.image), box)
 
     def transpose(g: Array) -> Array:
-        return added(scatter_to_image, g.reshape(value.shape), boxes, x).reshape(-1)
+        return sum_over_boxes(scatter_to_image, g.reshape(value.shape), boxes, x).reshape(-1)
 
     return _flat_linear_map(forward, transpose, t, value.shape, value)
 

@@ -30,8 +30,14 @@ from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, is_at_most
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
-from .._lowerings.parts.axis_slicing import each_place, iota
-from .._lowerings.parts.flat_gather import INT32_MAX, array_of, planes_of, take, writer
+from .._lowerings.parts.axis_slicing import each_tap, iota
+from .._lowerings.parts.flat_gather import (
+    INT32_MAX,
+    from_planes,
+    last_writer,
+    take_from_planes,
+    to_planes,
+)
 from .._xla.any_in_batch import any_in_batch
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
@@ -115,7 +121,7 @@ def _blocks_of(
             return None
         axes.append(Axis(size, length, length, 1, 0, 0, max(0, out * length - size), out))
     geometry = Geometry(tuple(axes), positions)
-    return geometry if 1 < geometry.taps <= tuning.MOST_COMPARED_IN_BLOCK else None
+    return geometry if 1 < geometry.taps <= tuning.MAX_COMPARED_IN_BLOCK else None
 
 
 def write(y: Array, indices: Array, target: Target) -> Array:
@@ -138,7 +144,7 @@ def write(y: Array, indices: Array, target: Target) -> Array:
     return selection(reduce, argreduce, write_last, y, indices)  # pyright: ignore
 
 
-def inside(indices: Array, limit: int) -> Array:
+def in_bounds(indices: Array, limit: int) -> Array:
     """Return whether each index is in ``[0, limit)``."""
     if indices.dtype.itemsize < 4:  # the limit may not fit the dtype
         indices = indices.astype(jnp.int32)
@@ -147,15 +153,17 @@ def inside(indices: Array, limit: int) -> Array:
 
 def checked(indices: Array, target: Target) -> Array:
     """Return the indices in int32, with -1 in place of those outside the target."""
-    return jnp.where(inside(indices, target.size), indices.astype(jnp.int32), -1)
+    return jnp.where(in_bounds(indices, target.size), indices.astype(jnp.int32), -1)
 
 
 def _write(y: Array, indices: Array, target: Target) -> Array:
     y, indices = _materialized_unless_blocked(y, indices, target)
 
     def by_index(index: Array) -> Array:
-        values, index_planes = (planes_of(a, target.axes) for a in (y, index))
-        return _target_array(take(values, writer(index_planes, target.size), 0), target)
+        values, index_planes = (to_planes(a, target.axes) for a in (y, index))
+        return _target_array(
+            take_from_planes(values, last_writer(index_planes, target.size), 0), target
+        )
 
     return _in_blocks_if_possible(indices, target, functools.partial(_scatter, y), by_index)
 
@@ -168,12 +176,14 @@ def _write_with_last_indices(y: Array, indices: Array, target: Target) -> tuple[
         return _scatter(y, offsets, blocks), checked(indices, target)
 
     def by_index(index: Array) -> tuple[Array, Array]:
-        values, index_planes = (planes_of(a, target.axes) for a in (y, index))
-        last_source = writer(index_planes, target.size)
+        values, index_planes = (to_planes(a, target.axes) for a in (y, index))
+        last_source = last_writer(index_planes, target.size)
         source = lax.broadcasted_iota(jnp.int32, index_planes.shape, 1)
-        last_indices = jnp.where(take(last_source, index_planes, -1) == source, index_planes, -1)
-        result = _target_array(take(values, last_source, 0), target)
-        return result, array_of(last_indices, index.shape, target.axes)
+        last_indices = jnp.where(
+            take_from_planes(last_source, index_planes, -1) == source, index_planes, -1
+        )
+        result = _target_array(take_from_planes(values, last_source, 0), target)
+        return result, from_planes(last_indices, index.shape, target.axes)
 
     return _in_blocks_if_possible(indices, target, in_blocks, by_index)
 
@@ -182,8 +192,8 @@ def _read(g: Array, indices: Array, target: Target) -> Array:
     """Return ``g`` at the index of each source: the transpose, if no two indices are equal."""
 
     def by_index(index: Array) -> Array:
-        planes, index_planes = (planes_of(a, target.axes) for a in (g, index))
-        return array_of(take(planes, index_planes, 0), index.shape, target.axes)
+        planes, index_planes = (to_planes(a, target.axes) for a in (g, index))
+        return from_planes(take_from_planes(planes, index_planes, 0), index.shape, target.axes)
 
     return _in_blocks_if_possible(indices, target, functools.partial(_gather, g), by_index)
 
@@ -192,7 +202,7 @@ _gather, _scatter = (functools.partial(f, any_offset=True) for f in (gather, sca
 
 
 def _materialized_unless_blocked(y: Array, indices: Array, target: Target) -> tuple[Array, ...]:
-    """Return both arrays, materialized unless there are blocks.
+    """Return both arrays, materialised unless there are blocks.
 
     Otherwise XLA would recompute the pooling that may have produced them for every element. With
     blocks, the choice at run time stores them anyway.
@@ -201,7 +211,7 @@ def _materialized_unless_blocked(y: Array, indices: Array, target: Target) -> tu
 
 
 def _target_array(planes: Array, target: Target) -> Array:
-    return array_of(planes, target.shape, target.axes)
+    return from_planes(planes, target.shape, target.axes)
 
 
 # --- in blocks, or by index -----------------------------------------------------------------------
@@ -241,7 +251,7 @@ def _offsets_in_blocks(indices: Array, target: Target, blocks: Geometry) -> Arra
         first_index = first_index + coordinate * stride
     relative_index, dtype = indices - first_index, offset_dtype(blocks)
     offsets = jnp.where(indices < 0, sentinel(dtype), np.asarray(_OUTSIDE_BLOCK, dtype))
-    for tap_number, tap in enumerate(each_place(blocks)):
+    for tap_number, tap in enumerate(each_tap(blocks)):
         matches = relative_index == sum(
             k * strides[p] for k, p in zip(tap, blocks.positions, strict=True)
         )

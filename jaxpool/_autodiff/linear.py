@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._xla.select import select
-from .._xla.sharding_types import varying, varying_zeros
+from .._xla.sharding_types import varying_axes, varying_zeros
 
 Map = Callable[[Any], Any]
 """A map from one array to one array, or from a tuple to a tuple of the same length."""
@@ -165,7 +165,7 @@ def _solve(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], kno
 
 def _varies(t: Any) -> bool:
     """Return whether an array in ``t`` varies over a mesh axis, inside ``jax.shard_map``."""
-    return any(varying(a) for a in jax.tree.leaves(t))
+    return any(varying_axes(a) for a in jax.tree.leaves(t))
 
 
 def _vary_alike(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]) -> bool:
@@ -176,8 +176,8 @@ def _vary_alike(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]
     """
     y = jax.tree.map(lambda a: varying_zeros(out_shape, a.dtype, a), t)
     consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
-    mesh_axes = varying(jax.tree.leaves(t)[0])
-    return all(varying(const) == mesh_axes for const in consts)
+    mesh_axes = varying_axes(jax.tree.leaves(t)[0])
+    return all(varying_axes(const) == mesh_axes for const in consts)
 
 
 def _common_length(a: int, b: int) -> int:

@@ -17,9 +17,9 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
-from .._lowerings.parts.grid import step_axes
+from .._lowerings.parts.grid import phase_axis_indices
 from .._xla.materialize import materialize
-from ..reductions import MAX, SUM, Reduction, accumulator, filled
+from ..reductions import MAX, SUM, Reduction, accumulator, mask_with_identity
 from .linear import is_differentiable, linear_map
 from .rules import ArgReduce, Gather, selection, selection_with_offsets
 
@@ -44,7 +44,7 @@ class Planes(NamedTuple):
 
     def element_axes(self, rank: int) -> tuple[int, ...]:
         """Return the axes of the elements in the split shape of an array of ``rank`` axes."""
-        return step_axes(self.positions, rank)
+        return phase_axis_indices(self.positions, rank)
 
     @property
     def are_known(self) -> bool:
@@ -63,7 +63,7 @@ class Planes(NamedTuple):
         return offset_dtype(self.geometry) if self.are_known else np.dtype(np.int32)
 
 
-def total(x: Array, planes: Planes) -> Array:
+def plane_sum(x: Array, planes: Planes) -> Array:
     """Return the sum of every plane."""
     shape = x.shape
     forward = lambda x: reduce_axes(_split(x, planes), planes.element_axes(x.ndim), SUM)  # noqa: E731
@@ -77,7 +77,7 @@ def total(x: Array, planes: Planes) -> Array:
     return linear_map(forward, transpose, x, jax.eval_shape(forward, x).shape)
 
 
-def largest(x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX) -> Array:
+def plane_maximum(x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX) -> Array:
     """Return the largest of the ``valid`` elements of every plane; differentiable.
 
     ``maximum`` decides which of several equal elements, and which NaN, receives the cotangent.
@@ -86,10 +86,10 @@ def largest(x: Array, valid: Array | None, planes: Planes, maximum: Reduction = 
     return selection(reduce, *_argreduce_and_gather(planes, maximum), x, valid)
 
 
-def largest_with_offsets(
+def plane_maximum_with_offsets(
     x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX
 ) -> ValueOffset:
-    """Return :func:`largest`, and the offset of the largest element in each plane."""
+    """Return :func:`plane_maximum`, and the offset of the largest element in each plane."""
     return selection_with_offsets(*_argreduce_and_gather(planes, maximum), x, valid)
 
 
@@ -102,7 +102,7 @@ def _argreduce_and_gather(planes: Planes, maximum: Reduction) -> tuple[ArgReduce
 
 
 def _largest(x: Array, valid: Array | None, planes: Planes) -> Array:
-    elements = _split(filled(x, valid, MAX), planes)
+    elements = _split(mask_with_identity(x, valid, MAX), planes)
     return reduce_axes(elements, planes.element_axes(x.ndim), MAX)
 
 

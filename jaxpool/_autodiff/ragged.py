@@ -18,7 +18,7 @@ from .._lowerings.ragged.ragged_gather import gather, scatter
 from .._lowerings.ragged.ragged_offsets import is_countable
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
-from ..reductions import MAX, SUM, Reduction, accumulator, filled
+from ..reductions import MAX, SUM, Reduction, accumulator, mask_with_identity
 from .linear import is_differentiable, linear_map
 from .rules import selection, selection_with_offsets
 
@@ -35,9 +35,9 @@ class RaggedWindows(NamedTuple):
     axes: tuple[RaggedAxis, ...]
 
 
-def total(x: Array, windows: RaggedWindows) -> Array:
+def ragged_sum(x: Array, windows: RaggedWindows) -> Array:
     """Return the sum of every window; differentiable."""
-    return ragged.one_after_the_other(_total_along_axis, x, *windows)
+    return ragged.apply_per_axis(_total_along_axis, x, *windows)
 
 
 def _total_along_axis(x: Array, position: int, axis: RaggedAxis) -> Array:
@@ -60,7 +60,7 @@ def extreme(
     """Return the largest ``valid`` element of every window; differentiable."""
 
     def reduce(x: Array, valid: Array | None) -> Array:
-        return ragged.extreme(filled(x, valid, MAX), *windows)
+        return ragged.extreme(mask_with_identity(x, valid, MAX), *windows)
 
     argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
     gather_elements = functools.partial(_gather, windows=windows)
@@ -79,7 +79,7 @@ def extreme_with_offsets(
 def _argreduce(
     x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction
 ) -> ValueOffset:
-    return ragged.argreduce(filled(x, valid, MAX), valid, *windows, reduction)
+    return ragged.argreduce(mask_with_identity(x, valid, MAX), valid, *windows, reduction)
 
 
 def _gather(x: Array, offsets: Array, value: Array, windows: RaggedWindows) -> Array:

@@ -29,7 +29,7 @@ from .._lowerings.plan import Plan
 from .._xla.batch_axis import batch_axis_first
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
-from ..reductions import filled
+from ..reductions import mask_with_identity
 from .gather import gather_by
 from .linear import is_differentiable, linear_map
 
@@ -100,7 +100,7 @@ def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
     """Return the extreme of the ``valid`` elements of every window; differentiable."""
 
     def reduce(x: Array, valid: Array | None) -> Array:
-        return plan_.reduce(plan, filled(x, valid, plan.reduction))
+        return plan_.reduce(plan, mask_with_identity(x, valid, plan.reduction))
 
     return selection(reduce, *_argreduce_and_gather(plan), x, valid)
 
@@ -112,7 +112,7 @@ def extreme_with_offsets(x: Array, valid: Array | None, plan: Plan) -> ValueOffs
 
 def _argreduce_and_gather(plan: Plan) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        return plan_.argreduce(plan, filled(x, valid, plan.reduction), valid)
+        return plan_.argreduce(plan, mask_with_identity(x, valid, plan.reduction), valid)
 
     assert plan.gather is not None and plan.scatter is not None
     return argreduce, functools.partial(gather_by, plan.gather, plan.scatter)

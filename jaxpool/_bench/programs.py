@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from .._explain.explain import WITH_INDICES, Explanation
 from .._lowerings.implementations.reduce_window import configuration
-from .._lowerings.parts.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import reshape_along
 from ..ops import average, max
 from ..reductions import MAX, MIN, accumulator, identity_array, sum_accumulator, sum_dtype
 
@@ -80,7 +80,7 @@ def _average(explanation: Explanation, x: Array) -> Array:
         explanation.geometry.placed, explanation.divisors, strict=True
     ):
         divisors = np.maximum(counts, 1).astype(total.dtype)  # the sum of an empty window is zero
-        total = total / broadcast_along(divisors, position, x.ndim)
+        total = total / reshape_along(divisors, position, x.ndim)
     return total.astype(x.dtype)
 
 
@@ -94,7 +94,7 @@ def _extreme_with_index(explanation: Explanation, x: Array) -> tuple[Array, Arra
     geometry, sentinel = explanation.geometry, np.int32(np.iinfo(np.int32).max)
     indices = np.zeros((), np.int32)
     for axis, position in geometry.placed:
-        indices = indices * axis.size + broadcast_along(np.arange(axis.size), position, x.ndim)
+        indices = indices * axis.size + reshape_along(np.arange(axis.size), position, x.ndim)
     reduction, better = (MIN, lax.lt) if explanation.op == "min_pool_with_argmin" else (MAX, lax.gt)
     starts = identity_array(reduction, explanation.dtype), sentinel
     settings = configuration(geometry, x.ndim)

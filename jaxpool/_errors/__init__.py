@@ -148,7 +148,7 @@ def _with_hint(
 
 
 @contextlib.contextmanager
-def framed(function: str, **names: str) -> Iterator[None]:
+def naming_errors(function: str, **names: str) -> Iterator[None]:
     """Name a function in the errors of the ``with`` block, as :func:`public` does.
 
     Args:
@@ -165,7 +165,7 @@ def framed(function: str, **names: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def renamed(**names: str) -> Iterator[None]:
+def renaming_arguments(**names: str) -> Iterator[None]:
     """Rename arguments in the errors of the ``with`` block; :func:`public` may rename them again.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from .._errors import message, public, shown
-from .._geometry.arguments import entries_of, flag, is_sequence, per_axis
+from .._geometry.arguments import as_bool, entries_of, is_sequence, per_axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.implementations.reduce_window import configuration
@@ -141,7 +141,7 @@ def explain(
             )
         )
     meaning = "It says whether declared padding counts in the divisor."
-    counts = flag("count_include_pad", count_include_pad, meaning)
+    counts = as_bool("count_include_pad", count_include_pad, meaning)
     shape, default = _shape_and_dtype(x_or_shape)
     dtype = _dtype(default if dtype is None else dtype)
     windows = WindowArguments(

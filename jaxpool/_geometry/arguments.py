@@ -8,7 +8,7 @@ from typing import Any
 
 from .._errors import counted, message, shown
 
-MOST_AXES = 32
+MAX_AXES = 32
 _MAX_ENTRIES = 2**28
 _NUMBER_TYPES = frozenset((bool, int, float, complex))
 
@@ -40,7 +40,7 @@ def integer(name: str, value: Any, least: float) -> int:
     return number
 
 
-def flag(name: str, value: Any, meaning: str = "") -> bool:
+def as_bool(name: str, value: Any, meaning: str = "") -> bool:
     """Return ``value`` as a bool, or raise an error that states its ``meaning``."""
     if type(value).__name__ in ("bool", "bool_"):  # Python's or NumPy's
         return bool(value)
@@ -70,11 +70,11 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
     entries. Iteration that never ends is cut off.
     """
     length = length_of(value)
-    if length > MOST_AXES:
+    if length > MAX_AXES:
         raise ValueError(
             message(
                 f"${name} = {shown(value)} has {counted(length, 'entry')}.",
-                f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
+                f"It has one per pooled axis, and 1 to {MAX_AXES} axes can be pooled.",
                 "Give one entry for each pooled axis.",
             )
         )
@@ -98,7 +98,7 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
 def check_finite(value: Any, depth: int = 0) -> None:
     """Raise if reading an array-like object entry by entry may not end, at any depth of nesting."""
     is_scalar = isinstance(value, (str, bytes, Mapping)) or hasattr(value, "dtype")
-    if is_scalar or depth > MOST_AXES or not hasattr(value, "__getitem__"):
+    if is_scalar or depth > MAX_AXES or not hasattr(value, "__getitem__"):
         return
     if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__jax_array__")):
         return

@@ -94,7 +94,7 @@ class RaggedAxis(NamedTuple):
         return RaggedAxis(self.size, starts, lengths), RaggedAxis(len(cuts), firsts, counts)
 
 
-def share_out(size: int, windows: int) -> RaggedAxis:
+def adaptive_windows(size: int, windows: int) -> RaggedAxis:
     """Return the windows of adaptive pooling along an axis."""
     starts = tuple(o * size // windows for o in range(windows))
     ends = (cdiv((o + 1) * size, windows) for o in range(windows))

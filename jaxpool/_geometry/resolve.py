@@ -157,7 +157,7 @@ def _resolve_axis(window: Window, index: int, size: int) -> Axis:
     padded = size + low + high
     excess = span - padded
     if excess > 0 and (window.rounding != CEIL_OR_ONE or excess >= stride):
-        raise ValueError(does_not_fit("window_shape", index, kernel, dilation, size, padding))
+        raise ValueError(window_too_long("window_shape", index, kernel, dilation, size, padding))
     _check_length(index, size, padding)
     out = _window_count(padded - span, stride, window.rounding, size + low)
     overhang = max(0, (out - 1) * stride + span - padded)
@@ -217,7 +217,7 @@ def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
         )
 
 
-def does_not_fit(
+def window_too_long(
     name: str, index: int, kernel: int, dilation: int, size: int, padding: tuple[int, int]
 ) -> str:
     """Return the message that the window, the argument ``name``, exceeds a padded axis."""

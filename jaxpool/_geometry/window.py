@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from .._errors import counted, message, public, shown
 from .arguments import (
-    MOST_AXES,
+    MAX_AXES,
     check_length,
     entries_of,
     integer,
@@ -84,11 +84,11 @@ class Window:
 
 
 def _check_count(count: int) -> None:
-    if not 0 < count <= MOST_AXES:
+    if not 0 < count <= MAX_AXES:
         raise ValueError(
             message(
                 f"$window_shape has {counted(count, 'entry')}.",
-                f"It has one per pooled axis, and 1 to {MOST_AXES} axes can be pooled.",
+                f"It has one per pooled axis, and 1 to {MAX_AXES} axes can be pooled.",
                 "Give for example (2, 2) for images.",
             )
         )

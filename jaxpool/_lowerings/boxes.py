@@ -44,7 +44,7 @@ from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_zeros
 from ..reductions import MAX, identity_array
 from . import tuning
-from .parts.argreduce import same
+from .parts.argreduce import equal_or_both_nan
 
 
 class Boxes(NamedTuple):
@@ -61,53 +61,55 @@ class Boxes(NamedTuple):
     columns: Array
 
 
-class Near(NamedTuple):
+class SampledElements(NamedTuple):
     """The few elements that bins read in a sum; each array has an entry for each box and bin.
 
     Attributes:
       rows: the indices of the rows, int32.
-      of_rows: the weight of each row.
-      columns, of_columns: the same for columns.
+      row_weights: the weight of each row.
+      columns, column_weights: the same for columns.
     """
 
     rows: Array
-    of_rows: Array
+    row_weights: Array
     columns: Array
-    of_columns: Array
+    column_weights: Array
 
 
-OfBox = Callable[[Array, Boxes], Array]
+BoxFunction = Callable[[Array, Boxes], Array]
 """A function of an array and one box."""
 
 
-def each(function: OfBox, x: Array, boxes: Boxes, near: Near | None = None) -> Array:
+def map_boxes(
+    function: BoxFunction, x: Array, boxes: Boxes, samples: SampledElements | None = None
+) -> Array:
     """Return ``function(image, box)`` for every box and its image in ``x``.
 
     Args:
       function: the function of an image and a box.
       x: the images.
       boxes: the boxes.
-      near: if ``function`` is a sum of few elements, these elements.
+      samples: if ``function`` is a sum of few elements, these elements.
     """
     count = _boxes_per_step(x, boxes)
 
-    def sequential(x: Array, boxes: Boxes, _: Near | None) -> Array:
+    def sequential(x: Array, boxes: Boxes, _: SampledElements | None) -> Array:
         return _each_sequentially(function, x, boxes)
 
-    def batched(x: Array, boxes: Boxes, _: Near | None) -> Array:
+    def batched(x: Array, boxes: Boxes, _: SampledElements | None) -> Array:
         return _each_in_steps(function, x, boxes, count)
 
-    def gathered(x: Array, boxes: Boxes, near: Near) -> Array:
-        return _gather_sums(x, boxes.image, near)
+    def gathered(x: Array, boxes: Boxes, samples: SampledElements) -> Array:
+        return _gather_sums(x, boxes.image, samples)
 
     dense = batched if count > 1 else sequential
-    ratio = _size_ratio(x, near)
+    ratio = _size_ratio(x, samples)
     gpu = gathered if ratio >= 1 else dense
-    tpu = gathered if ratio >= tuning.LEAST_SHARE_GATHERED_ON_TPU else dense
-    return by_platform({"cpu": sequential, "gpu": gpu, "tpu": tpu}, x, boxes, near)
+    tpu = gathered if ratio >= tuning.MIN_RATIO_GATHERED_ON_TPU else dense
+    return by_platform({"cpu": sequential, "gpu": gpu, "tpu": tpu}, x, boxes, samples)
 
 
-def added(function: OfBox, g: Array, boxes: Boxes, images: Array) -> Array:
+def sum_over_boxes(function: BoxFunction, g: Array, boxes: Boxes, images: Array) -> Array:
     """Return, for each image, the sum of ``function(g of the box, box)`` over its boxes.
 
     The result has the shape of ``images``.
@@ -130,25 +132,27 @@ def _boxes_per_step(x: Array, boxes: Boxes) -> int:
     if not all(isinstance(size, int) for size in sizes):
         return 1
     bytes_of_image = math.prod(x.shape[1:]) * x.dtype.itemsize
-    return min(boxes.image.shape[0], tuning.MOST_BYTES_OF_BOXES // max(1, bytes_of_image))
+    return min(boxes.image.shape[0], tuning.MAX_BYTES_OF_BOXES // max(1, bytes_of_image))
 
 
-def _size_ratio(x: Array, near: Near | None) -> float:
+def _size_ratio(x: Array, samples: SampledElements | None) -> float:
     """Return the elements of an image divided by those that a box reads; 0 if not known."""
     sizes = x.shape[1:3]
-    if near is None or not all(isinstance(size, int) for size in sizes):
+    if samples is None or not all(isinstance(size, int) for size in sizes):
         return 0
-    return math.prod(sizes) / math.prod(near.rows.shape[1:] + near.columns.shape[1:])
+    return math.prod(sizes) / math.prod(samples.rows.shape[1:] + samples.columns.shape[1:])
 
 
 # --- sequentially ---------------------------------------------------------------------------------
 
 
-def _each_sequentially(function: OfBox, x: Array, boxes: Boxes) -> Array:
+def _each_sequentially(function: BoxFunction, x: Array, boxes: Boxes) -> Array:
     return lax.map(lambda box: function(image(x, box.image), box), boxes)
 
 
-def _add_sequentially(function: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...]) -> Array:
+def _add_sequentially(
+    function: BoxFunction, g: Array, boxes: Boxes, shape: tuple[int, ...]
+) -> Array:
     def step(sums: Array, operands: tuple[Array, Boxes]) -> tuple[Array, None]:
         g, box = operands
         updated = image(sums, box.image) + function(g, box)
@@ -160,8 +164,8 @@ def _add_sequentially(function: OfBox, g: Array, boxes: Boxes, shape: tuple[int,
 # --- several boxes in a step ----------------------------------------------------------------------
 
 
-def _each_in_steps(function: OfBox, x: Array, boxes: Boxes, count: int) -> Array:
-    """Return :func:`each` in steps of ``count`` boxes."""
+def _each_in_steps(function: BoxFunction, x: Array, boxes: Boxes, count: int) -> Array:
+    """Return :func:`map_boxes` in steps of ``count`` boxes."""
 
     def step(boxes: Boxes) -> Array:
         if x.shape[0] == 1:
@@ -175,14 +179,14 @@ def _each_in_steps(function: OfBox, x: Array, boxes: Boxes, count: int) -> Array
     return y.reshape(-1, *y.shape[2:])[:number]
 
 
-def _gather_sums(x: Array, images: Array, near: Near) -> Array:
+def _gather_sums(x: Array, images: Array, samples: SampledElements) -> Array:
     """Return the sums of all boxes, by adding one gathered element of every bin at a time."""
     total = None
     image_index = images[:, None, None]
-    pairs = itertools.product(range(near.rows.shape[2]), range(near.columns.shape[2]))
+    pairs = itertools.product(range(samples.rows.shape[2]), range(samples.columns.shape[2]))
     for a, b in pairs:
-        row, column = near.rows[:, :, None, a], near.columns[:, None, :, b]
-        weight = near.of_rows[:, :, None, a] * near.of_columns[:, None, :, b]
+        row, column = samples.rows[:, :, None, a], samples.columns[:, None, :, b]
+        weight = samples.row_weights[:, :, None, a] * samples.column_weights[:, None, :, b]
         elements = x.at[image_index, row, column].get(mode="promise_in_bounds")
         term = weight[..., None] * elements
         total = term if total is None else total + term
@@ -191,9 +195,9 @@ def _gather_sums(x: Array, images: Array, near: Near) -> Array:
 
 
 def _add_in_steps(
-    function: OfBox, g: Array, boxes: Boxes, shape: tuple[int, ...], count: int
+    function: BoxFunction, g: Array, boxes: Boxes, shape: tuple[int, ...], count: int
 ) -> Array:
-    """Return :func:`added` in steps of ``count`` boxes."""
+    """Return :func:`sum_over_boxes` in steps of ``count`` boxes."""
     image_indices = lax.iota(jnp.int32, shape[0])
 
     def step(total: Array, operands: tuple[Array, Boxes]) -> tuple[Array, None]:
@@ -232,15 +236,15 @@ def sum_transpose(g: Array, box: Boxes) -> Array:
     return _dot("ph,pwc->hwc", box.rows, _dot("qw,pqc->pwc", box.columns, g))
 
 
-def sum_by_place(image: Array, box: Boxes) -> Array:
+def position_sensitive_sum(image: Array, box: Boxes) -> Array:
     """Return :func:`sum_of` where every bin reads a separate channel."""
     bins = box.rows.shape[0], box.columns.shape[0]
     by_bin = image.reshape(*image.shape[:2], image.shape[2] // (bins[0] * bins[1]), *bins)
     return _dot("qw,wcpq->pqc", box.columns, _dot("ph,hwcpq->wcpq", box.rows, by_bin))
 
 
-def sum_by_place_transpose(g: Array, box: Boxes) -> Array:
-    """Return the transpose of :func:`sum_by_place`."""
+def position_sensitive_sum_transpose(g: Array, box: Boxes) -> Array:
+    """Return the transpose of :func:`position_sensitive_sum`."""
     spread = _dot("ph,qw,pqc->hwcpq", box.rows, box.columns, g)
     return spread.reshape(*spread.shape[:2], -1)
 
@@ -259,7 +263,7 @@ def maximum_of(image: Array, box: Boxes) -> Array:
     return jnp.where(has_element, y, jnp.zeros((), y.dtype))
 
 
-def at_maximum(t: Array, image: Array, box: Boxes) -> Array:
+def select_at_maximum(t: Array, image: Array, box: Boxes) -> Array:
     """Return ``t`` at the argmax of the image in every bin, 0 for an empty bin."""
     row, column = _argmax(image, box)
     is_column = _one_hot(column, 2, image.shape[1])
@@ -267,8 +271,8 @@ def at_maximum(t: Array, image: Array, box: Boxes) -> Array:
     return jnp.where(_one_hot(row, 1, image.shape[0]), in_rows, jnp.zeros((), t.dtype)).sum(1)
 
 
-def at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
-    """Return the transpose of :func:`at_maximum`."""
+def select_at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
+    """Return the transpose of :func:`select_at_maximum`."""
     row, column = _argmax(image, box)
     is_row = _one_hot(row, 1, image.shape[0])
     (in_rows,) = materialize(jnp.where(is_row, g[:, None], jnp.zeros((), g.dtype)).sum(0))
@@ -297,7 +301,7 @@ def _argmax(image: Array, box: Boxes) -> tuple[Array, Array]:
 
 def _first_maximum(x: Array, largest: Array, mask: Array, axis: int) -> Array:
     """Return the first index along ``axis`` that is read and equals the maximum, or its length."""
-    is_maximum = mask & same(x, largest)
+    is_maximum = mask & equal_or_both_nan(x, largest)
     length = is_maximum.shape[axis]
     places = lax.broadcasted_iota(jnp.int32, is_maximum.shape, axis)
     return jnp.where(is_maximum, places, length).min(axis)

@@ -14,9 +14,9 @@ from .._xla.by_platform import by_platform
 from ..reductions import Reduction
 from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
-from .parts.float_order import widened
-from .remembered import remembered
+from .parts.float_order import to_native_dtype
 from .request import PLATFORMS, Platform, Request, Verb
+from .result_cache import cached_per_reduction
 
 NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.module, "reduce")))
 
@@ -124,7 +124,7 @@ def check_name(implementation: object) -> str:
     )
 
 
-@remembered(maxsize=4096)
+@cached_per_reduction(maxsize=4096)
 def plan_for(
     geometry: Geometry, reduction: Reduction, dtype: np.dtype, implementation: str = "auto"
 ) -> Plan:
@@ -144,7 +144,7 @@ def plan_for(
     return Plan(geometry, reduction, implementation, choices["reduce"], *backward)
 
 
-@remembered(maxsize=4096)
+@cached_per_reduction(maxsize=4096)
 def choice_of(
     verb: Verb,
     geometry: Geometry,
@@ -193,7 +193,7 @@ def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]
 
 def reduce(plan: Plan, x: Any) -> Any:
     """Return the reduction of every window, in the dtype of ``x``."""
-    promoted, reduction = widened(x, plan.reduction)
+    promoted, reduction = to_native_dtype(x, plan.reduction)
     y = plan.reduce(promoted, reduction=reduction)
     return y if promoted is x else y.astype(x.dtype)
 
@@ -207,6 +207,6 @@ def sum_transpose(plan: Plan, g: Array) -> Array:
 def argreduce(plan: Plan, x: Array, valid: Array | None) -> ValueOffset:
     """Return the value of every window, in the dtype of ``x``, and the offset of its argmax."""
     assert plan.argreduce is not None
-    promoted, reduction = widened(x, plan.reduction)
+    promoted, reduction = to_native_dtype(x, plan.reduction)
     values, offsets = plan.argreduce(promoted, valid, reduction=reduction)
     return values.astype(x.dtype), offsets

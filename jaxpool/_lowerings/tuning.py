@@ -29,7 +29,7 @@ the number of slices."""
 LONGEST_SLICED_SUM = 7
 """As LONGEST_SLICED, for sums along an axis other than the contiguous one."""
 
-LEAST_NARROW_ROW, MOST_NARROW_ROW = 3, 15
+MIN_SHORT_ROW, MAX_SHORT_ROW = 3, 15
 """Minimum and maximum elements of a row for which strided sums along one axis use
 ``lax.reduce_window``. Means of 5 to 9 elements then take 0.4 to 0.9 of the time of slices, but up
 to twice the time in rows of 2 or 16 elements."""
@@ -39,7 +39,7 @@ SHORTEST_PADDED_ROW = 3
 axis use ``lax.reduce_window`` instead of slices. With 3x3 windows, means then take 0.4 to 0.8 of
 the time, and maxima 0.6 to 0.9."""
 
-MOST_COPIED = 2**17
+MAX_COPIED = 2**17
 """Maximum elements of an array for which sums at stride 1 are slices of a padded copy. They compile
 in half the time or less and run 0.9 to 1.2 times as long. For larger arrays they run 1.5 to 1.9
 times as long."""
@@ -48,15 +48,15 @@ LONGEST_SLICED_APART = 32
 """As LONGEST_SLICED, for the argmax of non-overlapping windows in channels last."""
 
 LONGEST_SLICED_ROWS = 32
-"""As LONGEST_SLICED_APART, if the contiguous axis is pooled and a window has fewer than LEAST_ROWS
+"""As LONGEST_SLICED_APART, if the contiguous axis is pooled and a window has fewer than MIN_ROWS
 elements on the other axes."""
 
-LEAST_ROWS = 4
+MIN_ROWS = 4
 """Minimum elements on the other axes for which the argmax of windows along the contiguous axis is
 found in full rows. Loops are then as long as a row, but the maximum of a window is stored once for
 each of its elements."""
 
-MOST_JOINT = 9
+MAX_JOINT = 9
 """Maximum elements of a window over neighbouring axes for which one loop reads all of them.
 Reducing axis by axis reads fewer elements, but stores the intermediate arrays."""
 
@@ -65,11 +65,11 @@ FEW_ELEMENTS = 4
 the argmax, the argmax of 16-bit floats runs in float32, and a result is recomputed by the
 operations that read it."""
 
-MOST_FUSED = 16
+MAX_FUSED = 16
 """Maximum elements of non-overlapping windows for which the argmax along one axis is not stored for
 the next axis."""
 
-LEAST_BYTES_OF_SEGMENTS = 2**24
+MIN_BYTES_OF_SEGMENTS = 2**24
 """Minimum bytes of an array for which one loop per segment computes both values and argmax. Reading
 the array only once then saves more than concatenating the results costs."""
 
@@ -85,33 +85,33 @@ axis; the second value applies if the contiguous axis is pooled."""
 LONGEST_SUM_PASS_ROWS = 14
 """As LONGEST_PASS_ROWS, for sums."""
 
-SHORTEST_SUM_PASS, LONGEST_SUM_PASS, LEAST_SIZE_OF_SUM_PASS = 7, 32, 2**20
+SHORTEST_SUM_PASS, LONGEST_SUM_PASS, MIN_SIZE_OF_SUM_PASS = 7, 32, 2**20
 """Minimum and maximum elements of a tile along an axis, and minimum elements of an array, for which
 sums are computed from slices if the contiguous axis is not pooled."""
 
 # --- gather and scatter ---------------------------------------------------------------------------
 
-MOST_SLICED_OFFSETS = 64
+MAX_SLICED_OFFSETS = 64
 """Maximum elements of a window for which a gather has one slice per offset."""
 
 OFFSETS_AT_ONCE = 8
 """Offsets that each step of a loop over all offsets reads. With 1, the loop takes ten times as
 long. With 16, it takes 0.7 to 1.1 of the time, and compiles up to twice as long."""
 
-MOST_SCATTERED = 9
+MAX_SCATTERED = 9
 """Maximum elements of overlapping windows, and of windows along the contiguous axis, for which one
 loop scatters all offsets."""
 
-MOST_UNSTORED = 4
+MAX_FUSED_COTANGENTS = 4
 """Maximum elements of a window for which a scatter in channels last fuses with the computation of
 the cotangents instead of storing them."""
 
-MOST_PADDED_WINDOWS = 2**18
+MAX_PADDED_WINDOWS = 2**18
 """Maximum number of windows for which a scatter of strided windows pads the windows, which saves
 XLA:CPU loops at the borders. Gradients of 3x3/2 maxima then compile in 0.5 to 0.7 of the time and
 run 0.9 to 1.2 times as long. For more windows, the copies cost memory."""
 
-MOST_PADDED_SHIFTS = 2
+MAX_PADDED_SHIFTS = 2
 """Maximum number of windows that contain an element of the contiguous axis for which a strided
 transpose along this axis pads the contribution of each window, which saves XLA:CPU loops at the
 ends. Gradients of 3x3/2 in channels first compile in 0.8 to 0.9 of the time, run 0.7 to 1.05 times
@@ -126,7 +126,7 @@ SCATTER_RADIX = 6
 
 # --- windows as an axis ---------------------------------------------------------------------------
 
-MOST_STACKED = 64
+MAX_STACKED = 64
 """Maximum elements of a window for which ``windows`` stacks one slice per offset. A reduction of
 the windows then fuses with the slices, and the windows are not stored; sums of larger windows take
 many times as long. A function that does not fuse compiles in 2.5 s at 100 elements, in two steps in
@@ -140,11 +140,11 @@ LONGEST_STACKED = 32
 LONGEST_CONSTANT_RUN = 64
 """Maximum length of a run of windows with equal counts whose counts are a program constant."""
 
-MOST_FULL_RUNS = 32
+MAX_FULL_RUNS = 32
 """Maximum number of runs of windows with equal first offsets for which each run is one broadcast
 scalar, which XLA folds. On jax 0.10, constants for one platform are in the programs for all."""
 
-MOST_CONSTANT_COUNTS = 4096
+MAX_CONSTANT_COUNTS = 4096
 """Maximum number of windows for which the counts of all axes together are a constant of the
 program. Padded 3x3 averages with gradient compile in 0.8 to 0.98 of the time and run as fast."""
 
@@ -153,22 +153,22 @@ program. Padded 3x3 averages with gradient compile in 0.8 to 0.98 of the time an
 LONGEST_RAGGED = 64
 """Maximum elements of the longest ragged window along an axis for which each offset is a slice."""
 
-MOST_RAGGED_JOINT = 32
+MAX_RAGGED_JOINT = 32
 """Maximum elements of a ragged window over several axes that one loop reads."""
 
-MOST_RAGGED_GROUPS = 8
+MAX_RAGGED_GROUPS = 8
 """Maximum number of groups of regular windows for which slices are faster than gathers."""
 
-MOST_GROUPS_ON_TPU, MOST_RAGGED_ONE_BY_ONE = 3, 32
+MAX_GROUPS_ON_TPU, MAX_RAGGED_ONE_BY_ONE = 3, 32
 """Maximum number of groups of regular windows for which TPU uses slices as well, and maximum number
 of windows that TPU reduces one by one. On two axes of 32 elements with 7 windows each, one by one
 moves 39 MB and slices move 122 MB; with 30 windows on 94 elements, in 6 groups, 140 and 378 MB."""
 
-MOST_RAGGED_COMPARED = 16
+MAX_RAGGED_COMPARED = 16
 """Maximum number of windows, if at most the number of elements, for which each element of the
 contiguous axis is compared with all windows. Gathers along this axis are slow."""
 
-MOST_COMPARED_IN_BLOCK = 64
+MAX_COMPARED_IN_BLOCK = 64
 """Maximum elements of a block of ``max_unpool`` for which an index is compared with each."""
 
 LONGEST_TERMS_SLICED = 16
@@ -184,13 +184,13 @@ loop. On CPU, the variances of strided 3x3 windows take 0.4 of the time of two l
 tiled 7x7 windows take a quarter. On v5e, the gradient of 9x9 windows moves a tenth of the bytes,
 but the gradient of 15x15 windows moves fewer bytes in levels."""
 
-LEAST_STORED_SUMS = 4
+MIN_STORED_SUMS = 4
 """Elements of non-overlapping windows from which CPU stores their sums and averages. Of 2x2 windows
 the statistics of a batch take 0.7 of the time, with their gradient 0.65 and in bfloat16 0.75, a
 sigmoid with its gradient 0.75 and 0.32, a sigmoid alone 1.5. Of two elements a sigmoid with its
 gradient takes 1.2."""
 
-MOST_IN_NETWORK = 64
+MAX_IN_NETWORK = 64
 """Maximum elements of a window for which order statistics sort slices by comparators. For 100
 elements, comparators take as long as a search by bits and compile four times as long."""
 
@@ -198,16 +198,16 @@ LONGEST_ORDERED = 2**14
 """Elements over which the windows of one block of order statistics start; the arrays of the block
 then stay in cache."""
 
-LEAST_BLOCK_OF_ORDERED = 4
+MIN_BLOCK_OF_ORDERED = 4
 """Minimum length of one block of order statistics, in window lengths; the windows of the block then
 read their elements little more than once."""
 
 # --- filters --------------------------------------------------------------------------------------
 
-MOST_TAPS_UNROLLED = 32
+MAX_TAPS_UNROLLED = 32
 """Maximum number of taps for which the program has one slice per tap; more taps run in a loop."""
 
-MOST_ADDED_AT_ONCE = 7
+MAX_ADDED_AT_ONCE = 7
 """Maximum number of taps that a sum adds sequentially. With 6, means of 7x7 take three times the
 memory and no less time, and means of 31 along columns, which are 7 sums of blocks, take a third
 more memory. For sums of 8 taps, two levels take a fifth less time than one."""
@@ -215,19 +215,19 @@ more memory. For sums of 8 taps, two levels take a fifth less time than one."""
 COST_OF_LEVEL = 2
 """Cost of one more level of composed windows in a sum, in additions."""
 
-ROWS_OF_BLOCK, SHORTEST_IN_BLOCKS, LEAST_ROW_OF_BLOCKS = 4, 11, 16
+ROWS_OF_BLOCK, SHORTEST_IN_BLOCKS, MIN_ROW_OF_BLOCKS = 4, 11, 16
 """Rows per block, and minimum taps and minimum elements of a row for which sums over windows are
 sums of blocks. In planes, blocks take a fourth to two thirds of the time of composed windows; they
 are slower if a row is the 3 channels of an image."""
 
-MOST_TAPS_AT_ONCE = 2**20
+MAX_TAPS_AT_ONCE = 2**20
 """Maximum number of taps of all windows of a block, which a function of a window receives as one
 array."""
 
 # --- TPU and GPU ----------------------------------------------------------------------------------
 
-MOST_PAIRS_ADDED_AT_ONCE = 32
-"""As MOST_ADDED_AT_ONCE, for pairs of floats on GPU and TPU, where storing sums costs more than
+MAX_PAIRS_ADDED_AT_ONCE = 32
+"""As MAX_ADDED_AT_ONCE, for pairs of floats on GPU and TPU, where storing sums costs more than
 reading the array again. Means of 31x31 then move 3.5 times the bytes of their arrays on an H100
 instead of 8.1 times, and on v5e, including vector memory, 3.6 times instead of 12.6."""
 
@@ -240,13 +240,13 @@ from smaller windows. On an H100, ``lax.reduce_window`` takes 13.6 times as long
 elements, and the argmax, composed of smaller windows, 3.2 times as long. Adding so many elements
 one by one would lose digits."""
 
-LEAST_SEPARATED_ON_GPU, LEAST_SEPARATED_ON_TPU = 25, 25
+MIN_SEPARATED_ON_GPU, MIN_SEPARATED_ON_TPU = 25, 25
 """Minimum elements of a window for which values on GPU, and sums on TPU, are computed axis by axis.
 On an H100, 5x5 then takes 0.7 of the time in channels last and 1.1 in channels first, and 7x7 takes
 0.5 and 0.7. 3x3 would take 1.2."""
 
-LEAST_NARROW_SEPARATED_ON_GPU = 9
-"""As LEAST_SEPARATED_ON_GPU, for dtypes of less than 32 bits, of which the same bytes hold more
+MIN_16_BIT_SEPARATED_ON_GPU = 9
+"""As MIN_SEPARATED_ON_GPU, for dtypes of less than 32 bits, of which the same bytes hold more
 elements. On an H100, 3x3 in bfloat16 then takes 0.7 of the time, as do transposes of strided sums
 in float32."""
 
@@ -265,7 +265,7 @@ LONGEST_SUMMED_IN_ROWS_ON_TPU = 7
 samples then moves 16 MB instead of 2,056 MB and compiles in 1 s instead of 53 s. With this limit,
 windows over two axes would move ten times as much."""
 
-MOST_CHAINED_ON_GPU = 16
+MAX_CHAINED_ON_GPU = 16
 """Maximum elements of a window for which the argmax on GPU is one chain over all axes. On an H100,
 axis by axis takes 0.46 of the time for 5x5, 0.24 for 7x7, and 1.6 for 3x3."""
 
@@ -274,7 +274,7 @@ LONGEST_CHAINED_ON_GPU = CHAIN_RADIX_ON_GPU = 16
 smaller windows that compose a longer axis at each level. On an H100, two chains of 31 elements take
 13.6 times as long as one axis of 101 elements in levels of 16."""
 
-MOST_MATCHED_ON_TPU = 36
+MAX_MATCHED_ON_TPU = 36
 """Maximum elements of a window for which the argmax of strided windows on TPU is one chain over all
 axes. On v5e, 5x5 at stride 2 in float32 takes 82 us, and 533 us axis by axis. For 7x7, XLA:TPU
 generates 53 kernels, which take 1651 us, and axis by axis takes 766 us. Non-overlapping windows
@@ -284,18 +284,18 @@ MATCH_RADIX_ON_TPU = 4
 """Number of smaller windows that compose an axis at each level of an argmax on TPU. On v5e, 13x13
 in bfloat16 takes 156 us, and 312 us with one level of 13; along lanes, 2 is a tenth faster."""
 
-MOST_TERMS_ON_GPU, MOST_TERMS_ON_TPU = 16, 16
+MAX_TERMS_ON_GPU, MAX_TERMS_ON_TPU = 16, 16
 """Maximum number of terms that one step of a scatter adds. On an H100, axis by axis takes 0.5 of
 the time for 5x5, 0.24 for 7x7, and 1.2 for 3x3. XLA:TPU fuses 16 terms and stores 25 one by one."""
 
-MOST_TERMS_AT_ANY_OFFSET_ON_GPU = 49
-"""As MOST_TERMS_ON_GPU, for offsets that are not an argmax. One step must add all of their terms: a
+MAX_TERMS_AT_ANY_OFFSET_ON_GPU = 49
+"""As MAX_TERMS_ON_GPU, for offsets that are not an argmax. One step must add all of their terms: a
 loop would be two to eight times as slow on an H100."""
 
 TERMS_RADIX = 6
 """As SCATTER_RADIX, on TPU and GPU."""
 
-MOST_MOMENTS_ON_GPU, MOST_MOMENTS_ON_TPU = 16, 25
+MAX_MOMENTS_ON_GPU, MAX_MOMENTS_ON_TPU = 16, 25
 """Maximum elements of a window for which one kernel computes its mean and squared deviations from
 shifted reads of the array. On an H100, 7x7 with its gradient would take four times as long. XLA:TPU
 does not fuse 49 terms."""
@@ -305,11 +305,11 @@ LONGEST_JOINED_ON_GPU = 16
 one kernel. On an H100, variances of 15x15 windows at stride 1 then move half of the bytes, and 0.7
 with their gradient."""
 
-MOST_WEIGHTED_ON_GPU, MOST_WEIGHTED_ON_TPU = 49, 36
+MAX_WEIGHTED_ON_GPU, MAX_WEIGHTED_ON_TPU = 49, 36
 """Maximum elements of a window for which one kernel adds all weighted elements. XLA:TPU stores 49
 terms one by one, and thus moves up to seven times the bytes of axis by axis."""
 
-MOST_WEIGHED_AT_BORDERS = 16
+MAX_WEIGHTED_AT_BORDERS = 16
 """Maximum number of windows across a border of an axis for which all weights are written out."""
 
 LONGEST_WEIGHTS = 1024
@@ -317,28 +317,28 @@ LONGEST_WEIGHTS = 1024
 of the kernel. For longer axes, 6 to 12 small kernels compute the weights, so that constants do not
 enlarge the program."""
 
-MOST_TERMS_AT_ONCE = 16
+MAX_TERMS_AT_ONCE = 16
 """Maximum elements of a window for which GPU and TPU recompute the terms of scaled sums for each
 window that contains the element. At 3x3, values then move 5 to 27 times fewer bytes, and values
 with the gradient 2 to 6 times fewer. XLA:TPU takes several times as long to compile them."""
 
-LEAST_TERMS_STORED_ON_TPU = 6
+MIN_TERMS_STORED_ON_TPU = 6
 """Minimum elements of windows at stride 1 for which TPU stores the terms of scaled sums before it
 joins them. On v5e, `logsumexp_pool` of 3x3 on 64 images of 112x112x128 in bfloat16 then takes 2760
 us instead of 5063. For 3 elements along an axis, storing would take 574 us instead of 296."""
 
-BYTES_OF_TILE, MOST_BYTES_OF_KERNEL = 4096, 12 << 20
+BYTES_OF_TILE, MAX_BYTES_OF_KERNEL = 4096, 12 << 20
 """Bytes of a tile of 8 or 16 images and 128 channels in the vector memory of a TPU, and maximum
 bytes of one kernel there: a kernel may use 16 MiB without asking for more."""
 
-MOST_IN_LOOP_BODY = 64
+MAX_IN_LOOP_BODY = 64
 """Maximum elements that one loop body in a TPU kernel reads for its windows before it stores."""
 
-MOST_BYTES_OF_BOXES = 2**26
+MAX_BYTES_OF_BOXES = 2**26
 """Maximum bytes of the images of the boxes that one step on GPU and TPU processes, to bound memory.
 With one step per box, each box would need at least one kernel."""
 
-MOST_SAMPLES_GATHERED, LEAST_SHARE_GATHERED_ON_TPU = 2, 16
+MAX_SAMPLES_GATHERED, MIN_RATIO_GATHERED_ON_TPU = 2, 16
 """Maximum samples of a bin along an axis for which GPU and TPU gather the elements that the sum of
 a box reads, and the minimum ratio of the elements of an image to these on TPU; on GPU it is 1. With
 two samples, 1,000 boxes of 7x7 bins on images of 200x304 in 256 channels then move 0.6 GB on an

@@ -68,7 +68,7 @@ _CONCRETE_VALUE_ERRORS = (
 
 
 @contextlib.contextmanager
-def function_of_the_user(what: str) -> Iterator[None]:
+def explaining_tracer_errors(what: str) -> Iterator[None]:
     """Raise an error that names the function if it needs the values of a traced array.
 
     The original error, with its position in the code, is the cause of the new one.

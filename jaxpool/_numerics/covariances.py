@@ -54,11 +54,11 @@ from .._lowerings.parts.axis_slicing import (
     tree_reduce,
 )
 from .._lowerings.parts.borders import repeated
-from .._lowerings.parts.phases import mirrored, over_elements, stretch
+from .._lowerings.parts.phases import combine_over_elements, dilate_windows, transposed_axis
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import Reduction
-from .divisors import finite, masked, nan_unless_finite, ones
+from .divisors import finite, nan_unless_finite, ones, zero_where_masked
 
 Arrays = tuple[Array, ...]
 
@@ -92,7 +92,7 @@ def covariance(x: Array, t: Array, valid: Array | None, geometry: Geometry) -> A
 
 def is_fused(geometry: Geometry, platform: str) -> bool:
     """Return whether a platform computes the moments of a window in one kernel."""
-    max_taps = {"gpu": tuning.MOST_MOMENTS_ON_GPU, "tpu": tuning.MOST_MOMENTS_ON_TPU}
+    max_taps = {"gpu": tuning.MAX_MOMENTS_ON_GPU, "tpu": tuning.MAX_MOMENTS_ON_TPU}
     return geometry.taps <= max_taps.get(platform, 0)
 
 
@@ -101,7 +101,7 @@ def _moments(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.
 
     With two arrays, the mean of the second one is also returned, before or after ``delta``.
     """
-    arrays = tuple(masked(a, valid) for a in arrays)
+    arrays = tuple(zero_where_masked(a, valid) for a in arrays)
     by_digits = functools.partial(_join_elements, _by_digits, geometry)
     per_axis = functools.partial(_join_elements, _fused_per_axis, geometry)
     fused = functools.partial(_fused, geometry, dtype)
@@ -145,7 +145,7 @@ def _backfilled(x: Array, valid: Array | None, geometry: Geometry) -> Array:
         replace(axis, stride=1, pad_low=0, pad_high=axis.span - 1, overhang=0, out=axis.size)
         for axis in geometry.axes
     )
-    masks_and_values = jnp.broadcast_to(valid, x.shape), masked(x, valid)
+    masks_and_values = jnp.broadcast_to(valid, x.shape), zero_where_masked(x, valid)
     return doubling.reduce(masks_and_values, Geometry(axes, geometry.positions), _FIRST_VALID)[1]
 
 
@@ -178,7 +178,7 @@ def _fused(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array | N
         count = _at_least_one(_count_true(masks, columns[0][0].dtype))
         means = [tree_reduce(lax.add, column) / count for column in columns]
         diffs = [
-            [masked(a - mean, mask) for a, mask in zip(column, masks, strict=True)]
+            [zero_where_masked(a - mean, mask) for a, mask in zip(column, masks, strict=True)]
             for column, mean in zip(columns, means, strict=True)
         ]
         # The mean of the deviations is the rounding error of the mean.
@@ -200,7 +200,7 @@ def _fused_per_axis(parts: Arrays, geometry: Geometry) -> Arrays:
 
 
 def _join_and_store(parts: Sequence[Arrays]) -> Arrays:
-    """Return the joined part, materialized."""
+    """Return the joined part, materialised."""
     return _stored(_join_parts(parts)) if len(parts) > 1 else parts[0]
 
 
@@ -225,9 +225,9 @@ def _join_parts(parts: Sequence[Arrays]) -> Arrays:
 
 
 def _stored(part: Arrays) -> Arrays:
-    """Return the part, materialized except for counts and for first elements, which ``x`` contains.
+    """Return the part, materialised except for counts and for first elements, which ``x`` contains.
 
-    Known arrays are materialized separately from arrays that are linear in a tangent. Otherwise JAX
+    Known arrays are materialised separately from arrays that are linear in a tangent. Otherwise JAX
     would treat the known arrays as linear, too.
     """
     count, first, delta, *linear = part
@@ -262,7 +262,7 @@ def scatter(
 
     gpu_fallback = functools.partial(per_axis, tuning.LONGEST_JOINED_ON_GPU)
     gpu = on_gpu if is_fused(geometry, "gpu") else gpu_fallback
-    is_small = geometry.taps <= tuning.MOST_TERMS_ON_TPU
+    is_small = geometry.taps <= tuning.MAX_TERMS_ON_TPU
     tpu = fused if is_small else functools.partial(per_axis, tuning.LONGEST_JOINED)
     chosen = {"cpu": functools.partial(per_axis, 0), "gpu": gpu, "tpu": tpu}
     return by_platform(chosen, g, base, delta, x, valid)
@@ -328,18 +328,18 @@ def _scatter_along_axis(parts: Arrays, x: Array, axis: Axis, position: int, long
     """
     if axis.stride > 1 and axis.kernel <= tuning.LONGEST_TERMS_SLICED and axis.dilation == 1:
         join_last_first = lambda windows: _join_cotangents(windows[::-1])  # noqa: E731
-        return over_elements(lambda _: parts, (None, 0, 0), axis, position, join_last_first)
+        return combine_over_elements(lambda _: parts, (None, 0, 0), axis, position, join_last_first)
     base, g, products = parts
     starts = _first_elements(x, axis, position, -axis.pad_low, axis.out, axis.stride)
     sums = g, products + g * (base - starts)
-    mirrored_axis = mirrored(axis)
-    low, high = lax_padding(mirrored_axis)
+    transposed = transposed_axis(axis)
+    low, high = lax_padding(transposed)
     zero = np.zeros((), g.dtype)
-    padded = [pad(stretch(part, axis, position), position, low, high, zero) for part in sums]
+    padded = [pad(dilate_windows(part, axis, position), position, low, high, zero) for part in sums]
     first, count = 1 - axis.span, padded[0].shape[position]
     parts = _first_elements(x, axis, position, first, count), *padded
     radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX
-    return _join_cotangents(digit_parts(parts, mirrored_axis, position, _join_cotangents, radix))
+    return _join_cotangents(digit_parts(parts, transposed, position, _join_cotangents, radix))
 
 
 def _join_cotangents(parts: Sequence[Arrays]) -> Arrays:

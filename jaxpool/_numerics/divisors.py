@@ -33,14 +33,14 @@ def check_averageable(x: Array | jax.ShapeDtypeStruct) -> None:
         )
 
 
-def masked(x: Array, valid: Array | None) -> Array:
+def zero_where_masked(x: Array, valid: Array | None) -> Array:
     """Return ``x`` with zeros where it is not valid."""
     return x if valid is None else jnp.where(valid, x, jnp.zeros((), x.dtype))
 
 
 def finite(x: Array) -> Array:
     """Return ``x`` with zeros where it is not finite."""
-    return masked(x, lax.is_finite(x))
+    return zero_where_masked(x, lax.is_finite(x))
 
 
 def nan_unless_finite(x: Array) -> Array:

@@ -50,7 +50,7 @@ def average(
     return _saturate(quotient, round_up, overflowed, negative, x.dtype)
 
 
-def in_bytes(x: Array) -> Array:
+def widen_sub_byte(x: Array) -> Array:
     """Return ``x``, with dtypes of less than a byte converted to int8 or uint8."""
     if not jnp.issubdtype(x.dtype, jnp.integer) or jnp.iinfo(x.dtype).bits >= 8:
         return x
@@ -85,7 +85,7 @@ def _divide_in_float32(
 
 def _digits(x: Array, bits: int, word: np.dtype) -> list[Array]:
     """Return the digits of ``x``, lowest first; the top digit is signed."""
-    x = in_bytes(x)  # smaller dtypes cannot represent the mask or the shift of a digit
+    x = widen_sub_byte(x)  # smaller dtypes cannot represent the mask or the shift of a digit
     width = 8 * x.dtype.itemsize
     digits = []
     for low in range(0, width, bits):

@@ -24,7 +24,7 @@ from jax import Array
 from .._autodiff.linear import bilinear_map
 from .._geometry.resolve import Geometry
 from . import covariances
-from .divisors import finite, masked, nan_unless_finite
+from .divisors import finite, nan_unless_finite, zero_where_masked
 
 
 def squared_deviations(x: Array, valid: Array | None, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -62,7 +62,7 @@ def _moments_jvp(geometry: Geometry, dtype: np.dtype, primals, tangents):
         return one_or_nan * covariances.covariance(finite_x, t, valid, geometry)
 
     def transpose(g: Array) -> Array:
-        return masked(covariances.scatter(g, base, delta, x, valid, geometry), valid)
+        return zero_where_masked(covariances.scatter(g, base, delta, x, valid, geometry), valid)
 
     squares_t = 2 * bilinear_map(forward, transpose, t, base.shape)
     # Zero tangents: only the transpose reads the means, and JAX derives the derivatives of the map

@@ -138,7 +138,7 @@ def _root(x: Array, p: float) -> Array:
 def _power(x: Array, p: float) -> Array:
     """Return ``x ** p`` for an array of numbers ``>= 0``.
 
-    Unless ``p`` is an integer, derivatives at zero are zero. XLA:CPU vectorizes exponentials, but
+    Unless ``p`` is an integer, derivatives at zero are zero. XLA:CPU vectorises exponentials, but
     computes ``lax.pow`` of numbers sequentially.
     """
     if float(p).is_integer():

@@ -38,7 +38,7 @@ _ROUNDED = (
 METHODS = (*_LINEAR, *_ROUNDED)
 
 
-class Places(NamedTuple):
+class QuantilePositions(NamedTuple):
     """The position of a quantile among ``n`` sorted elements, for every ``n`` from 0.
 
     Attributes:
@@ -53,10 +53,10 @@ class Places(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def places(q: float, method: str, max_elements: int) -> Places:
+def quantile_positions(q: float, method: str, max_elements: int) -> QuantilePositions:
     """Return the positions of quantile ``q`` among 0, 1, .., ``max_elements`` elements."""
     positions = [(0, 0, 0.0), *(_position(n, q, method) for n in range(1, max_elements + 1))]
-    return Places(*zip(*positions, strict=True))
+    return QuantilePositions(*zip(*positions, strict=True))
 
 
 def _position(n: int, q: float, method: str) -> tuple[int, int, float]:

@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff import boxes as maps
-from .._lowerings.boxes import Boxes, Near
+from .._lowerings.boxes import Boxes, SampledElements
 from .._lowerings.parts.axis_slicing import iota
 
 _NEIGHBOURING_SAMPLES = 7
@@ -63,7 +63,7 @@ def _sample_coordinates(
     return jnp.clip(coordinate, 0, length - 1), (coordinate >= -1) & (coordinate <= length)
 
 
-def near_samples(
+def sampled_elements(
     start: Array, size: Array, bins: int, length: int, ratio: int
 ) -> tuple[Array, Array]:
     """Return the two elements around each sample of every bin, and their weights.
@@ -88,7 +88,7 @@ def near_samples(
     return number, jnp.where(both_counted, weight, 0) / ratio
 
 
-def whole_bins(start: Array, size: Array, bins: int, length: int) -> Array:
+def integer_bins(start: Array, size: Array, bins: int, length: int) -> Array:
     """Return whether each bin reads each element without interpolation, ``[box, bin, element]``.
 
     With ``b = size / P``, bin ``p`` reads the elements from ``start + floor(p * b)`` to below
@@ -119,13 +119,15 @@ def rounded(coordinate: Array) -> Array:
     return lax.round(coordinate, lax.RoundingMethod.AWAY_FROM_ZERO)
 
 
-def weighted(x: Array, boxes: Boxes, by_place: bool = False, near: Near | None = None) -> Array:
+def weighted(
+    x: Array, boxes: Boxes, by_place: bool = False, samples: SampledElements | None = None
+) -> Array:
     """Return weighted sums of bins, where NaN and infinities affect only the bins that read them.
 
     The sums run over full images, with weight 0 for most elements, and 0 times infinity is NaN. So
     elements that are not finite are replaced by 0, and are added afterwards if there are any.
     """
-    total = maps.sums_by_place if by_place else maps.sums
+    total = maps.position_sensitive_sums if by_place else maps.sums
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)
     primal = lax.stop_gradient(x)
@@ -146,7 +148,7 @@ def weighted(x: Array, boxes: Boxes, by_place: bool = False, near: Near | None =
         return contributions[0] + contributions[1] + contributions[2]
 
     clean = jnp.where(finite, x, zero)
-    y = total(clean, boxes) if near is None else maps.sums(clean, boxes, near)
+    y = total(clean, boxes) if samples is None else maps.sums(clean, boxes, samples)
     return y + lax.cond(finite.all(), lambda: jnp.zeros_like(y), non_finite_sums)
 
 

@@ -23,7 +23,7 @@ from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry
 from .._lowerings import tuning
 from .._lowerings.parts import joint
-from .._lowerings.parts.axis_slicing import broadcast_along, tree_reduce
+from .._lowerings.parts.axis_slicing import reshape_along, tree_reduce
 from .._lowerings.parts.phase_sums import Term
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
@@ -71,7 +71,7 @@ def _weights_of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | No
     first = cdiv(axis.pad_low, axis.stride)
     last = (axis.size + axis.pad_low - axis.span) // axis.stride
     borders = *range(min(first, axis.out)), *range(max(first, last + 1), axis.out)
-    if len(borders) > tuning.MOST_WEIGHED_AT_BORDERS:
+    if len(borders) > tuning.MAX_WEIGHTED_AT_BORDERS:
         return None
     sources, rows = _sources(axis, mode), {}
     for window in borders:
@@ -146,7 +146,7 @@ def _steps(
     geometry: Geometry, weights: tuple[Weights, ...], on_tpu: bool
 ) -> list[tuple[Geometry, tuple[Weights, ...]]]:
     """Return windows and weights of each kernel: of all axes, or of one axis if they are large."""
-    if geometry.taps <= (tuning.MOST_WEIGHTED_ON_TPU if on_tpu else tuning.MOST_WEIGHTED_ON_GPU):
+    if geometry.taps <= (tuning.MAX_WEIGHTED_ON_TPU if on_tpu else tuning.MAX_WEIGHTED_ON_GPU):
         return [(geometry, weights)]
     steps = []
     for index, (axis, axis_weights) in enumerate(zip(geometry.axes, weights, strict=True)):
@@ -201,7 +201,7 @@ def _broadcast_weights(inner: float, others: dict[int, float], position: int, li
     for window, other in others.items():
         if 0 <= window < length:
             row[window] = other
-    return jnp.asarray(broadcast_along(row, position, like.ndim))
+    return jnp.asarray(reshape_along(row, position, like.ndim))
 
 
 def _fused_scatter(

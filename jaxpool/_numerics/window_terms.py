@@ -28,7 +28,7 @@ from .._geometry.resolve import Geometry
 from .._lowerings import tuning
 from .._lowerings.parts import joint
 from .._lowerings.parts.axis_slicing import digit_parts, lax_padding, pad
-from .._lowerings.parts.phases import mirrored, over_elements, stretch
+from .._lowerings.parts.phases import combine_over_elements, dilate_windows, transposed_axis
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from .scaled_sums import Terms, join, ratio, terms_where
@@ -98,7 +98,7 @@ def _sums(
 
 def _is_fused(geometry: Geometry, implementation: str) -> bool:
     """Return whether GPU and TPU join all axes in one kernel."""
-    return implementation == "auto" and geometry.taps <= tuning.MOST_TERMS_AT_ONCE
+    return implementation == "auto" and geometry.taps <= tuning.MAX_TERMS_AT_ONCE
 
 
 def _is_stored_on_tpu(geometry: Geometry) -> bool:
@@ -106,7 +106,7 @@ def _is_stored_on_tpu(geometry: Geometry) -> bool:
 
     With strides, TPU would store the phases of the terms as well.
     """
-    return not geometry.is_strided and geometry.taps >= tuning.LEAST_TERMS_STORED_ON_TPU
+    return not geometry.is_strided and geometry.taps >= tuning.MIN_TERMS_STORED_ON_TPU
 
 
 @_sums.defjvp
@@ -215,10 +215,10 @@ def _scatter_along_axis(parts: Terms, axis: Axis, position: int, implementation:
     """
     parts, identities = materialize(*parts), _identities(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
-        return over_elements(lambda _: parts, identities, axis, position, join)
+        return combine_over_elements(lambda _: parts, identities, axis, position, join)
     pairs = zip(parts, identities, strict=True)
-    starts = tuple(stretch(part, axis, position, value) for part, value in pairs)
-    return _join_along_axis(starts, mirrored(axis), position, implementation)
+    starts = tuple(dilate_windows(part, axis, position, value) for part, value in pairs)
+    return _join_along_axis(starts, transposed_axis(axis), position, implementation)
 
 
 def _is_unrolled(axis: Axis, implementation: str) -> bool:

@@ -20,7 +20,7 @@ from jax import Array, lax
 
 def with_sharding_types(body: Callable[..., Any], *arrays: Any) -> Any:
     """Return ``body(*arrays)``, sharded like the first array if the sharding is in its type."""
-    arrays = varying_alike(arrays)
+    arrays = unify_varying_axes(arrays)
     x = arrays[0]
     sharding = getattr(jax.typeof(x), "sharding", None)
     if sharding is None or jax.sharding.AxisType.Explicit not in sharding.mesh.axis_types:
@@ -44,22 +44,22 @@ def _sharding_of(shape: tuple[int, ...], operand_shape: tuple[int, ...], shardin
     return jax.NamedSharding(sharding.mesh, jax.P(*spec))
 
 
-def varying_alike(arrays: Any) -> Any:
+def unify_varying_axes(arrays: Any) -> Any:
     """Return the arrays, each cast to vary over the mesh axes over which any of them varies."""
-    every = frozenset().union(*map(varying, jax.tree.leaves(arrays)))
-    return jax.tree.map(lambda a: _varying_over(a, every - varying(a)), arrays)
+    every = frozenset().union(*map(varying_axes, jax.tree.leaves(arrays)))
+    return jax.tree.map(lambda a: _varying_over(a, every - varying_axes(a)), arrays)
 
 
 def varying_zeros(shape: tuple[int, ...], dtype: Any, arrays: Any) -> Array:
     """Return zeros that vary over the mesh axes over which any of the arrays varies."""
-    return varying_alike((jnp.zeros(shape, dtype), arrays))[0]
+    return unify_varying_axes((jnp.zeros(shape, dtype), arrays))[0]
 
 
 def _varying_over(a: Array, axes: frozenset[str]) -> Array:
     return lax.pcast(a, tuple(sorted(axes)), to="varying") if axes else a
 
 
-def varying(a: Any) -> frozenset[str]:
+def varying_axes(a: Any) -> frozenset[str]:
     """Return the mesh axes over which an array varies inside ``jax.shard_map``."""
     return getattr(_manual_axes(a), "varying", frozenset())
 

@@ -17,15 +17,15 @@ from jax.typing import ArrayLike
 
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, check_known, resolve
-from .._lowerings.parts.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import reshape_along
 from .._numerics.checks import check_float
 from .._numerics.divisors import (
     average,
     check_averageable,
     counts,
     divide,
-    masked,
     window_sum,
+    zero_where_masked,
 )
 from .._numerics.integer_mean import Rounding
 from .._xla.materialize import materialize
@@ -100,7 +100,7 @@ def _average(
     total = functools.partial(window_sum, geometry=geometry)
     largest = max(geometry.taps, abs(rule.divisor or 1))
     divisor = _divisor(rule, geometry, where)
-    return average(masked(x, where), total, divisor, largest, rule.rounding)
+    return average(zero_where_masked(x, where), total, divisor, largest, rule.rounding)
 
 
 def _average_by_count(x: Array, *, config: Configuration, rule: Averaging) -> Array:
@@ -130,9 +130,7 @@ def _nan_at_zero_difference(y: Array, config: Configuration, geometry: Geometry)
     for axis, position in resolved.placed:
         is_zero = np.array([_tap_difference(axis, window) == 0 for window in range(axis.out)])
         if is_zero.any():
-            y = jnp.where(
-                broadcast_along(is_zero, position, y.ndim), np.asarray(np.nan, y.dtype), y
-            )
+            y = jnp.where(reshape_along(is_zero, position, y.ndim), np.asarray(np.nan, y.dtype), y)
     return y
 
 
@@ -184,7 +182,7 @@ def _quantised_average(
 ) -> Array:
     geometry = config.geometry(x.shape)
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, scales)
-    (terms,) = materialize(masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
+    (terms,) = materialize(zero_where_masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
     zero = opaque_zeros(total)
     divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
@@ -276,7 +274,7 @@ def _signed_lp(x: Array, where: Any, *, config: Configuration, p: float) -> Arra
     check_float(x)
     geometry = config.geometry(x.shape)
     accumulated = x.astype(accumulator(x.dtype))
-    powers = masked(_power(accumulated, p), where)
+    powers = zero_where_masked(_power(accumulated, p), where)
     total = window_sum(powers, geometry, materialize_cotangent=True)
     mean = divide(total, counts(geometry, where, include_pad=False))
     is_zero = mean == 0

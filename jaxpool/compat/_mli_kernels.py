@@ -10,7 +10,7 @@ from jax import Array
 
 from .._errors import message, shown
 from .._geometry.resolve import Geometry, check_known, geometry
-from .._lowerings.parts.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import reshape_along
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
 from ._mli_arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64, saturate
@@ -183,7 +183,7 @@ def _sums_and_counts(data: Array, cfg: PoolConfig, layout: str) -> tuple[Array, 
     check_known(sizes)
     windows: Geometry = geometry(sizes, *_window(cfg))
     height, width = (axis.counts(include_pad=False) for axis in windows.axes)
-    return total, broadcast_along(height, first, 3) * broadcast_along(width, first + 1, 3)
+    return total, reshape_along(height, first, 3) * reshape_along(width, first + 1, 3)
 
 
 def _map_counts(function: Any, counts: np.ndarray) -> np.ndarray:

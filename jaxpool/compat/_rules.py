@@ -36,7 +36,7 @@ from .._numerics.checks import check_real
 from ..ops import _partition, adaptive, fractional
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
 from ..ops.max import MAX_POOL, max_pool_with_argmax
-from ..reductions import MAX, MAX_LAST_NAN, filled, identity_array
+from ..reductions import MAX, MAX_LAST_NAN, identity_array, mask_with_identity
 from ._scans import max_with_offsets_from_first, over_windows
 
 Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
@@ -155,7 +155,7 @@ def _fill_ignored(rule: Rule, x: Array) -> Array:
     if rule == "from_first_element":
         return _fill_nan(x)
     is_candidate = x > _start_value(rule, np.dtype(x.dtype))
-    return filled(x, is_candidate, MAX)
+    return mask_with_identity(x, is_candidate, MAX)
 
 
 def _apply_rule(
@@ -274,7 +274,7 @@ def _adaptive_from_first_with_argmax(
         return adaptive.max_pool_with_argmax(x, where, **options, **space)
     values, index = adaptive.max_pool_with_argmax(_fill_nan(x), where, **options, **space)
     first, offsets = _adaptive_first_elements(x, **options), jnp.zeros(values.shape, jnp.int32)
-    planes = adaptive.open_planes(x, **options)
+    planes = adaptive.symbolic_planes(x, **options)
     if planes is not None:
         offset_arguments = offsets, x.shape, planes.geometry
         first_index = indices.convert(*offset_arguments, index_space, index_dtype, masked=True)
@@ -286,12 +286,12 @@ def _adaptive_from_first_with_argmax(
 
 
 def _fill_nan(x: Array) -> Array:
-    return filled(x, x == x, MAX)
+    return mask_with_identity(x, x == x, MAX)
 
 
 def _adaptive_first_elements(x: Array, **options: Any) -> Array:
     """Return the first element of every adaptive window, without a derivative."""
-    first, planes = lax.stop_gradient(x), adaptive.open_planes(x, **options)
+    first, planes = lax.stop_gradient(x), adaptive.symbolic_planes(x, **options)
     if planes is not None:
         for position in planes.positions:
             first = lax.slice_in_dim(first, 0, 1, axis=position)

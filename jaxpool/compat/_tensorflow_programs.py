@@ -11,7 +11,7 @@ from jax import Array
 from .._numerics import indices
 from .._numerics.divisors import counts
 from ..ops._dispatch import Configuration
-from ..ops._op import Op, over_any_size
+from ..ops._op import Op, for_symbolic_sizes
 from ..ops.average import sum_pool
 from ..ops.max import max_pool, max_pool_with_argmax
 from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows
@@ -20,7 +20,7 @@ from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows
 @functools.partial(jax.jit, static_argnums=1)
 def max_values(x: Array, config: Configuration) -> Array:
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return over_any_size(_MAX_WITHOUT_NAN, config, {})(x, None)
+        return for_symbolic_sizes(_MAX_WITHOUT_NAN, config, {})(x, None)
     return over_windows(max_pool, x, config)
 
 
@@ -30,13 +30,13 @@ def max_values_with_indices(
 ) -> tuple[Array, Array]:
     options = {"index_space": space, "index_dtype": dtype}
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return over_any_size(_MAX_FROM_FIRST, config, options)(x, None)
+        return for_symbolic_sizes(_MAX_FROM_FIRST, config, options)(x, None)
     return over_windows(max_pool_with_argmax, x, config, **options)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def quantised_average(x: Array, config: Configuration, low: int, high: int) -> Array:
-    return over_any_size(_QUANTISED_AVERAGE, config, {"low": low, "high": high})(x, None)
+    return for_symbolic_sizes(_QUANTISED_AVERAGE, config, {"low": low, "high": high})(x, None)
 
 
 # --- ops ------------------------------------------------------------------------------------------

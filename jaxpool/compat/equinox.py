@@ -28,7 +28,7 @@ from jax import Array
 from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
-from .._errors import counted, framed, message, public_constructor, shown
+from .._errors import counted, message, naming_errors, public_constructor, shown
 from .._geometry.arguments import is_sequence
 from .._geometry.resolve import check_known
 from .._geometry.window import Pairs, Rounding, Window
@@ -68,7 +68,7 @@ def _with_equinox_names(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def renamed_method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with framed(type(self).__name__, **_NAMES):
+        with naming_errors(type(self).__name__, **_NAMES):
             return method(self, *args, **kwargs)
 
     return renamed_method

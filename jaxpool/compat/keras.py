@@ -20,7 +20,7 @@ from typing import Any
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._errors import message, public, renamed, shown
+from .._errors import message, public, renaming_arguments, shown
 from .._geometry.arguments import is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
@@ -100,7 +100,7 @@ def adaptive_max_pool(
     """
     x = array("inputs", inputs)
     layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
-    with renamed():
+    with renaming_arguments():
         return adaptive.adaptive_max_pool(x, sizes, data_format=layout)
 
 
@@ -117,7 +117,7 @@ def adaptive_average_pool(
     """
     x = as_floats("inputs", inputs)
     layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
-    with renamed():
+    with renaming_arguments():
         return adaptive.adaptive_avg_pool(x, sizes, data_format=layout)
 
 
@@ -127,7 +127,7 @@ def _over_windows(
     x = array("inputs", inputs)
     _check_padding(padding)
     window = _per_axis("pool_size", pool_size, x)
-    with renamed(window_shape="pool_size"):
+    with renaming_arguments(window_shape="pool_size"):
         return function(
             x,
             window,

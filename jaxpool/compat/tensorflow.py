@@ -28,8 +28,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from .._errors import message, public, renamed, shown
-from .._geometry.arguments import flag, integer
+from .._errors import message, public, renaming_arguments, shown
+from .._geometry.arguments import as_bool, integer
 from .._numerics import indices as _indices
 from ..ops import average
 from . import _checks
@@ -122,7 +122,7 @@ def max_pool3d(
 def _max_pool_of_ranks(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
     x = _checks.array("input", input)
     config = configuration(x.shape, *window, counts)
-    with renamed(window_shape="ksize"):
+    with renaming_arguments(window_shape="ksize"):
         return _programs.max_values(x, config)
 
 
@@ -153,7 +153,7 @@ def max_pool_with_argmax(
     Derivatives: values as :func:`jaxpool.max_pool`, at the element of the index; indices have none.
     """
     x = _checks.array("input", input)
-    by_batch = flag("include_batch_in_index", include_batch_in_index)
+    by_batch = as_bool("include_batch_in_index", include_batch_in_index)
     if data_format != "NHWC" or x.ndim != 4 or x.size == 0 or not isinstance(padding, str):
         raise ValueError(
             message(
@@ -166,7 +166,7 @@ def max_pool_with_argmax(
     config = configuration(x.shape, ksize, strides, padding, data_format)
     if output_dtype is None:
         output_dtype = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32  # pyright: ignore
-    with renamed(window_shape="ksize", index_dtype="output_dtype"):
+    with renaming_arguments(window_shape="ksize", index_dtype="output_dtype"):
         dtype = _indices.check_dtype(output_dtype)
         return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)
 
@@ -235,7 +235,7 @@ def _avg_pool_of_ranks(
         )
     padding = padding_name(padding)
     config = configuration(x.shape, ksize, strides, padding, data_format, counts)
-    with renamed(window_shape="ksize"):
+    with renaming_arguments(window_shape="ksize"):
         return over_windows(average.avg_pool, x, config, count_include_pad=False)
 
 
@@ -282,7 +282,7 @@ def tflite_average_pool_2d(
     window = (filter_height, filter_width), (stride_h, stride_w)
     config = configuration(x.shape, *window, padding_name(padding), "NHWC")
     low, high = _activation(activation_min, activation_max, jnp.iinfo(x.dtype))
-    with renamed(window_shape="filter"):
+    with renaming_arguments(window_shape="filter"):
         return _programs.quantised_average(x, config, low, high)
 
 

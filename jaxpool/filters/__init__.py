@@ -28,7 +28,7 @@ Differences from scipy:
 from typing import TYPE_CHECKING, Any
 
 from .._errors import no_attribute as _no_attribute
-from ._elsewhere import hint as _hint
+from ._alternatives import hint as _hint
 from .binary import binary_closing as binary_closing
 from .binary import binary_dilation as binary_dilation
 from .binary import binary_erosion as binary_erosion

@@ -9,7 +9,7 @@ from jax import Array
 
 from .._errors import message
 from .._lowerings.parts.axis_slicing import pad
-from .._lowerings.parts.borders import extended
+from .._lowerings.parts.borders import extend_axis
 from ._arguments import Extent
 
 
@@ -25,7 +25,7 @@ def _extend_axis(x: Array, extent: Extent, cval: float) -> Array:
     position, low, high = extent.position, extent.low, extent.high
     if extent.mode == "constant":
         return pad(x, position, low, high, cval_array(cval, np.dtype(x.dtype)))
-    return extended(x, position, low, high, extent.mode)
+    return extend_axis(x, position, low, high, extent.mode)
 
 
 def cval_array(cval: float, dtype: np.dtype) -> np.ndarray:

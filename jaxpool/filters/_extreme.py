@@ -33,7 +33,7 @@ from ..reductions import MIN, Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._cover import Box, cover
-from ._read import gather_taps, gather_weights
+from ._gather import gather_taps, gather_weights
 from ._windows import (
     Taps,
     crop,
@@ -57,7 +57,7 @@ def extreme(x: Array, neighborhood: Neighborhood, reduction: Reduction) -> Array
         return _over_rectangle(x, extents, neighborhood.cval, reduction)
     boxes = cover(neighborhood.footprint)
     extended = extend(x, neighborhood.extents, neighborhood.cval)
-    if len(boxes) > tuning.MOST_TAPS_UNROLLED and len(boxes) > neighborhood.footprint.taps // 2:
+    if len(boxes) > tuning.MAX_TAPS_UNROLLED and len(boxes) > neighborhood.footprint.taps // 2:
         return _over_taps(
             extended, None, Taps(neighborhood.extents, offsets_of(neighborhood), x.shape), reduction
         )

@@ -65,8 +65,8 @@ def _float_mean(x: Array, geometry: Geometry) -> Array:
 
 def _mean_value(x: Array, taps: int, position: int) -> Array:
     if x.dtype != np.float32:
-        return from_pairs(x, taps, position, tuning.MOST_ADDED_AT_ONCE)
-    max_direct_taps = tuning.MOST_PAIRS_ADDED_AT_ONCE
+        return from_pairs(x, taps, position, tuning.MAX_ADDED_AT_ONCE)
+    max_direct_taps = tuning.MAX_PAIRS_ADDED_AT_ONCE
     from_pair_sums = functools.partial(
         from_pairs, taps=taps, position=position, max_direct_taps=max_direct_taps
     )

@@ -53,9 +53,7 @@ def map_sums(
 ) -> Array:
     """Return an elementwise ``function`` of the sum of every window, accumulated in ``dtype``."""
     row_size = math.prod(x.shape[position % x.ndim + 1 :])
-    is_long = isinstance(x.shape[position], int) and is_at_least(
-        row_size, tuning.LEAST_ROW_OF_BLOCKS
-    )
+    is_long = isinstance(x.shape[position], int) and is_at_least(row_size, tuning.MIN_ROW_OF_BLOCKS)
     if taps >= tuning.SHORTEST_IN_BLOCKS and is_long:
         return _map_block_sums(function, x, dtype, taps, position)
     return function(_unpaired_window_sum(x.astype(dtype), taps, position))
@@ -96,7 +94,7 @@ def _map_block_sums(
 
 
 def _unpaired_window_sum(x: Array, taps: int, position: int) -> Array:
-    return _window_sum((x, None), taps, position, _unpaired_total, tuning.MOST_ADDED_AT_ONCE)[0]
+    return _window_sum((x, None), taps, position, _unpaired_total, tuning.MAX_ADDED_AT_ONCE)[0]
 
 
 def _window_sum(x: Pair, taps: int, position: int, total: Total, max_direct_taps: int) -> Pair:

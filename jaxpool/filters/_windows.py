@@ -15,9 +15,9 @@ from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import (
     Fold,
     Reads,
-    padded_windows,
+    pad_for_scatter,
     reduce_taps,
-    sum_of_named,
+    sum_at_tap,
 )
 from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
@@ -114,7 +114,7 @@ class Taps:
 
         ``per_window`` are arrays with one entry for each window.
         """
-        if len(self) > tuning.MOST_TAPS_UNROLLED:
+        if len(self) > tuning.MAX_TAPS_UNROLLED:
             fold = fold._replace(value=self._by_index(fold.value))
             return reduce_taps(self.reads(), fold, arrays, per_window)
         return functools.reduce(fold.combine, self._terms(fold, arrays, per_window))
@@ -138,15 +138,15 @@ class Taps:
             (size - window_count, size - window_count, 0)
             for size, window_count in zip(shape, self.shape, strict=True)
         ]
-        padded = padded_windows(g, numbers, margins)
+        padded = pad_for_scatter(g, numbers, margins)
         reversed_origin = np.asarray(
             [margins[extent.position][0] for extent in self.extents], np.int32
         )
         reversed_taps, fold = (
             Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers),
-            sum_of_named(g.dtype),
+            sum_at_tap(g.dtype),
         )
-        if len(self) > tuning.MOST_TAPS_UNROLLED:
+        if len(self) > tuning.MAX_TAPS_UNROLLED:
             return reversed_taps.reduce(fold, padded)
         return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(*padded), ()))
 

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from .._errors import message, public, renamed
+from .._errors import message, public, renaming_arguments
 from .._geometry.arguments import integer
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
@@ -197,7 +197,7 @@ def _structure_neighborhood(asked: Request, rank: int) -> Neighborhood:
     count = rank if asked.axes is None else len(asked.axes)
     footprint = asked.options[0] or _cross(count)
     resolved = replace(asked, size=None, footprint=footprint)
-    with renamed(footprint="structure"):
+    with renaming_arguments(footprint="structure"):
         return resolve_neighborhood(resolved, rank)
 
 

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from .._errors import message, public
 from ._arguments import Neighborhood
 from ._call import call_filter
-from ._flat_or_not import closing, dilation, erosion, morphology_op, opening
+from ._grey_operators import closing, dilation, erosion, morphology_op, opening
 
 
 @public

@@ -18,8 +18,8 @@ from .._errors import message, public, shown
 from .._geometry.axis import cdiv
 from .._geometry.resolve import check_known
 from .._lowerings import tuning
-from .._lowerings.parts.stack import stacked
-from .._numerics.checks import function_of_the_user
+from .._lowerings.parts.stack import stack_taps
+from .._numerics.checks import explaining_tracer_errors
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
@@ -136,7 +136,7 @@ def _generic(x: Array, neighborhood: Neighborhood, options: tuple[Any, ...], sec
 
     def apply(windows: Array) -> Array:
         rows = windows.reshape(-1, windows.shape[-1])
-        with function_of_the_user("$function"):
+        with explaining_tracer_errors("$function"):
             values = jax.vmap(lambda one: _check_result(function(one, *arguments, **keywords)))(
                 rows
             )
@@ -197,7 +197,7 @@ def _taps_of(slab: Array, taps: Taps) -> Array:
     order = np.argsort([extent.position for extent in taps.extents])
     shape = tuple(sizes[n] for n in order)
     numbers = np.sort(np.ravel_multi_index(tuple(taps.offsets.T[order]), shape))
-    stacked_taps = stacked(slab, geometry, np.zeros((), slab.dtype))
+    stacked_taps = stack_taps(slab, geometry, np.zeros((), slab.dtype))
     return stacked_taps if len(numbers) == stacked_taps.shape[-1] else stacked_taps[..., numbers]
 
 
@@ -209,11 +209,11 @@ def _map_blocks(
     sizes = {extent.position: extent.size for extent in axes}
     lengths = {p: extended.shape[p] - size + 1 for p, size in sizes.items()}
     windows = int(np.prod(list(lengths.values())))
-    if windows * taps_per_window <= tuning.MOST_TAPS_AT_ONCE or len(axes) == 0:
+    if windows * taps_per_window <= tuning.MAX_TAPS_AT_ONCE or len(axes) == 0:
         return function(extended)
     (extent, *remaining), length = axes, lengths[axes[0].position]
     rows = max(
-        1, min(length, tuning.MOST_TAPS_AT_ONCE // max(1, windows // length * taps_per_window))
+        1, min(length, tuning.MAX_TAPS_AT_ONCE // max(1, windows // length * taps_per_window))
     )
     starts = np.minimum(np.arange(cdiv(length, rows)) * rows, length - rows).astype(np.int32)
 

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from ._call import call_filter
-from ._flat_or_not import closing, dilation, erosion, morphology_op, opening
+from ._grey_operators import closing, dilation, erosion, morphology_op, opening
 
 
 @public

@@ -18,7 +18,7 @@ from .._autodiff.rules import selection
 from .._errors import message, public
 from .._geometry.arguments import integer
 from .._lowerings import tuning
-from .._lowerings.parts.argreduce import same
+from .._lowerings.parts.argreduce import equal_or_both_nan
 from .._lowerings.parts.every_tap import Fold
 from .._lowerings.parts.float_order import from_sort_keys, sort_keys
 from .._lowerings.ranks import radix_select
@@ -30,7 +30,7 @@ from ._arguments import LARGEST_ORIGIN, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._extreme import extreme
-from ._read import gather_taps
+from ._gather import gather_taps
 from ._static import number
 from ._windows import Taps, crop, offsets_of, pad_symbolic_axes, window_geometry
 
@@ -194,7 +194,7 @@ def _select_rank(x: Array, neighborhood: Neighborhood, rank: int) -> Array:
 
 def _select_over_footprint(extended: Array, taps: Taps, rank: int) -> Array:
     def reduce(extended: Array) -> Array:
-        if len(taps) <= tuning.MOST_IN_NETWORK:
+        if len(taps) <= tuning.MAX_IN_NETWORK:
             return sorted_lanes(list(taps.each_tap(extended)))[rank]
         ranks, has_nan = jnp.full(taps.shape, rank), jnp.issubdtype(extended.dtype, jnp.floating)
         key = radix_select.kth(sort_keys(extended), has_nan, taps.reads(), ranks)
@@ -214,7 +214,7 @@ def _first_equal_tap(extended: Array, y: Array, taps: Taps) -> Array:
     none_equal = np.int32(len(taps))
 
     def number_if_equal(number: Any, element: Array, y: Array) -> Array:
-        return jnp.where(same(element, y), number, none_equal)
+        return jnp.where(equal_or_both_nan(element, y), number, none_equal)
 
     return taps.reduce(Fold(number_if_equal, none_equal, lax.min), (extended,), (y,))
 

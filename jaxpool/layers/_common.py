@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 import jaxpool
 
-from .._errors import framed, message, public_constructor
+from .._errors import message, naming_errors, public_constructor
 from .._geometry.arguments import is_sequence
 from .._numerics.checks import as_array
 
@@ -84,7 +84,7 @@ def hashable(value: Any) -> Any:
 
 def exponent(p: float | Sequence[Any] | ArrayLike) -> Array:
     """Return the initial value of the parameter of a GeMPool."""
-    with framed("GeMPool"):
+    with naming_errors("GeMPool"):
         return as_array("$p", p, lambda p: jnp.asarray(p, jnp.float32))
 
 

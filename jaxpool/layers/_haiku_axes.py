@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import message, renamed, shown
+from .._errors import message, renaming_arguments, shown
 from .._geometry.arguments import is_sequence
 
 _NEUTRAL = {
@@ -43,7 +43,7 @@ def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **argu
     layout = _layout(shape, channel, pooled)
     if pooled[:1] == [0] and layout == "channels_first":  # which needs an axis before them
         return _call_on_all_axes(op, value, arguments)
-    with renamed(data_format="channel_axis"):
+    with renaming_arguments(data_format="channel_axis"):
         return op(value, data_format=layout, **arguments)
 
 
@@ -66,7 +66,7 @@ def call_global(
     spatial = sorted({*range(1, rank)} - {channel})
     letters = {0: "N", channel: "C", **dict(zip(reversed(spatial), "WHD", strict=False))}
     layout = "".join(letters.get(axis, "") for axis in range(rank))
-    with renamed(data_format="channel_axis"):
+    with renaming_arguments(data_format="channel_axis"):
         return op(value, data_format=layout, **options)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 from jax.typing import ArrayLike
 
-from .._errors import framed, message, shown
+from .._errors import message, naming_errors, shown
 from ._common import Padding, PerAxis, Rounding, hashable, module, not_installed, settings
 
 try:
@@ -103,7 +103,7 @@ class Random(Layer):
         """Return the next key, from the stream of the call if there is one, else of the layer."""
         if not is_needed or isinstance(rngs, jax.Array):
             return rngs if is_needed else None
-        with framed(type(self).__name__):
+        with naming_errors(type(self).__name__):
             return _stream(self.rngs if rngs is None else rngs)()
 
 

@@ -16,7 +16,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
-from .._errors import framed, message, shown
+from .._errors import message, naming_errors, shown
 from .._geometry.arguments import is_sequence
 from ._common import (
     Padding,
@@ -74,7 +74,7 @@ class _Layer(eqx.Module):
 
     def _call(self, x: Any, *arrays: Any, sizes: tuple[str, Any], **options: Any) -> Any:
         """Call the op; ``sizes``: name and value of an argument with an entry per pooled axis."""
-        with framed(type(self).__name__, data_format="x", deterministic="inference"):
+        with naming_errors(type(self).__name__, data_format="x", deterministic="inference"):
             _check_example(jnp.shape(x), *sizes)
             return self._run(x, *arrays, **options)
 
@@ -139,7 +139,7 @@ class _Global(_Layer):
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None
     ) -> Any:
-        with framed(type(self).__name__, data_format="x"):
+        with naming_errors(type(self).__name__, data_format="x"):
             _check_example(jnp.shape(x), "x", jnp.shape(x)[1:] or (1,))
             batch = jnp.asarray(x)[None]  # the op needs a batch axis
             return self._run(batch, where=where)[0]

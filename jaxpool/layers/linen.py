@@ -13,7 +13,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 import jaxpool
 
-from .._errors import framed, message
+from .._errors import message, naming_errors
 from ._common import (
     Padding,
     PerAxis,
@@ -69,7 +69,7 @@ class _Layer(nn.Module):
         return self.op(*arrays, **{**op_settings, **options})
 
     def _key(self) -> Array:
-        with framed(type(self).__name__):
+        with naming_errors(type(self).__name__):
             try:
                 return self.make_rng("pooling")
             except InvalidRngError:

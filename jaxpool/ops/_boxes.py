@@ -11,7 +11,7 @@ from .._errors import message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
 from .._lowerings import tuning
-from .._lowerings.boxes import Boxes, Near
+from .._lowerings.boxes import Boxes, SampledElements
 from .._numerics import regions
 from ..reductions import accumulator
 from ._parameters import check_positive
@@ -221,7 +221,7 @@ def sample_bins(
     ratio: int,
     offset: float,
     min_size: int | None,
-) -> tuple[Boxes, Near | None]:
+) -> tuple[Boxes, SampledElements | None]:
     """Return the weights of the samples in each bin, and the elements next to each sample.
 
     The second result is None unless each bin has few samples.
@@ -241,18 +241,22 @@ def sample_bins(
         first, last = first - offset, last - offset
         size = last - first if min_size is None else jnp.maximum(last - first, min_size)
         weights = regions.sample_weights(first, size, bins, length, ratio)
-        has_few = 0 < ratio <= tuning.MOST_SAMPLES_GATHERED
-        return weights, regions.near_samples(first, size, bins, length, ratio) if has_few else None
+        has_few = 0 < ratio <= tuning.MAX_SAMPLES_GATHERED
+        return weights, regions.sampled_elements(
+            first, size, bins, length, ratio
+        ) if has_few else None
 
     height, width = images.array.shape[1:3]
-    rows, near_rows = axis_samples(ends.top, ends.bottom, bins[0], height)
-    columns, near_columns = axis_samples(ends.left, ends.right, bins[1], width)
+    rows, row_samples = axis_samples(ends.top, ends.bottom, bins[0], height)
+    columns, column_samples = axis_samples(ends.left, ends.right, bins[1], width)
     rows = _zero_without_image(rows, ends.image_exists)
-    if near_rows is None or near_columns is None:
+    if row_samples is None or column_samples is None:
         return Boxes(ends.image, rows, columns), None
-    number, weight = near_rows
-    near = Near(number, _zero_without_image(weight, ends.image_exists), *near_columns)
-    return Boxes(ends.image, rows, columns), near
+    number, weight = row_samples
+    samples = SampledElements(
+        number, _zero_without_image(weight, ends.image_exists), *column_samples
+    )
+    return Boxes(ends.image, rows, columns), samples
 
 
 def integer_bins(
@@ -266,7 +270,7 @@ def integer_bins(
     def axis_bins(first: Array, end: Array, bins: int, length: int) -> Array:
         first, end = regions.rounded(first), regions.rounded(end)
         size = jnp.where(end == -np.inf, 0, jnp.maximum(end - first + last, 1))
-        return regions.whole_bins(first, size, bins, length)
+        return regions.integer_bins(first, size, bins, length)
 
     rows = axis_bins(ends.top, ends.bottom, bins[0], lengths[0])
     columns = axis_bins(ends.left, ends.right, bins[1], lengths[1])

@@ -18,11 +18,11 @@ from .._geometry.arguments import is_sequence
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings.plan import Plan, check_name, plan_for
-from .._lowerings.remembered import remembered
+from .._lowerings.result_cache import cached_per_reduction
 from .._numerics.checks import as_array
 from .._xla.sharding_types import with_sharding_types
 from ..reductions import Reduction
-from ._op import Op, over_any_size
+from ._op import Op, for_symbolic_sizes
 
 
 class WindowArguments(NamedTuple):
@@ -128,7 +128,7 @@ def _as_arrays(op: Op, others: tuple[Any, ...]) -> list[Any]:
     ]
 
 
-@remembered(maxsize=1024, typed=True)
+@cached_per_reduction(maxsize=1024, typed=True)
 def _compiled(op: Op, count: int, *entries: Any, **options: Any) -> Callable[..., Any]:
     windows = WindowArguments(*entries[:count]) if count else ()
     return _jitted(op, _canonical(op, windows, options))
@@ -145,12 +145,12 @@ def _jitted(op: Op, canonical: tuple[tuple[str, Any], ...]) -> Callable[..., Any
     return _program(op, canonical, dict(canonical)["reduction"] if op.has_reduction else None)
 
 
-@remembered(maxsize=1024)
+@cached_per_reduction(maxsize=1024)
 def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Callable[..., Any]:
     """Return the compiled function; ``owner``, a reduction or None, keeps it in its own cache."""
     options = dict(canonical)
     if "config" in options and op.takes_any_size:
-        body = over_any_size(op, options.pop("config"), options)
+        body = for_symbolic_sizes(op, options.pop("config"), options)
     else:
         body = functools.partial(op.body, **options)
 

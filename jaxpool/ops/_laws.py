@@ -18,8 +18,8 @@ from jax import Array
 from jax.tree_util import treedef_is_leaf
 
 from .._errors import message, shown
-from .._lowerings.remembered import remembered
-from .._numerics.checks import function_of_the_user
+from .._lowerings.result_cache import cached_per_reduction
+from .._numerics.checks import explaining_tracer_errors
 from ..reductions import Reduction, identity_like
 
 
@@ -27,7 +27,7 @@ def prepared(reduction: Reduction, x: Array) -> Any:
     """Return the operand of ``combine``: the elements, or ``prepare`` of them, or raise."""
     if reduction.prepare is None:
         return x
-    with function_of_the_user(f"the prepare of reduction {reduction.name!r}"):
+    with explaining_tracer_errors(f"the prepare of reduction {reduction.name!r}"):
         result = jax.tree.map(jnp.asarray, reduction.prepare(x))
     shapes = {a.shape for a in jax.tree.leaves(result)}
     if shapes != {x.shape}:
@@ -52,7 +52,7 @@ class Trial(NamedTuple):
     operands: Any
 
 
-@remembered(maxsize=1024)
+@cached_per_reduction(maxsize=1024)
 def check_laws(reduction: Reduction, accum_dtype: np.dtype) -> None:
     """Raise unless the laws hold for a few numbers of the accumulator's dtype."""
     with jax.ensure_compile_time_eval():
@@ -70,7 +70,7 @@ def check_laws(reduction: Reduction, accum_dtype: np.dtype) -> None:
             raise ValueError(_counterexample(reduction, accum_dtype, trial, values, numbers))
 
 
-@remembered(maxsize=1024)
+@cached_per_reduction(maxsize=1024)
 def has_nan_derivative_at_padding(reduction: Reduction, accum_dtype: np.dtype) -> bool:
     """Return whether the first or second derivative of ``combine`` at two identities is NaN.
 
@@ -220,7 +220,7 @@ def _check_selection(reduction: Reduction, elements: Any) -> None:
 
 def _check_combine(reduction: Reduction, elements: Any) -> None:
     """Raise unless ``combine`` preserves the structure, shapes and dtypes of its operands."""
-    with function_of_the_user(f"the combine of reduction {reduction.name!r}"):
+    with explaining_tracer_errors(f"the combine of reduction {reduction.name!r}"):
         result = jax.eval_shape(lambda a, b: reduction.combine(a, b), elements, elements)
     if jax.tree.structure(result) != jax.tree.structure(elements):
         fault, advice = "the structure of its operands", "Give a combine that returns a third."

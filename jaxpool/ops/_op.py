@@ -20,7 +20,7 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.symbolic import Ends, ends_of, inner_window
 from .._lowerings.parts.axis_slicing import pad
-from .._lowerings.parts.borders import extended
+from .._lowerings.parts.borders import extend_axis
 from .._numerics.checks import check_where
 
 
@@ -66,7 +66,7 @@ class Op:
         return self.arrays[:1] == ("where",) and not self.is_random and not self.is_twofold
 
 
-def over_any_size(op: Op, config: Any, options: dict[str, Any]) -> Callable[..., Any]:
+def for_symbolic_sizes(op: Op, config: Any, options: dict[str, Any]) -> Callable[..., Any]:
     """Return a function ``(x, where, *others)`` that computes an op for static and symbolic sizes.
 
     Arrays are padded on each pooled axis whose geometry cannot be resolved. ``where`` marks this
@@ -164,7 +164,7 @@ def _extended_by_border(a: Array, axis_ends: dict[int, Ends], border: str) -> Ar
         max_padding = [
             n if isinstance(n, int) else ends.axis.span // 2 for n in (ends.low, ends.high)
         ]
-        a = extended(a, position, max_padding[0], max_padding[1], border)
+        a = extend_axis(a, position, max_padding[0], max_padding[1], border)
         a = pad(a, position, ends.low - max_padding[0], ends.high - max_padding[1] + ends.more,
                 np.zeros((), a.dtype))  # fmt: skip
     return a

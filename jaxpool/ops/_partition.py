@@ -19,10 +19,10 @@ from .._autodiff.ragged import RaggedWindows
 from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, integer, is_sequence
-from .._geometry.ragged import share_out
+from .._geometry.ragged import adaptive_windows
 from .._geometry.resolve import Geometry, check_known, check_not_empty
 from .._lowerings import tuning
-from .._lowerings.parts.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import reshape_along
 from .._lowerings.plan import Plan, plan_for
 from .._lowerings.ragged import ragged_offsets
 from .._numerics import indices
@@ -139,7 +139,7 @@ class Partition(RaggedWindows):
         plan = self.plan(SUM, x.dtype)
         if plan is not None:
             return rules.window_sum(x, plan)
-        return ragged.total(x, self)
+        return ragged.ragged_sum(x, self)
 
     def lengths(self, rank: int) -> Any:
         """Return the number of elements of each window.
@@ -148,7 +148,7 @@ class Partition(RaggedWindows):
         """
         lengths = np.ones((1,) * rank, np.int32)
         for position, axis in zip(self.positions, self.axes, strict=True):
-            lengths = lengths * broadcast_along(np.array(axis.lengths, np.int32), position, rank)
+            lengths = lengths * reshape_along(np.array(axis.lengths, np.int32), position, rank)
         return int(lengths.flat[0]) if lengths.min() == lengths.max() else jnp.asarray(lengths)
 
     def indices(
@@ -176,7 +176,7 @@ def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> P
     for index, position in enumerate(positions):
         check_not_empty(index, shape[position])
     axes = (
-        share_out(shape[position], shape[position] if windows is None else windows)
+        adaptive_windows(shape[position], shape[position] if windows is None else windows)
         for position, windows in zip(positions, output_size, strict=True)
     )
     return Partition(positions, tuple(axes))

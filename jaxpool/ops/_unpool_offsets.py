@@ -26,19 +26,19 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.axis_slicing import pad
-from .._lowerings.parts.every_tap import digits
-from .._lowerings.tuning import MOST_SLICED_OFFSETS
+from .._lowerings.parts.every_tap import unravel_offsets
+from .._lowerings.tuning import MAX_SLICED_OFFSETS
 from .._xla.any_in_batch import any_in_batch
 
-_MAX_TAPS = min(MOST_SLICED_OFFSETS, 127)  # _overwritten compares offsets in int8
+_MAX_TAPS = min(MAX_SLICED_OFFSETS, 127)  # _overwritten compares offsets in int8
 
 
-def put_at_offsets(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
+def write_by_offsets(y: Array, indices: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
     """Return an array of ``shape`` with ``y`` at the window offsets ``indices``, zeros elsewhere.
 
     ``geometry`` describes windows over the result. An offset outside the window is dropped.
     """
-    offsets = jnp.where(flat_index.inside(indices, geometry.taps), indices.astype(jnp.int32), -1)
+    offsets = jnp.where(flat_index.in_bounds(indices, geometry.taps), indices.astype(jnp.int32), -1)
     if not _needs_no_scatter(geometry):
         positions = geometry.positions
         target = flat_index.target(shape, positions, y.shape, positions)
@@ -46,7 +46,7 @@ def put_at_offsets(y: Array, indices: Array, shape: tuple[int, ...], geometry: G
     return _write_at_offsets(y, offsets.astype(offset_dtype(geometry)), shape, geometry)
 
 
-def put_at_indices(
+def write_by_indices(
     y: Array, indices: Array, target: flat_index.Target, geometry: Geometry
 ) -> Array:
     """Return :func:`flat_index.write`, computed by offsets if every index is in its own window."""
@@ -116,7 +116,7 @@ def _axis_shifts(axis: Axis) -> Iterator[tuple[int, int]]:
 def _overwritten(offsets: Array, geometry: Geometry, shifts: list[Shift]) -> Array:
     """Return whether a later window names the same element as each window."""
     offsets = offsets.astype(jnp.int8)  # -1 is the sentinel
-    axis_digits = digits(offsets, geometry.kernel)
+    axis_digits = unravel_offsets(offsets, geometry.kernel)
     overwritten = jnp.zeros(offsets.shape, bool)
     for shift in shifts:
         later, expected, in_window = offsets, jnp.zeros((), jnp.int8), offsets >= 0
@@ -159,7 +159,7 @@ def _offsets(indices: Array, target: flat_index.Target, geometry: Geometry) -> t
 def _flat_indices(offsets: Array, geometry: Geometry) -> Array:
     """Return offsets as flat indices over the pooled axes; -1 for the sentinel and padding."""
     index, is_element = jnp.zeros((), jnp.int32), offsets >= 0
-    axis_digits = digits(offsets, geometry.kernel)
+    axis_digits = unravel_offsets(offsets, geometry.kernel)
     for axis, position, digit in zip(geometry.axes, geometry.positions, axis_digits, strict=True):
         window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
         coordinate = window * axis.stride - axis.pad_low + digit * axis.dilation

@@ -15,18 +15,18 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import ragged, rules
-from .._autodiff.planes import Planes, largest
+from .._autodiff.planes import Planes, plane_maximum
 from .._errors import public
 from .._geometry import layout as layouts
 from .._numerics import indices as _indices
 from .._numerics import integer_mean
 from .._numerics.checks import check_real, check_where
-from .._numerics.divisors import average, check_averageable, masked
+from .._numerics.divisors import average, check_averageable, zero_where_masked
 from .._numerics.indices import IndexSpace
 from ..reductions import MAX, Reduction
 from ._dispatch import Op, call
 from ._partition import Sizes, canonical_sizes, canonical_with_indices, partition
-from .global_ import average_of, largest_with_indices
+from .global_ import average_of, maximum_with_indices
 
 
 @public
@@ -158,7 +158,7 @@ def adaptive_max_pool_with_argmax(
     return call(ADAPTIVE_MAX_POOL_WITH_ARGMAX, x, (where,), **options, **space)
 
 
-def open_planes(x: Array, output_size: Sizes, data_format: str) -> Planes | None:
+def symbolic_planes(x: Array, output_size: Sizes, data_format: str) -> Planes | None:
     """Return the planes, if each window covers its full pooled axis and some length is unknown.
 
     Return None for all other windows.
@@ -183,7 +183,7 @@ def average_pool(
 ) -> Array:
     """Compute :func:`adaptive_avg_pool`."""
     check_averageable(x)
-    valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
+    valid, planes = check_where(where, x.shape), symbolic_planes(x, output_size, data_format)
     if planes is not None:
         return average_of(x, valid, planes, rounding)
     windows = partition(x.shape, output_size, data_format)
@@ -191,7 +191,7 @@ def average_pool(
         return jnp.zeros(windows.out_shape(x.shape), x.dtype)
     counted = windows.lengths(x.ndim) if valid is None else windows.total(valid.astype(jnp.int32))
     largest = math.prod(axis.longest for axis in windows.axes)
-    return average(masked(x, valid), windows.total, counted, largest, rounding)
+    return average(zero_where_masked(x, valid), windows.total, counted, largest, rounding)
 
 
 # --- maxima --------------------------------------------------------------------------------------
@@ -202,9 +202,9 @@ def max_pool(
 ) -> Array:
     """Compute :func:`adaptive_max_pool`."""
     check_real(x)
-    valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
+    valid, planes = check_where(where, x.shape), symbolic_planes(x, output_size, data_format)
     if planes is not None:
-        return largest(x, valid, planes, maximum)
+        return plane_maximum(x, valid, planes, maximum)
     windows = partition(x.shape, output_size, data_format)
     if 0 in output_size:
         return jnp.zeros(windows.out_shape(x.shape), x.dtype)
@@ -226,10 +226,10 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """Compute :func:`adaptive_max_pool_with_argmax`."""
     check_real(x)
-    valid, planes = check_where(where, x.shape), open_planes(x, output_size, data_format)
+    valid, planes = check_where(where, x.shape), symbolic_planes(x, output_size, data_format)
     space: tuple[IndexSpace, np.dtype | None] = (index_space, index_dtype)
     if planes is not None:
-        return largest_with_indices(x, valid, planes, *space, maximum)
+        return maximum_with_indices(x, valid, planes, *space, maximum)
     windows = partition(x.shape, output_size, data_format)
     masked = valid is not None
     if 0 in output_size:

@@ -11,12 +11,19 @@ from jax.typing import ArrayLike
 
 from .._autodiff import rules
 from .._errors import message, public
-from .._geometry.arguments import flag, integer
+from .._geometry.arguments import as_bool, integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings import tuning
 from .._numerics.checks import check_float, check_real, check_where
-from .._numerics.divisors import average, check_averageable, counts, divide, masked, window_sum
+from .._numerics.divisors import (
+    average,
+    check_averageable,
+    counts,
+    divide,
+    window_sum,
+    zero_where_masked,
+)
 from ..reductions import accumulator, sum_dtype
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -133,7 +140,7 @@ def sum_pool(
 def _sum(x: Array, where: Any, *, config: Configuration) -> Array:
     check_real(x)
     valid, result = check_where(where, x.shape), sum_dtype(x.dtype)
-    x, geometry = masked(x, valid).astype(accumulator(result)), config.geometry(x.shape)
+    x, geometry = zero_where_masked(x, valid).astype(accumulator(result)), config.geometry(x.shape)
     y = window_sum(x, geometry, config.implementation).astype(result)
     return rules.materialized(y) if _is_materialized(geometry) else y
 
@@ -154,7 +161,7 @@ def _average(
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
     largest = max(geometry.taps, abs(divisor_override or 1))
     may_be_empty = valid is not None or geometry.has_empty_window
-    y = average(masked(x, valid), total, divisor, largest, may_be_empty=may_be_empty)
+    y = average(zero_where_masked(x, valid), total, divisor, largest, may_be_empty=may_be_empty)
     return rules.materialized(y) if _is_materialized(geometry) else y
 
 
@@ -162,11 +169,11 @@ def _is_materialized(geometry: Geometry) -> bool:
     """Return whether CPU stores the results of these windows before other loops read them.
 
     XLA:CPU fuses non-overlapping windows into every loop that reads their results. A reduction over
-    the results is then not vectorized, and the transpose recomputes the cotangent of a result for
+    the results is then not vectorised, and the transpose recomputes the cotangent of a result for
     each element of its window. Overlapping windows, and windows over the contiguous axis, gain less
     from a stored result than an elementwise op after them loses.
     """
-    is_long = geometry.taps >= tuning.LEAST_STORED_SUMS
+    is_long = geometry.taps >= tuning.MIN_STORED_SUMS
     return is_long and geometry.is_non_overlapping and -1 not in geometry.positions
 
 
@@ -176,7 +183,9 @@ def _weighted(x: Array, where: Any, weights: Any, *, config: Configuration) -> A
     promoted = x.astype(accumulator(x.dtype))
     weights = _as_weights(weights, promoted, valid, geometry.positions)
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
-    return divide(total(masked(promoted, valid) * weights), total(weights)).astype(x.dtype)
+    return divide(total(zero_where_masked(promoted, valid) * weights), total(weights)).astype(
+        x.dtype
+    )
 
 
 def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[int, ...]) -> Array:
@@ -208,7 +217,7 @@ def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[
         for a, (n, m) in enumerate(zip(shape, x.shape, strict=True))
     ]
     full = x.shape if valid is not None else tuple(pooled)
-    return masked(jnp.broadcast_to(weights.astype(x.dtype).reshape(shape), full), valid)
+    return zero_where_masked(jnp.broadcast_to(weights.astype(x.dtype).reshape(shape), full), valid)
 
 
 def _canonical_weighted(count_include_pad: Any, divisor_override: Any) -> dict[str, Any]:
@@ -227,7 +236,7 @@ def canonical_divisor(count_include_pad: Any, divisor_override: Any) -> dict[str
     """Return the options that determine the divisors of averages, checked."""
     meaning = "It says whether declared padding counts in the divisor."
     return {
-        "count_include_pad": flag("count_include_pad", count_include_pad, meaning),
+        "count_include_pad": as_bool("count_include_pad", count_include_pad, meaning),
         "divisor_override": _checked_override(divisor_override),
     }
 

@@ -28,9 +28,9 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce
-from .._lowerings.parts.borders import extended
+from .._lowerings.parts.borders import extend_axis
 from .._numerics.checks import check_float, check_where
-from .._numerics.divisors import divide, masked, ones
+from .._numerics.divisors import divide, ones, zero_where_masked
 from .._numerics.weighted_windows import weighted_sum, weights_of
 from .._xla.materialize import materialize
 from ..reductions import MAX, accumulator
@@ -189,7 +189,7 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
     """Return the blur of the ``valid`` elements."""
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
-    promoted = masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
+    promoted = zero_where_masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
     overhangs = any(axis.overhang for axis in geometry.axes)
     is_divided, dtype = valid is not None or overhangs, np.dtype(x.dtype)
     y = weighted_sum(
@@ -233,7 +233,7 @@ def _padded(x: Array, axis: Axis, position: int, mode: str, padding: int) -> Arr
         return pad(x, position, low, high, np.asarray(padding, x.dtype))
     if not (low or high):
         return x
-    x = extended(x, position, low, high, _BORDERS[mode])
+    x = extend_axis(x, position, low, high, _BORDERS[mode])
     # Store the cotangents: otherwise each element would recompute those of its copies in padding.
     return linear_map(lambda x: x, lambda g: materialize(g)[0], x, x.shape)
 

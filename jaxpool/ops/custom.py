@@ -26,11 +26,11 @@ from .._geometry.window import Padding, Rounding
 from .._lowerings import plan as plan_
 from .._lowerings.parts.axis_slicing import is_padded
 from .._lowerings.plan import Plan
-from .._lowerings.remembered import remembered
 from .._lowerings.request import has_rule
-from .._numerics.checks import check_real, check_where, function_of_the_user
+from .._lowerings.result_cache import cached_per_reduction
+from .._numerics.checks import check_real, check_where, explaining_tracer_errors
 from .._numerics.divisors import count_array
-from ..reductions import Reduction, accumulator, filled
+from ..reductions import Reduction, accumulator, mask_with_identity
 from ._dispatch import Configuration, Op, WindowArguments, call
 from ._laws import check_laws, described, has_nan_derivative_at_padding, prepared
 
@@ -114,7 +114,7 @@ def _pool(x: Array, where: Any, *, config: Configuration, reduction: Reduction) 
     )
 
 
-@remembered(maxsize=1024)
+@cached_per_reduction(maxsize=1024)
 def _with_lax_add(reduction: Reduction) -> Reduction:
     """Return the reduction with ``jnp.add`` replaced by ``lax.add``.
 
@@ -133,13 +133,13 @@ def _reduce(
     elif reduction.combine is lax.add:
         # The derivative of a finish has an unknown cost, and each tap would recompute it.
         stored = reduction.finish is not None
-        combined = rules.window_sum(filled(elements, valid, reduction), plan, stored)
+        combined = rules.window_sum(mask_with_identity(elements, valid, reduction), plan, stored)
     else:
         combined = _combine_windows(elements, valid, plan, config, np.dtype(x.dtype))
     if reduction.finish is None:
         return combined
     floats = _dtypes(combined, jnp.floating)
-    with function_of_the_user(f"the finish of reduction {reduction.name!r}"):
+    with explaining_tracer_errors(f"the finish of reduction {reduction.name!r}"):
         return reduction.finish(combined, jnp.asarray(count, floats[0] if floats else jnp.int32))
 
 
@@ -153,7 +153,7 @@ def _combine_windows(
     """
     reduction, mask = plan.reduction, valid
     assert reduction is not None, "values are those of a reduction"
-    elements = filled(elements, valid, reduction)
+    elements = mask_with_identity(elements, valid, reduction)
     if mask is None and is_padded(plan.geometry):
         mask = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
     if (
@@ -166,7 +166,7 @@ def _combine_windows(
     return plan_.reduce(_plan_for(pairs, _with_presence(reduction), config), pairs)[0]
 
 
-@remembered(maxsize=1024)
+@cached_per_reduction(maxsize=1024)
 def _with_presence(reduction: Reduction) -> Reduction:
     """Return the reduction of pairs: the operand, and whether it contains an element.
 
@@ -176,7 +176,7 @@ def _with_presence(reduction: Reduction) -> Reduction:
 
     def combine(a: Any, b: Any) -> Any:
         is_present = a[1] | b[1]
-        return filled(reduction.combine(a[0], b[0]), is_present, reduction), is_present
+        return mask_with_identity(reduction.combine(a[0], b[0]), is_present, reduction), is_present
 
     identity = lambda dtypes: (reduction.identity(dtypes[0]), False)  # noqa: E731
     return replace(reduction, combine=combine, identity=identity, extremum=None)

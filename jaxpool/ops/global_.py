@@ -13,11 +13,11 @@ from .._autodiff import planes as _planes
 from .._autodiff.planes import Planes
 from .._errors import counted, message, public
 from .._geometry import layout as layouts
-from .._geometry.arguments import flag
+from .._geometry.arguments import as_bool
 from .._geometry.resolve import check_not_empty
 from .._numerics import indices, scaled_sums
 from .._numerics.checks import check_float, check_real, check_where
-from .._numerics.divisors import average, check_averageable, masked
+from .._numerics.divisors import average, check_averageable, zero_where_masked
 from .._numerics.indices import IndexSpace
 from .._numerics.integer_mean import Rounding
 from .._numerics.norms import norm
@@ -137,7 +137,7 @@ def global_lp_pool(
 
 def canonical(data_format: Any, keepdims: Any) -> dict[str, Any]:
     meaning = "It says whether the pooled axes stay, with length 1."
-    keepdims = flag("keepdims", keepdims, meaning)
+    keepdims = as_bool("keepdims", keepdims, meaning)
     return {"data_format": layouts.check(data_format), "keepdims": keepdims}
 
 
@@ -174,7 +174,7 @@ def squeezed(y: Array, planes: Planes, keepdims: bool) -> Array:
     return y if keepdims else jnp.squeeze(y, planes.positions)
 
 
-def largest_with_indices(
+def maximum_with_indices(
     x: Array,
     valid: Array | None,
     planes: Planes,
@@ -183,7 +183,7 @@ def largest_with_indices(
     maximum: Reduction = MAX,
 ) -> tuple[Array, Array]:
     """Return the largest element of every plane and its index; the lengths may be unknown."""
-    values, offsets = _planes.largest_with_offsets(x, valid, planes, maximum)
+    values, offsets = _planes.plane_maximum_with_offsets(x, valid, planes, maximum)
     return values, indices.convert(offsets, x.shape, planes.geometry, space, dtype, masked=True)
 
 
@@ -191,16 +191,16 @@ def average_of(
     x: Array, valid: Array | None, planes: Planes, rounding: Rounding = "half_even"
 ) -> Array:
     """Return the average of every plane; the lengths may be unknown."""
-    total = functools.partial(_planes.total, planes=planes)
+    total = functools.partial(_planes.plane_sum, planes=planes)
     largest = math.prod(planes.lengths)
     divisor = largest if valid is None else total(valid.astype(jnp.int32))
-    return average(masked(x, valid), total, divisor, largest, rounding)
+    return average(zero_where_masked(x, valid), total, divisor, largest, rounding)
 
 
 def _max(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
     check_real(x)
     valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
-    return squeezed(_planes.largest(x, valid, planes), planes, keepdims)
+    return squeezed(_planes.plane_maximum(x, valid, planes), planes, keepdims)
 
 
 def _average(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
@@ -213,11 +213,11 @@ def _lp(x: Array, where: Any, *, data_format: str, keepdims: bool, p: float) -> 
     check_float(x)
     valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
     y = norm(
-        masked(x, valid).astype(accumulator(x.dtype)),
+        zero_where_masked(x, valid).astype(accumulator(x.dtype)),
         p,
         planes.positions,
-        total=lambda a: _planes.total(a, planes),
-        largest=lambda a: _planes.largest(a, None, planes),
+        total=lambda a: _planes.plane_sum(a, planes),
+        largest=lambda a: _planes.plane_maximum(a, None, planes),
         joined=lambda make, a: scaled_sums.join_axes(make(a), planes.positions),
     )
     return squeezed(y.astype(x.dtype), planes, keepdims)

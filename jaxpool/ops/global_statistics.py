@@ -18,12 +18,12 @@ from .._errors import public
 from .._lowerings.plan import plan_for
 from .._numerics import indices, scaled_sums
 from .._numerics.checks import check_float, check_real, check_where
-from .._numerics.divisors import divide, masked
+from .._numerics.divisors import divide, zero_where_masked
 from .._numerics.indices import IndexSpace
 from ..reductions import MAX, accumulator
 from ._dispatch import Op, call
 from ._parameters import parameter
-from .global_ import canonical, largest_with_indices, planes_of, squeezed
+from .global_ import canonical, maximum_with_indices, planes_of, squeezed
 from .statistics import canonical_correction, root, variance_of
 
 
@@ -188,7 +188,7 @@ def _min(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
     check_real(x)
     valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
     reverse = jnp.negative if jnp.issubdtype(x.dtype, jnp.floating) else jnp.invert
-    return squeezed(reverse(_planes.largest(reverse(x), valid, planes)), planes, keepdims)
+    return squeezed(reverse(_planes.plane_maximum(reverse(x), valid, planes)), planes, keepdims)
 
 
 def _argmax(
@@ -202,21 +202,21 @@ def _argmax(
         values, offsets = rules.extreme_with_offsets(x, valid, plan)
         index = indices.convert(offsets, x.shape, plan.geometry, *space, valid is not None)
     else:
-        values, index = largest_with_indices(x, valid, planes, *space)
+        values, index = maximum_with_indices(x, valid, planes, *space)
     return squeezed(values, planes, keepdims), squeezed(index, planes, keepdims)
 
 
 def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: int) -> Array:
     check_float(x)
     valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
-    promoted = masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
+    promoted = zero_where_masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
     mask = jnp.ones_like(promoted) if valid is None else valid.astype(promoted.dtype)
-    total = functools.partial(_planes.total, planes=planes)
+    total = functools.partial(_planes.plane_sum, planes=planes)
     count = total(mask)
     # Divide before adding: the sum of large elements could overflow.
-    deviation = masked(promoted - total(divide(promoted, count)), valid)
+    deviation = zero_where_masked(promoted - total(divide(promoted, count)), valid)
     # Subtract the rounding error of the mean, which is large relative to small deviations.
-    deviation = masked(deviation - divide(total(deviation), count), valid)
+    deviation = zero_where_masked(deviation - divide(total(deviation), count), valid)
     y = variance_of(count, total(deviation * deviation), correction, root)
     return squeezed(y.astype(x.dtype), planes, keepdims)
 

@@ -13,7 +13,7 @@ from .._errors import public
 from .._geometry.window import Padding, Rounding
 from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
-from .._numerics.divisors import count_array, masked, window_sum
+from .._numerics.divisors import count_array, window_sum, zero_where_masked
 from .._numerics.norms import norm
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -146,7 +146,7 @@ def _canonical_p(p: Any) -> dict[str, float]:
 def _lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     check_float(x)
     valid = check_where(where, x.shape)
-    promoted = masked(x, valid).astype(accumulator(x.dtype))
+    promoted = zero_where_masked(x, valid).astype(accumulator(x.dtype))
     geometry, implementation = config.geometry(x.shape), config.implementation
 
     def joined(terms_of: Callable[..., scaled_sums.Terms], a: Array) -> scaled_sums.Terms:

@@ -22,7 +22,7 @@ from .._geometry.arguments import integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import ValueOffset
-from .._lowerings.parts.axis_slicing import broadcast_along
+from .._lowerings.parts.axis_slicing import reshape_along
 from .._lowerings.parts.window_counts import elements_per_window
 from .._lowerings.ranks import ranks
 from .._numerics.checks import check_real, check_where
@@ -205,7 +205,7 @@ def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
     for axis, position in geometry.placed:
         counts_on_axis = axis.counts(include_pad=False)
         distinct = counts_on_axis[:1] if len(set(counts_on_axis)) == 1 else counts_on_axis
-        counts = counts * broadcast_along(distinct, position, x.ndim)
+        counts = counts * reshape_along(distinct, position, x.ndim)
     return counts.astype(np.int32)
 
 

@@ -9,8 +9,8 @@ from jax.typing import ArrayLike
 
 from .._autodiff import boxes as maps
 from .._errors import counted, message, public
-from .._geometry.arguments import flag, integer
-from .._lowerings.boxes import Boxes, Near
+from .._geometry.arguments import as_bool, integer
+from .._lowerings.boxes import Boxes, SampledElements
 from .._numerics import regions
 from .._numerics.checks import check_float
 from ..reductions import accumulator
@@ -283,7 +283,7 @@ def _images_and_corners(
 
 
 def _weighted_sums(
-    images: Images, box_weights: Boxes, by_place: bool = False, near: Near | None = None
+    images: Images, box_weights: Boxes, by_place: bool = False, near: SampledElements | None = None
 ) -> Array:
     if 0 in (x := images.array).shape:
         return _zeros(images, box_weights, by_place)
@@ -329,7 +329,7 @@ def _canonical_ratio(
 
 def _canonical_align(*, aligned: Any, **others: Any) -> dict[str, Any]:
     meaning = "It says whether element i is at i + 1/2."
-    return {**_canonical_ratio(**others), "aligned": flag("aligned", aligned, meaning)}
+    return {**_canonical_ratio(**others), "aligned": as_bool("aligned", aligned, meaning)}
 
 
 _ARRAYS = ("boxes", "batch_index")

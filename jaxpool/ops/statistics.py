@@ -16,7 +16,7 @@ from .._geometry.window import Padding, Rounding
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
-from .._numerics.quantiles import METHODS, places
+from .._numerics.quantiles import METHODS, quantile_positions
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 from .rank import between, element_counts, ranked
@@ -242,7 +242,7 @@ def _fraction(q: Any) -> float:
 def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: str) -> Array:
     check_float(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
-    selected = places(q, method, math.prod(geometry.kernel))
+    selected = quantile_positions(q, method, math.prod(geometry.kernel))
     counts = element_counts(x, valid, geometry)
     if any(selected.share):
         weight_of = functools.partial(_at_counts, selected.share)

@@ -21,13 +21,13 @@ from jax.typing import ArrayLike
 
 from .._autodiff.gather import gather
 from .._errors import message, public
-from .._geometry.arguments import flag
+from .._geometry.arguments import as_bool
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
-from .._lowerings.parts.every_tap import walk
+from .._lowerings.parts.every_tap import fold_over_taps
 from .._numerics.checks import check_float, check_where
-from .._numerics.divisors import masked, window_sum
+from .._numerics.divisors import window_sum, zero_where_masked
 from .._xla.by_platform import by_platform
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -101,7 +101,7 @@ def stochastic_pool(
 
 def _canonical_choice(deterministic: Any) -> dict[str, bool]:
     meaning = "It says whether to return the expectation; it is static."
-    return {"deterministic": flag("deterministic", deterministic, meaning)}
+    return {"deterministic": as_bool("deterministic", deterministic, meaning)}
 
 
 def _stochastic(
@@ -110,7 +110,7 @@ def _stochastic(
     check_float(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     weights = jnp.where(x <= 0, jnp.zeros((), x.dtype), x).astype(accumulator(x.dtype))
-    weights = masked(weights, valid)
+    weights = zero_where_masked(weights, valid)
     if deterministic:
         return _expectation(weights, geometry).astype(x.dtype)
     u = _uniform(key, geometry.full_shape(x.shape), weights.dtype)
@@ -153,7 +153,9 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
     def add(tap: Array, element: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
         return sums[0] + element, sums[1] + element * small_scale
 
-    total, small_total = walk(weights, geometry, add, (jnp.zeros_like(u), jnp.zeros_like(u)))
+    total, small_total = fold_over_taps(
+        weights, geometry, add, (jnp.zeros_like(u), jnp.zeros_like(u))
+    )
     overflows = jnp.isinf(total) & jnp.isfinite(small_total)
     scale = jnp.where(overflows, small_scale, np.ones((), u.dtype))
     total = jnp.where(overflows, small_total, total)
@@ -169,7 +171,7 @@ def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
         return jnp.where(is_chosen, tap.astype(chosen.dtype), chosen), before + element
 
     initial = jnp.full(u.shape, no_tap), jnp.zeros_like(u)
-    return walk(weights, geometry, step, initial)[0]
+    return fold_over_taps(weights, geometry, step, initial)[0]
 
 
 _STOCHASTIC_POOL = Op(

@@ -29,7 +29,7 @@ from .._numerics import indices as _indices
 from .._numerics.checks import as_array, check_real
 from .._numerics.indices import IndexSpace
 from ._dispatch import Configuration, Op, WindowArguments, call
-from ._unpool_offsets import put_at_indices, put_at_offsets
+from ._unpool_offsets import write_by_indices, write_by_offsets
 
 
 @public
@@ -275,7 +275,7 @@ def _unpool(
         _check_windows(geometry, shape, y.shape)
     if space == "window":
         limit, has_sentinel = geometry.taps, True
-        unpool = functools.partial(put_at_offsets, shape=shape, geometry=geometry)
+        unpool = functools.partial(write_by_offsets, shape=shape, geometry=geometry)
     else:
         axes = _indices.counted_axes(space, geometry.positions, len(shape))
         _check_counted(space, axes, shape, y.shape)
@@ -284,10 +284,10 @@ def _unpool(
         limit, has_sentinel = target.size, jnp.issubdtype(indices.dtype, jnp.signedinteger)
         unpool = functools.partial(_flat.write, target=target)
         if windows_known:
-            unpool = functools.partial(put_at_indices, target=target, geometry=geometry)
+            unpool = functools.partial(write_by_indices, target=target, geometry=geometry)
     if y.size == 0:
         return jnp.zeros(shape, y.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-    is_outside = ~_flat.inside(indices, limit)
+    is_outside = ~_flat.in_bounds(indices, limit)
     if has_sentinel:
         is_outside = is_outside & (indices != sentinel(indices.dtype))
     return unpool(y, indices), is_outside.any(), indices.ravel()[jnp.argmax(is_outside)]

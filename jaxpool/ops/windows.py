@@ -11,9 +11,9 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
 from .._geometry.window import Padding, Rounding
-from .._lowerings.parts.stack import stacked
+from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import check_real, check_where
-from .._numerics.integer_mean import in_bytes
+from .._numerics.integer_mean import widen_sub_byte
 from ._dispatch import Configuration, Op, WindowArguments, call
 
 
@@ -71,8 +71,10 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
     # XLA:CPU aborts the process if it concatenates 2-bit integers (jaxlib 0.10 to 0.12).
-    operand = in_bytes(x)
-    return stacked(operand, config.geometry(x.shape), value.astype(operand.dtype)).astype(x.dtype)
+    operand = widen_sub_byte(x)
+    return stack_taps(operand, config.geometry(x.shape), value.astype(operand.dtype)).astype(
+        x.dtype
+    )
 
 
 def _sign(fill: Any) -> float:

@@ -16,7 +16,7 @@ import pytest
 from helpers import PORTABLE, assert_same, counted_compilations
 
 import jaxpool
-from jaxpool._geometry.ragged import share_out
+from jaxpool._geometry.ragged import adaptive_windows
 from jaxpool._geometry.window import CEIL_OR_ONE
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings.request import Request
@@ -211,7 +211,7 @@ def test_adaptive_maxima_by_rule(name: str, rule: Any, rng: np.random.Generator)
     x = holed((7, 11), rng)
     windows = []
     for size, count in zip(x.shape, ADAPTIVE[name], strict=True):
-        runs = share_out(size, count)
+        runs = adaptive_windows(size, count)
         windows.append([range(s, s + n) for s, n in zip(runs.starts, runs.lengths, strict=True)])
     values, indices = brute(x, windows, rule)
     arguments = rule, jnp.asarray(x[None]), ADAPTIVE[name]

@@ -32,7 +32,7 @@ LEVELS = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 
 INNER: dict[str, tuple[tuple[str, ...], ...]] = {
     "_lowerings": (
-        ("tuning", "request", "remembered"),
+        ("tuning", "request", "result_cache"),
         ("parts",),
         ("implementations",),
         ("ranks", "ragged", "boxes", ""),

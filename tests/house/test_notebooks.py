@@ -9,7 +9,7 @@ import pytest
 from fresh import ROOT, printed
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 
 # Reads the cells as JSON, runs them in one namespace, writes what each printed as JSON.
 RUN_CELLS = """
@@ -54,7 +54,7 @@ def test_a_notebook_runs_and_prints_what_it_says(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_saved_whole_and_small(path: Path) -> None:
     cells = code_cells(path)
-    assert path.stat().st_size <= MOST_BYTES
+    assert path.stat().st_size <= MAX_BYTES
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert {output["output_type"] for output in outputs} <= {"stream", "display_data"}

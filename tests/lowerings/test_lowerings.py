@@ -388,7 +388,7 @@ def test_every_dtype(implementation: str, dtype: str) -> None:
 def test_windows_tiled_as_in_large_arrays(
     kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tuning, "LEAST_SIZE_OF_SUM_PASS", 0)
+    monkeypatch.setattr(tuning, "MIN_SIZE_OF_SUM_PASS", 0)
     monkeypatch.setattr(tuning, "SHORTEST_SUM_PASS", 1)
     if kind == "sum":
         assert check_sums("tiled", np.dtype(dtype), list(SETTINGS), QUICK)
@@ -400,7 +400,7 @@ def test_windows_tiled_as_in_large_arrays(
 @pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_argmax_of_segments_as_in_large_arrays(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "LEAST_BYTES_OF_SEGMENTS", 0)
+    monkeypatch.setattr(tuning, "MIN_BYTES_OF_SEGMENTS", 0)
     for largest in (True, False):
         assert check_extremes(
             "slices", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK

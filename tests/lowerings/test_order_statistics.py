@@ -10,11 +10,11 @@ from helpers import lowered
 
 import jaxpool
 from jaxpool._lowerings import tuning
-from jaxpool._lowerings.ranks.order_statistics import kth, kth_of_axis, with_nan
-from jaxpool._lowerings.ranks.order_statistics import ranges as ranges_of
+from jaxpool._lowerings.ranks.order_statistics import kth, kth_of_axis, replace_by_first_nan
+from jaxpool._lowerings.ranks.order_statistics import window_ranges as ranges_of
 
 KTH: Any = jax.jit(kth)
-WITH_NAN: Any = jax.jit(with_nan)
+WITH_NAN: Any = jax.jit(replace_by_first_nan)
 
 pytestmark = pytest.mark.grid(4)
 

@@ -23,7 +23,7 @@ from jaxpool._lowerings import plan as _plan
 from jaxpool._lowerings.parts import phase_sums
 from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
-from jaxpool.reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, filled
+from jaxpool.reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, mask_with_identity
 
 pytestmark = pytest.mark.grid(4)
 
@@ -106,7 +106,7 @@ def check(
 ) -> None:
     """Fail unless values, argmax and transpose are the CPU's on every platform."""
     dtype = np.dtype(x.dtype)
-    plan, full = plan_for(geometry, reduction, dtype), filled(x, valid, reduction)
+    plan, full = plan_for(geometry, reduction, dtype), mask_with_identity(x, valid, reduction)
     plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
     g = np.random.default_rng(seed).integers(-8, 9, geometry.full_shape(x.shape))
 
@@ -164,9 +164,9 @@ def test_argmax_of_bool(case: str, masked: bool, rng: np.random.Generator) -> No
     x = jnp.asarray(rng.random(shape) < 0.3)
     valid = jnp.asarray(rng.random(shape) < 0.6) if masked else None
     plan = plan_for(geometry, MAX, np.dtype(bool))
-    values, offsets = _plan.argreduce(plan, filled(x, valid, MAX), valid)
+    values, offsets = _plan.argreduce(plan, mask_with_identity(x, valid, MAX), valid)
     for platform in PLATFORMS:
-        got = _plan.argreduce(on(platform, plan), filled(x, valid, MAX), valid)
+        got = _plan.argreduce(on(platform, plan), mask_with_identity(x, valid, MAX), valid)
         assert_same(np.asarray(got[0]), np.asarray(values), platform)
         assert_same(np.asarray(got[1]), np.asarray(offsets), platform)
 

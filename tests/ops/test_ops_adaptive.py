@@ -17,7 +17,7 @@ from helpers import QUICK, assert_same, check_derivatives, lowered, permutation
 from peers import require
 
 import jaxpool
-from jaxpool._geometry.ragged import share_out
+from jaxpool._geometry.ragged import adaptive_windows
 
 pytestmark = pytest.mark.grid(8)
 
@@ -33,7 +33,7 @@ def partition(size: int, windows: int) -> list[range]:
 def test_the_partition_is_exact() -> None:
     pairs = [*itertools.product(range(1, 31), range(1, 31)), (224, 7), (16000, 2000), (44100, 999)]
     for size, windows in pairs:
-        runs = share_out(size, windows)
+        runs = adaptive_windows(size, windows)
         found = [range(s, s + n) for s, n in zip(runs.starts, runs.lengths, strict=True)]
         assert found == partition(size, windows), (size, windows)
 
@@ -46,7 +46,7 @@ def test_sizes_that_float32_gets_wrong(size: int, windows: int) -> None:
 
 @pytest.mark.parametrize("windows", [1, 2, 3, 5, 8, 30, 61])
 def test_every_element_is_held_by_the_windows_that_hold_it(windows: int) -> None:
-    runs = share_out(30, windows)
+    runs = adaptive_windows(30, windows)
     holders = runs.holders()
     for element, (first, count) in enumerate(zip(holders.starts, holders.lengths, strict=True)):
         held = [i for i, elements in enumerate(partition(30, windows)) if element in elements]

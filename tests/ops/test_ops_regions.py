@@ -412,10 +412,10 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
         for n, length in axes
     ]
     weights = [regions.sample_weights(*a) for a in of_axis]
-    near = [regions.near_samples(*a) for a in of_axis]
+    near = [regions.sampled_elements(*a) for a in of_axis]
     dense = maps.sums(jnp.asarray(x), lowered_boxes.Boxes(jnp.asarray(number), *weights))
     gathered = lowered_boxes._gather_sums(
-        jnp.asarray(x), jnp.asarray(number), lowered_boxes.Near(*near[0], *near[1])
+        jnp.asarray(x), jnp.asarray(number), lowered_boxes.SampledElements(*near[0], *near[1])
     )
     np.testing.assert_allclose(gathered, dense, rtol=1e-5, atol=1e-6)
     assert np.any(dense[0]) and not np.any(dense[3])
@@ -436,7 +436,7 @@ def test_large_images_give_the_same_on_every_platform(
         y, pull = jax.vjp(pool, x)
         return y, pull(jnp.cos(y))[0]
 
-    assert x[0, ..., 0].size > tuning.LEAST_SHARE_GATHERED_ON_TPU * (2 * 4) * (3 * 4)
+    assert x[0, ..., 0].size > tuning.MIN_RATIO_GATHERED_ON_TPU * (2 * 4) * (3 * 4)
     run = lowered(both, platform, x, boxes)
     for image in (x, x.at[1, 5, 5, 0].set(jnp.inf).at[0, 9, 9, 1].set(jnp.nan)):
         for got, want in zip(run(image, boxes), jax.jit(both)(image, boxes), strict=True):

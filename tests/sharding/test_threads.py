@@ -99,11 +99,11 @@ def test_caches_are_bounded(path: Path) -> None:
     attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
     assert not [n for n in attributes if n.attr in ("cache", "cached_property")]
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    if path.stem == "remembered":  # its bounds are where it is called
+    if path.stem == "result_cache":  # its bounds are where it is called
         return
     bounds = [c for c in calls if getattr(c.func, "attr", "") == "lru_cache"]
     assert len(bounds) == sum(n.attr == "lru_cache" for n in attributes)
-    bounds += [c for c in calls if getattr(c.func, "id", "") == "remembered"]
+    bounds += [c for c in calls if getattr(c.func, "id", "") == "result_cache"]
     for bound in bounds:
         words = {word.arg: ast.literal_eval(word.value) for word in bound.keywords}
         assert 0 < words["maxsize"] <= 4096

@@ -126,11 +126,13 @@ FAULTS = [
     ),
     Fault(
         "_lowerings/implementations/padded_slices.py",
-        "tuple(map(mirrored, geometry.axes))",
+        "tuple(map(transposed_axis, geometry.axes))",
         "geometry.axes",
     ),
     Fault(
-        "_lowerings/implementations/axis_by_axis.py", "stretch(g, axis, position), geo", "g, geo"
+        "_lowerings/implementations/axis_by_axis.py",
+        "dilate_windows(g, axis, position), geo",
+        "g, geo",
     ),
     Fault(
         "_lowerings/implementations/axis_by_axis.py",
@@ -190,8 +192,8 @@ FAULTS = [
     Fault("_numerics/weighted_windows.py", "window - shift: weight", "window + shift: weight"),
     Fault(
         "_numerics/window_terms.py",
-        "stretch(part, axis, position, value)",
-        "stretch(part, axis, position)",
+        "dilate_windows(part, axis, position, value)",
+        "dilate_windows(part, axis, position)",
     ),
     Fault("_numerics/divisors.py", "empty = divisor == 0", "empty = divisor == 1"),
     Fault("_numerics/divisors.py", "x.astype(accumulator(x.dtype))", "x"),

@@ -22,7 +22,14 @@ from ..._xla.materialize import materialize
 from ...reductions import SUM
 from .. import tuning
 from ..parts.axis_slicing import slice_axis, tree_reduce
-from ..parts.phases import Arrays, crop, holders, mirrored, over_elements, stretch
+from ..parts.phases import (
+    Arrays,
+    combine_over_elements,
+    crop,
+    dilate_windows,
+    transposed_axis,
+    windows_of_groups,
+)
 from ..request import Request
 from . import doubling, reduce_window
 
@@ -59,7 +66,7 @@ def _sum_function(axis: Axis, position: int, in_rows: bool) -> Callable[[Array, 
         return _repeat
     if is_long:
         return _sum_by_doubling
-    by_reduce_window = axis.stride == 1 and reduce_window.is_faster(mirrored(axis), position)
+    by_reduce_window = axis.stride == 1 and reduce_window.is_faster(transposed_axis(axis), position)
     return _sum_rows if by_reduce_window else _sum_slices
 
 
@@ -72,21 +79,21 @@ def _sum_slices(g: Array, axis: Axis, position: int) -> Array:
     def total(parts: list[Arrays]) -> Arrays:
         return (tree_reduce(lax.add, [value for (value,) in parts]),)
 
-    return over_elements(lambda _: (g,), (0,), axis, position, total)[0]
+    return combine_over_elements(lambda _: (g,), (0,), axis, position, total)[0]
 
 
 def _sum_rows(g: Array, axis: Axis, position: int) -> Array:
     """Return the transpose by :mod:`.reduce_window`, along contiguous rows at stride 1."""
-    sums = reduce_window.reduce(g, Geometry((mirrored(axis),), (position,)), SUM)
+    sums = reduce_window.reduce(g, Geometry((transposed_axis(axis),), (position,)), SUM)
     return slice_axis(sums, position, 0, axis.size, 1)  # entries after these are of padding
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
     (g,) = materialize(g)  # otherwise each element would recompute a sum that produces g
-    g = holders(g, axis, position)
+    g = windows_of_groups(g, axis, position)
     return crop(jnp.repeat(g, axis.stride, position), axis, position)
 
 
 def _sum_by_doubling(g: Array, axis: Axis, position: int) -> Array:
-    geometry = Geometry((mirrored(axis),), (position,))
-    return doubling.reduce(stretch(g, axis, position), geometry, SUM)
+    geometry = Geometry((transposed_axis(axis),), (position,))
+    return doubling.reduce(dilate_windows(g, axis, position), geometry, SUM)

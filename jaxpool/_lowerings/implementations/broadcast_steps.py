@@ -8,7 +8,7 @@ with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads e
 from jax import Array
 
 from ..._geometry.resolve import Geometry
-from ..parts.grid import merged, over_steps
+from ..parts.grid import broadcast_over_phases, merge_phases
 from ..request import Request
 
 
@@ -23,4 +23,4 @@ def unsupported_reason(request: Request) -> str | None:
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the value of the window that contains it, 0 if none does."""
-    return merged(over_steps(g, geometry), geometry, g.ndim)
+    return merge_phases(broadcast_over_phases(g, geometry), geometry, g.ndim)

@@ -1,9 +1,9 @@
 """Build windows from smaller windows, axis by axis: cost and program size grow with log K.
 
 For an idempotent reduction, a window of K elements is the combination of a few overlapping smaller
-windows, and so on down to one element (:func:`levels`). A sum must count each element once: it adds
-the windows of the binary digits of K, which adjoin, and a window of ``2m`` elements is the sum of
-two windows of ``m``. It is never a difference of running sums, which would cancel.
+windows, and so on down to one element (:func:`window_levels`). A sum must count each element once:
+it adds the windows of the binary digits of K, which adjoin, and a window of ``2m`` elements is the
+sum of two windows of ``m``. It is never a difference of running sums, which would cancel.
 
 Source: van Herk 1992 and Gil and Werman 1993 for cost that does not grow with the window; here each
 level is one vector operation over the full array.
@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
-from ...reductions import Reduction, filled, identity_array, identity_like
+from ...reductions import Reduction, identity_array, identity_like, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import (
     ValueOffset,
@@ -32,15 +32,15 @@ from ..parts.argreduce import (
     set_sentinels,
 )
 from ..parts.axis_slicing import (
-    crop_behind,
+    crop_after_windows,
     digit_parts,
     iota,
     is_padded,
     lax_padding,
-    levels,
     pad,
     shifted_slices,
     tree_reduce,
+    window_levels,
 )
 from ..parts.float_order import (
     argreduce_in_integers,
@@ -105,7 +105,7 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     parts_of = _overlapping_parts if reduction.idempotent else digit_parts
     mask_gaps = _needs_masked_gaps(x, geometry, reduction)
     if mask_gaps:
-        x = crop_behind(x, geometry, identity_like(reduction, x))
+        x = crop_after_windows(x, geometry, identity_like(reduction, x))
         for axis, position in geometry.placed:
             x = _mask_gaps(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:
@@ -146,7 +146,9 @@ def _mask_gaps(
     positions = iota(leaf.shape[position], position, leaf.ndim, np.int32) + np.int32(first)
     offsets = lax.rem(positions, np.int32(axis.stride))
     in_window = (offsets <= last_start) & (lax.rem(offsets, np.int32(axis.dilation)) == 0)
-    return filled(x, lax.broadcast_in_dim(in_window, leaf.shape, range(leaf.ndim)), reduction)
+    return mask_with_identity(
+        x, lax.broadcast_in_dim(in_window, leaf.shape, range(leaf.ndim)), reduction
+    )
 
 
 def _overlapping_parts(
@@ -154,7 +156,7 @@ def _overlapping_parts(
 ) -> list[Any]:
     """Return arrays that combine to the windows of ``axis``; they may share elements."""
     parts: list[Any] = []
-    for window, shifts in levels(axis.kernel, radix)[::-1]:
+    for window, shifts in window_levels(axis.kernel, radix)[::-1]:
         last = window == axis.kernel
         parts = shifted_slices(x, axis, position, shifts, last)
         if not last:
@@ -195,7 +197,7 @@ def _argreduce_axis(
     values, offsets = pair
     padding = identity_array(reduction, values.dtype), sentinel(offsets.dtype)
     pair = pad(pair, position, low, high, padding)
-    for window, shifts in levels(axis.kernel, tuning.ARGREDUCE_RADIX)[::-1]:
+    for window, shifts in window_levels(axis.kernel, tuning.ARGREDUCE_RADIX)[::-1]:
         slices = shifted_slices(pair, axis, position, shifts, last=window == axis.kernel)
         parts = [
             add_offset(part, shift * unit, may_be_empty)

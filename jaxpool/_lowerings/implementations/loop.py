@@ -17,9 +17,9 @@ from jax import Array
 
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
-from ..parts.axis_slicing import pad_all
-from ..parts.every_tap import Reads, padded_windows, reads_of, reduce_taps, sum_of_named
-from ..parts.phases import room_of_windows
+from ..parts.axis_slicing import pad_to_windows
+from ..parts.every_tap import Reads, pad_for_scatter, reads_of, reduce_taps, sum_at_tap
+from ..parts.phases import transpose_padding
 from ..request import Request
 
 
@@ -30,8 +30,8 @@ def unsupported_reason(request: Request) -> str | None:
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
-    padded = pad_all(x, geometry, np.zeros((), x.dtype))
-    fold, reads = sum_of_named(x.dtype), reads_of(geometry, offsets.shape)
+    padded = pad_to_windows(x, geometry, np.zeros((), x.dtype))
+    fold, reads = sum_at_tap(x.dtype), reads_of(geometry, offsets.shape)
     return reduce_taps(reads, fold, (padded,), (offsets,))
 
 
@@ -39,9 +39,9 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """Return, for each element, the sum of the values of the windows whose offset selects it."""
     shape, padding = list(g.shape), [(0, 0, 0)] * g.ndim
     for axis, position in geometry.placed:
-        shape[position], padding[position] = axis.size, room_of_windows(axis)
+        shape[position], padding[position] = axis.size, transpose_padding(axis)
     g, offsets = materialize(g, offsets)  # or XLA:CPU pads g while offsets are still computed
-    windows = padded_windows(g, offsets, padding)
+    windows = pad_for_scatter(g, offsets, padding)
     forward = reads_of(geometry, tuple(shape))
 
     def shifts(numbers: Array) -> list[Array]:
@@ -50,4 +50,4 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     unit_strides = (1,) * len(geometry.axes)
     transposed_reads = Reads(geometry.positions, forward.shape, unit_strides, geometry.taps, shifts)
-    return reduce_taps(transposed_reads, sum_of_named(g.dtype), windows)
+    return reduce_taps(transposed_reads, sum_at_tap(g.dtype), windows)

@@ -31,7 +31,7 @@ from ...reductions import Reduction, identity_array
 from .. import tuning
 from ..parts import grid
 from ..parts.argreduce import ValueOffset, offset_dtype, set_sentinels
-from ..parts.axis_slicing import lax_padding, levels, pad, pooled_first, shifted_slices
+from ..parts.axis_slicing import lax_padding, pad, pooled_first, shifted_slices, window_levels
 from ..parts.float_order import takes_last_nan
 from ..parts.window_counts import first_offsets
 from ..request import Request
@@ -52,7 +52,7 @@ def unsupported_reason(request: Request) -> str | None:
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
-    taps, limit = request.geometry.taps, tuning.MOST_MATCHED_ON_TPU
+    taps, limit = request.geometry.taps, tuning.MAX_MATCHED_ON_TPU
     if request.geometry.is_non_overlapping and taps > limit:
         return f"{taps} elements and no overlap; a chain pays up to {limit}"
     return None
@@ -73,7 +73,7 @@ def argreduce(
 def _is_read_jointly(geometry: Geometry) -> bool:
     """Return whether one chain reads the elements of all axes."""
     sizes_are_known = all(isinstance(axis.size, int) for axis in geometry.axes)
-    is_small = geometry.taps <= tuning.MOST_MATCHED_ON_TPU
+    is_small = geometry.taps <= tuning.MAX_MATCHED_ON_TPU
     return geometry.is_strided and is_small and sizes_are_known
 
 
@@ -107,7 +107,7 @@ def _match_by_axis(
         values = pad(values, position, *lax_padding(axis), identity_array(reduction, x.dtype))
         if offsets is not None:
             offsets = pad(offsets, position, *lax_padding(axis), padding)
-        for window, shifts in levels(axis.kernel, tuning.MATCH_RADIX_ON_TPU)[::-1]:
+        for window, shifts in window_levels(axis.kernel, tuning.MATCH_RADIX_ON_TPU)[::-1]:
             pair, last = (values, offsets), window == axis.kernel
             parts = shifted_slices(pair, axis, position, shifts, last)
             values, offsets = _join(parts, [n * unit for n in shifts], reduction, valid is not None)

@@ -24,7 +24,7 @@ from ..._errors import counted, message
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
-from ..._xla.sharding_types import varying_alike, varying_zeros
+from ..._xla.sharding_types import unify_varying_axes, varying_zeros
 from ...reductions import Reduction, identity_array
 from .. import tuning
 from ..parts.argreduce import ValueOffset, sentinel
@@ -54,8 +54,8 @@ def unsupported_reason(request: Request) -> str | None:
     if not all(isinstance(size, int) for size in geometry.spatial_shape):
         return "a pooled axis has a symbolic size; the blocks of a kernel are numbers"
     needed = max(_forward_bytes(*_kernel_axes(geometry)), _transpose_bytes(*_kernel_axes(geometry)))
-    if needed > tuning.MOST_BYTES_OF_KERNEL:
-        limit = tuning.MOST_BYTES_OF_KERNEL >> 20
+    if needed > tuning.MAX_BYTES_OF_KERNEL:
+        limit = tuning.MAX_BYTES_OF_KERNEL >> 20
         rows = f"rows that take {-(-needed >> 20)} MiB of vector memory"
         return f"{rows}; the kernels use up to {limit} MiB"
     return None
@@ -153,7 +153,7 @@ def _call_kernel(
     """Return the results of ``kernel``, whose pooled axes have the lengths ``pooled_shape``."""
     _check_supported(arrays[0])
     order, inverse, _ = pooled_first(geometry, arrays[0].ndim)
-    transposed = [jnp.transpose(a, order) for a in varying_alike(arrays)]
+    transposed = [jnp.transpose(a, order) for a in unify_varying_axes(arrays)]
     other_sizes = transposed[0].shape[2:]
     channels = other_sizes[-1] if other_sizes else 1
     images = math.prod(other_sizes[:-1])
@@ -174,7 +174,7 @@ def _on_other_platform(kernel: Kernel, results: list[jax.ShapeDtypeStruct]) -> C
     if interpreted:
         return lambda *arrays: kernel(True, *arrays)
     call = jax.ffi.ffi_call(_REFUSAL, results, vmap_method="broadcast_all")
-    return lambda *arrays: varying_alike((*call(*arrays), *arrays))[: len(results)]
+    return lambda *arrays: unify_varying_axes((*call(*arrays), *arrays))[: len(results)]
 
 
 def _check_supported(x: Array) -> None:

@@ -41,7 +41,7 @@ from .. import tuning
 from ..parts.argreduce import ValueOffset, reduce_pairs
 from ..parts.axis_slicing import tree_reduce
 from ..parts.phases import offsets_by_phase
-from ..parts.window_counts import first_inside
+from ..parts.window_counts import first_valid_offset
 
 _SENTINEL = 255
 _LANES = 128
@@ -191,7 +191,7 @@ def _first_offset(rows: Axis, columns: Axis, row: Any, column: Any) -> Any:
 def _first_tap(axis: Axis, window: Any) -> tuple[Any, Any]:
     """Return the first tap of a window inside the axis, and whether there is such a tap."""
     start = window * axis.stride - axis.pad_low
-    tap = first_inside(axis, start)
+    tap = first_valid_offset(axis, start)
     return tap, (tap < axis.kernel) & (start + tap * axis.dilation < axis.size)
 
 
@@ -330,7 +330,7 @@ def _unrolled_loop(
     count: int, compute: Callable[[Any], Any], store: Callable[[Any, Any], None], taps: int
 ) -> None:
     """Store ``compute(n)`` for every ``n``, several at a time: a store is a barrier to loads."""
-    unroll = max(1, min(count, tuning.MOST_IN_LOOP_BODY // taps))
+    unroll = max(1, min(count, tuning.MAX_IN_LOOP_BODY // taps))
 
     def run_block(first: Any, length: int) -> None:
         results = [compute(first + n) for n in range(length)]

@@ -5,7 +5,7 @@ each offset. :mod:`.slices` has a loop for each segment of the windows: it store
 XLA:CPU compiles up to nine loops instead of two.
 
 The transpose of such a sum is again such a sum, of the cotangent, over the windows of window starts
-that :func:`..parts.phases.mirrored` returns.
+that :func:`..parts.phases.transposed_axis` returns.
 """
 
 from typing import Any
@@ -17,8 +17,8 @@ from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ...reductions import Reduction
 from .. import tuning
-from ..parts.axis_slicing import each_place, elements_at, pad_all, tree_reduce
-from ..parts.phases import mirrored
+from ..parts.axis_slicing import each_tap, elements_at, pad_to_windows, tree_reduce
+from ..parts.phases import transposed_axis
 from ..request import Request
 
 
@@ -33,8 +33,8 @@ def _geometry_reason(geometry: Geometry) -> str | None:
         return "windows do not start at every element"
     if -1 in geometry.positions:
         return "the contiguous axis is pooled: slices of a copy are not aligned"
-    if geometry.taps > tuning.MOST_JOINT:
-        return f"windows of {geometry.taps} elements; one loop reads up to {tuning.MOST_JOINT}"
+    if geometry.taps > tuning.MAX_JOINT:
+        return f"windows of {geometry.taps} elements; one loop reads up to {tuning.MAX_JOINT}"
     return None
 
 
@@ -46,17 +46,17 @@ def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
         or _geometry_reason(geometry)
     ):
         return False
-    is_small = isinstance(x.size, int) and x.size <= tuning.MOST_COPIED
+    is_small = isinstance(x.size, int) and x.size <= tuning.MAX_COPIED
     return is_small and any(len(axis.segments()) > 1 for axis in geometry.axes)
 
 
 def window_sum(x: Array, geometry: Geometry) -> Array:
     """Return the sum of every window."""
-    (padded,) = materialize(pad_all(x, geometry, np.zeros((), x.dtype)))
-    places = each_place(geometry)
+    (padded,) = materialize(pad_to_windows(x, geometry, np.zeros((), x.dtype)))
+    places = each_tap(geometry)
     return tree_reduce(lax.add, [elements_at(padded, place, geometry) for place in places])
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that contain it."""
-    return window_sum(g, Geometry(tuple(map(mirrored, geometry.axes)), geometry.positions))
+    return window_sum(g, Geometry(tuple(map(transposed_axis, geometry.axes)), geometry.positions))

@@ -33,7 +33,7 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why padded phases do not support ``request``, or None."""
-    return None if request.geometry.taps <= tuning.MOST_TERMS_ON_TPU else request.disagreement
+    return None if request.geometry.taps <= tuning.MAX_TERMS_ON_TPU else request.disagreement
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -47,12 +47,12 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """
     order, inverse, major = pooled_first(geometry, g.ndim)
     g, offsets = jnp.transpose(g, order), jnp.transpose(offsets, order)
-    by_broadcast = geometry.taps > tuning.MOST_TERMS_ON_TPU or len(geometry.axes) > 2
+    by_broadcast = geometry.taps > tuning.MAX_TERMS_ON_TPU or len(geometry.axes) > 2
     if geometry.is_non_overlapping and by_broadcast:
         dx = _broadcast_to_elements(g.astype(dtype), offsets, major).astype(g.dtype)
     else:
         sums = functools.partial(_sum_terms, pooled=len(major.axes))
-        dx = phase_sums.scatter(g, offsets, major, dtype, sums, tuning.MOST_TERMS_ON_TPU)
+        dx = phase_sums.scatter(g, offsets, major, dtype, sums, tuning.MAX_TERMS_ON_TPU)
     return jnp.transpose(dx, inverse)
 
 
@@ -60,20 +60,24 @@ def _sum_terms(
     g: Array, offsets: Array, step: Step, accum_dtype: np.dtype, result_dtype: np.dtype, pooled: int
 ) -> ValueOffset:
     """Return the sum of the terms of all phases, each on the grid of groups and phases."""
-    g, offsets = grid.stored(g, pooled), grid.stored(offsets, pooled)
+    g, offsets = grid.materialize_row_major(g, pooled), grid.materialize_row_major(offsets, pooled)
     pairs = [
-        phase_sums.given(g, offsets, term, grid.put(step.geometry, phase, term.shift))
+        phase_sums.select_term(
+            g, offsets, term, grid.shift_into_phase(step.geometry, phase, term.shift)
+        )
         for phase, terms in step.terms.items()
         for term in terms
     ]
-    values, remaining = phase_sums.combined(pairs, accum_dtype, result_dtype)
+    values, remaining = phase_sums.sum_terms(pairs, accum_dtype, result_dtype)
     geometry, rank = step.geometry, g.ndim
-    return grid.merged(values, geometry, rank, False), grid.merged(remaining, geometry, rank, False)
+    return grid.merge_phases(values, geometry, rank, False), grid.merge_phases(
+        remaining, geometry, rank, False
+    )
 
 
 def _broadcast_to_elements(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the elements by a broadcast over the steps of every axis."""
     pooled = len(geometry.axes)
-    g, offsets = grid.stored(g, pooled), grid.stored(offsets, pooled)
-    elements = grid.stored(grid.on_grid(g, offsets, geometry), 2 * pooled)
-    return grid.merged(elements, geometry, g.ndim)
+    g, offsets = grid.materialize_row_major(g, pooled), grid.materialize_row_major(offsets, pooled)
+    elements = grid.materialize_row_major(grid.place_at_offsets(g, offsets, geometry), 2 * pooled)
+    return grid.merge_phases(elements, geometry, g.ndim)

@@ -14,7 +14,7 @@ from .. import tuning
 from ..parts import phase_sums
 from ..parts.argreduce import ValueOffset
 from ..parts.axis_slicing import slice_axis
-from ..parts.grid import Read, merged, on_grid
+from ..parts.grid import ShiftWindows, merge_phases, place_at_offsets
 from ..parts.phase_sums import Phase, Step, Term
 from ..parts.phases import interleave
 from ..request import Request
@@ -22,7 +22,7 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why stacked phases do not support ``request``, or None."""
-    return None if request.geometry.taps <= tuning.MOST_TERMS_ON_GPU else request.disagreement
+    return None if request.geometry.taps <= tuning.MAX_TERMS_ON_GPU else request.disagreement
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -35,9 +35,9 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
       dtype: the dtype that the result is rounded to.
     """
     if geometry.is_non_overlapping:
-        on_steps = on_grid(g.astype(dtype), offsets, geometry)
-        return merged(on_steps, geometry, g.ndim).astype(g.dtype)
-    return phase_sums.scatter(g, offsets, geometry, dtype, sum_phases, tuning.MOST_TERMS_ON_GPU)
+        on_steps = place_at_offsets(g.astype(dtype), offsets, geometry)
+        return merge_phases(on_steps, geometry, g.ndim).astype(g.dtype)
+    return phase_sums.scatter(g, offsets, geometry, dtype, sum_phases, tuning.MAX_TERMS_ON_GPU)
 
 
 def sum_phases(
@@ -47,15 +47,17 @@ def sum_phases(
     sums, remaining = {}, {}
     for phase, terms in step.terms.items():
         reads = [(term, _shift_to_groups(step.geometry, term)) for term in terms]
-        pairs = [phase_sums.given(g, offsets, *read) for read in reads]
-        sums[phase], remaining[phase] = phase_sums.combined(pairs, accum_dtype, result_dtype)
+        pairs = [phase_sums.select_term(g, offsets, *read) for read in reads]
+        sums[phase], remaining[phase] = phase_sums.sum_terms(pairs, accum_dtype, result_dtype)
     values = stack_phases(sums, step.geometry, np.zeros((), result_dtype))
     if step.last:
         return values, offsets
-    return values, stack_phases(remaining, step.geometry, phase_sums.not_taken(offsets.dtype))
+    return values, stack_phases(
+        remaining, step.geometry, phase_sums.unselected_offset(offsets.dtype)
+    )
 
 
-def _shift_to_groups(geometry: Geometry, term: Term) -> Read:
+def _shift_to_groups(geometry: Geometry, term: Term) -> ShiftWindows:
     """Return the function that gives each group, on every axis, the window ``shift`` further."""
 
     def shift_windows(x: Array, value: np.ndarray) -> Array:

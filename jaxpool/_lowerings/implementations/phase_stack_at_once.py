@@ -17,7 +17,7 @@ from .phase_stack import sum_phases
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why a single step does not support ``request``, or None."""
-    taps, limit = request.geometry.taps, tuning.MOST_TERMS_AT_ANY_OFFSET_ON_GPU
+    taps, limit = request.geometry.taps, tuning.MAX_TERMS_AT_ANY_OFFSET_ON_GPU
     return f"windows of {taps} elements; one step pays up to {limit}" if taps > limit else None
 
 

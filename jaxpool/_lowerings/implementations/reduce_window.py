@@ -17,11 +17,11 @@ from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import iota, lax_padding
 from ..parts.float_order import (
+    is_16_bit_extreme,
     is_float_extreme,
-    is_narrow_extreme,
     reduce_in_integers_on_cpu,
 )
-from ..parts.phases import room_of_windows
+from ..parts.phases import transpose_padding
 from ..request import Request
 
 _PADDING = np.int32(-1)
@@ -56,7 +56,7 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """
     if not is_float_extreme(reduction, x):
         return _reduce(x, geometry, reduction)
-    if is_narrow_extreme(reduction, x):
+    if is_16_bit_extreme(reduction, x):
         return reduce_in_integers_on_cpu(
             lambda x, extreme: _reduce(x, geometry, extreme), x, reduction
         )
@@ -93,7 +93,7 @@ def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """
     padding, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
     for axis, position in geometry.placed:
-        shape[position], padding[position] = axis.size, room_of_windows(axis)
+        shape[position], padding[position] = axis.size, transpose_padding(axis)
     if 0 in g.shape:
         return jnp.zeros(shape, g.dtype)
     dilated = lax.pad(g, np.zeros((), g.dtype), padding)

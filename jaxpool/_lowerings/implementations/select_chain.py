@@ -37,8 +37,15 @@ from ..parts.argreduce import (
     sentinel,
     set_sentinels,
 )
-from ..parts.axis_slicing import each_place, elements_at, is_padded, levels, pad_all, shifted_slices
-from ..parts.window_counts import first_inside
+from ..parts.axis_slicing import (
+    each_tap,
+    elements_at,
+    is_padded,
+    pad_to_windows,
+    shifted_slices,
+    window_levels,
+)
+from ..parts.window_counts import first_valid_offset
 from ..request import Request
 
 
@@ -59,7 +66,7 @@ def argreduce(
     masked = valid is not None or reduction.extremum is None
     values, offsets = initial_pair(x, valid, dtype) if masked else (x, None)
     end = len(geometry.axes)
-    for first in [0] if geometry.taps <= tuning.MOST_CHAINED_ON_GPU else reversed(range(end)):
+    for first in [0] if geometry.taps <= tuning.MAX_CHAINED_ON_GPU else reversed(range(end)):
         group, unit = _sub_geometry(geometry, first, end), _sub_geometry(geometry, end, None).taps
         group_dtype = dtype if masked else offset_dtype(_sub_geometry(geometry, first, None))
         values, offsets = _chain_axes(values, offsets, group, unit, group_dtype, reduction, masked)
@@ -95,9 +102,9 @@ def _chain_axes(
       reduction: a maximum or minimum.
       masked: whether offsets may be sentinels; if not, the offsets of padding do not matter.
     """
-    values = pad_all(values, group, identity_array(reduction, values.dtype))
+    values = pad_to_windows(values, group, identity_array(reduction, values.dtype))
     if offsets is not None:
-        offsets = pad_all(offsets.astype(dtype), group, sentinel(dtype))
+        offsets = pad_to_windows(offsets.astype(dtype), group, sentinel(dtype))
     pair: Any = (values, offsets)
 
     def chain(steps: Sequence[int], parts: Sequence[Any]) -> ValueOffset:
@@ -109,11 +116,11 @@ def _chain_axes(
     if max(group.kernel) <= tuning.LONGEST_CHAINED_ON_GPU:
         parts = [
             jax.tree.map(lambda a, taps=taps: elements_at(a, taps, group), pair)
-            for taps in each_place(group)
+            for taps in each_tap(group)
         ]
         return chain(range(group.taps), parts)
     ((axis, position),) = group.placed
-    for window, shifts in levels(axis.kernel, tuning.CHAIN_RADIX_ON_GPU)[::-1]:
+    for window, shifts in window_levels(axis.kernel, tuning.CHAIN_RADIX_ON_GPU)[::-1]:
         last = window == axis.kernel
         pair = chain(shifts, shifted_slices(pair, axis, position, shifts, last))
     return pair
@@ -140,7 +147,7 @@ def _correct_offsets(offsets: Array, is_identity: Array, geometry: Geometry) -> 
     for axis, position in geometry.placed:
         window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
         start = jnp.where(is_identity, window * axis.stride - axis.pad_low, 0)
-        first_tap = first_inside(axis, start)
+        first_tap = first_valid_offset(axis, start)
         first = first * axis.kernel + first_tap
         if axis.has_empty_window:
             outside = (first_tap >= axis.kernel) | (start + first_tap * axis.dilation >= axis.size)

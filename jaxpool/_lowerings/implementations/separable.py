@@ -13,7 +13,7 @@ from jax import Array, lax
 from ..._geometry.resolve import Geometry
 from ...reductions import Reduction
 from .. import tuning
-from ..parts.float_order import is_narrow_extreme
+from ..parts.float_order import is_16_bit_extreme
 from ..request import Request
 from . import reduce_window
 from .reduce_window import argreduce as argreduce
@@ -27,7 +27,7 @@ def unsupported_reason(request: Request) -> str | None:
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers to reduce all axes jointly, or None."""
     geometry, reduction, on_tpu = request.geometry, request.reduction, request.platform == "tpu"
-    min_taps = tuning.LEAST_SEPARATED_ON_TPU if on_tpu else _min_taps_on_gpu(request)
+    min_taps = tuning.MIN_SEPARATED_ON_TPU if on_tpu else _min_taps_on_gpu(request)
     if on_tpu and reduction is not None and reduction.idempotent:
         return "an idempotent reduction takes all axes at once, or windows of windows"
     if geometry.is_non_overlapping:
@@ -48,15 +48,15 @@ def _min_taps_on_gpu(request: Request) -> int:
     """
     is_sparse = request.verb == "sum_transpose" and request.geometry.is_strided
     if is_sparse or request.dtype.itemsize < 4:
-        return tuning.LEAST_NARROW_SEPARATED_ON_GPU
-    return tuning.LEAST_SEPARATED_ON_GPU
+        return tuning.MIN_16_BIT_SEPARATED_ON_GPU
+    return tuning.MIN_SEPARATED_ON_GPU
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
     for axis, position in geometry.placed[::-1]:
         x = reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
-        if is_narrow_extreme(reduction, x):
+        if is_16_bit_extreme(reduction, x):
             x = _round_to_16_bits(x)
     return x
 

@@ -41,7 +41,7 @@ from ..parts.argreduce import (
 from ..parts.axis_slicing import concatenate, lax_padding, pad, slice_axis
 from ..parts.float_order import (
     argreduce_in_integers,
-    is_narrow_extreme,
+    is_16_bit_extreme,
     reduce_in_integers,
     reduce_slices,
 )
@@ -69,7 +69,7 @@ def unsupported_reason(request: Request) -> str | None:
     if verb == "scatter" and geometry.is_non_overlapping:
         return "windows do not overlap: tiles broadcast them"
     any_offset = verb == "gather" or request.any_offset
-    limit = tuning.MOST_SLICED_OFFSETS if any_offset else tuning.MOST_SCATTERED
+    limit = tuning.MAX_SLICED_OFFSETS if any_offset else tuning.MAX_SCATTERED
     if geometry.taps > limit:
         return f"windows of {geometry.taps} elements; slices pay up to {limit}"
     is_strided = geometry.is_strided
@@ -108,13 +108,13 @@ def _max_argmax_kernel(request: Request) -> int:
         return tuning.LONGEST_SLICED
     if -1 not in geometry.positions:
         return tuning.LONGEST_SLICED_APART
-    has_few_rows = geometry.taps < tuning.LEAST_ROWS * geometry.kernel[-1]
+    has_few_rows = geometry.taps < tuning.MIN_ROWS * geometry.kernel[-1]
     return tuning.LONGEST_SLICED_ROWS if has_few_rows else tuning.LONGEST_SLICED
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
-    if is_narrow_extreme(reduction, x):
+    if is_16_bit_extreme(reduction, x):
         return reduce_in_integers(lambda k, extreme: reduce(k, geometry, extreme), x, reduction)
     if padded_slices.saves_loops(x, geometry, reduction):
         return padded_slices.window_sum(x, geometry)
@@ -150,7 +150,7 @@ def _is_short_row_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
         return False
     ((axis, position),) = pooled
     size = math.prod(x.shape[position % x.ndim + 1 :])
-    if not isinstance(size, int) or not tuning.LEAST_NARROW_ROW <= size <= tuning.MOST_NARROW_ROW:
+    if not isinstance(size, int) or not tuning.MIN_SHORT_ROW <= size <= tuning.MAX_SHORT_ROW:
         return False
     return axis.dilation == 1 < axis.stride < axis.kernel
 
@@ -161,10 +161,10 @@ def _axis_groups(geometry: Geometry) -> list[list[PlacedAxis]]:
     Neighbouring axes with few elements form a group; the contiguous axis is a group of its own.
     """
     groups: list[list[PlacedAxis]] = []
-    closed = tuning.MOST_JOINT + 1
+    closed = tuning.MAX_JOINT + 1
     taps = closed
     for axis, position in geometry.placed[::-1]:
-        if taps * axis.kernel > tuning.MOST_JOINT:
+        if taps * axis.kernel > tuning.MAX_JOINT:
             groups.append([])
             taps = 1
         groups[-1].insert(0, (axis, position))
@@ -253,7 +253,7 @@ def argreduce(
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
     is_small, groups = geometry.taps <= tuning.FEW_ELEMENTS, _argreduce_groups(geometry)
-    if is_narrow_extreme(reduction, x):
+    if is_16_bit_extreme(reduction, x):
         if not is_small:
             integers = functools.partial(_argreduce_integers, geometry=geometry)
             return argreduce_in_integers(integers, x, valid, reduction)
@@ -299,7 +299,7 @@ def _argreduce(
     are_variadic = [variadic and _is_variadic(x, axes) for axes in groups]
     # Results that later windows have in common are stored, or each window would recompute them.
     is_stored = geometry.taps > (
-        tuning.MOST_FUSED if geometry.is_non_overlapping else tuning.FEW_ELEMENTS
+        tuning.MAX_FUSED if geometry.is_non_overlapping else tuning.FEW_ELEMENTS
     )
     for axes, is_variadic in zip(groups, are_variadic, strict=True):
         last = axes is groups[-1]
@@ -328,7 +328,7 @@ def _is_variadic(x: Array, axes: list[PlacedAxis]) -> bool:
     if all(len(axis.segments()) == 1 for axis, _ in axes):
         return True
     few_results = all(axis.stride > 1 and position != -1 for axis, position in axes)
-    large = isinstance(x.size, int) and x.size * x.dtype.itemsize >= tuning.LEAST_BYTES_OF_SEGMENTS
+    large = isinstance(x.size, int) and x.size * x.dtype.itemsize >= tuning.MIN_BYTES_OF_SEGMENTS
     return few_results and large
 
 

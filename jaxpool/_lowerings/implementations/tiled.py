@@ -36,15 +36,15 @@ from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
 from ..parts.axis_slicing import iota, is_padded, pad
 from ..parts.float_order import (
+    is_16_bit_extreme,
     is_float_extreme,
-    is_narrow_extreme,
     reduce_in_integers,
     reduce_slices,
     takes_last_nan,
-    widened,
+    to_native_dtype,
 )
-from ..parts.grid import step_axes
-from ..parts.phases import crop, holders
+from ..parts.grid import phase_axis_indices
+from ..parts.phases import crop, windows_of_groups
 from ..request import Request
 
 
@@ -88,7 +88,7 @@ def _split_windows(x: Any, geometry: Geometry, padding: Any) -> tuple[Any, tuple
         split[position] = (axis.out, axis.kernel)
     tiles = [size for sizes in split for size in sizes]
     elements = jax.tree.map(lambda a: a.reshape(tiles), x)
-    return elements, step_axes(geometry.positions, len(shape))
+    return elements, phase_axis_indices(geometry.positions, len(shape))
 
 
 def offset_iota(shape: Sequence[int], axes: tuple[int, ...], dtype: np.dtype) -> Array:
@@ -145,7 +145,7 @@ def _first_match(
 def _has_rows(shape: Sequence[int], axes: tuple[int, ...]) -> bool:
     """Return whether windows extend along the contiguous axis and are high enough for full rows."""
     height = math.prod(shape[axis] for axis in axes if axis != len(shape) - 1)
-    return len(shape) - 1 in axes and shape[-2] != 1 and height >= tuning.LEAST_ROWS
+    return len(shape) - 1 in axes and shape[-2] != 1 and height >= tuning.MIN_ROWS
 
 
 def _first_match_by_rows(
@@ -177,10 +177,10 @@ def reduce_axes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
 
 
 def _reduce_on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
-    native_x, native_reduction = widened(x, reduction)
+    native_x, native_reduction = to_native_dtype(x, reduction)
     if native_x is not x:
         return _reduce_on_cpu(native_x, axes, native_reduction).astype(x.dtype)
-    if is_narrow_extreme(reduction, x):
+    if is_16_bit_extreme(reduction, x):
         return reduce_in_integers(lambda k, extreme: _reduce_on_cpu(k, axes, extreme), x, reduction)
     if _uses_passes(x, axes, reduction):
         return _reduce_in_passes(x, axes, lambda slices: reduce_slices(reduction, slices))
@@ -200,7 +200,7 @@ def _uses_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
         return max(lengths) <= (tuning.LONGEST_PASS_ROWS if is_contiguous else tuning.LONGEST_PASS)
     if is_contiguous:
         return x.shape[-2] != 1 and max(lengths) <= tuning.LONGEST_SUM_PASS_ROWS
-    is_large = isinstance(x.size, int) and x.size >= tuning.LEAST_SIZE_OF_SUM_PASS
+    is_large = isinstance(x.size, int) and x.size >= tuning.MIN_SIZE_OF_SUM_PASS
     shortest, longest = tuning.SHORTEST_SUM_PASS, tuning.LONGEST_SUM_PASS
     return is_large and shortest <= min(lengths) and max(lengths) <= longest
 
@@ -255,7 +255,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     """Return, for each element, the value of its window if the offset selects it, otherwise 0."""
     g, offsets = _materialize_operands(g, offsets, geometry)
     (*axes, last), (*positions, contiguous) = geometry.axes, geometry.positions
-    if geometry.taps <= tuning.MOST_SCATTERED or not axes or contiguous != -1:
+    if geometry.taps <= tuning.MAX_SCATTERED or not axes or contiguous != -1:
         return _scatter_over_phases(g, offsets, geometry)
     g, offsets = materialize(*_repeat_over_columns(g, offsets, last))
     return _scatter_over_phases(g, offsets, Geometry(tuple(axes), tuple(positions)))
@@ -266,7 +266,7 @@ def _materialize_operands(g: Array, offsets: Array, geometry: Geometry) -> tuple
 
     ``g`` is not stored for small windows in channels last, where the copy costs more than it saves.
     """
-    if geometry.taps <= tuning.MOST_UNSTORED and -1 not in geometry.positions:
+    if geometry.taps <= tuning.MAX_FUSED_COTANGENTS and -1 not in geometry.positions:
         return g, materialize(offsets)[0]
     g, offsets = materialize(g, offsets)
     return g, offsets
@@ -275,9 +275,9 @@ def _materialize_operands(g: Array, offsets: Array, geometry: Geometry) -> tuple
 def _scatter_over_phases(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return :func:`scatter` over all phases of all axes jointly."""
     for axis, position in geometry.placed:
-        g = holders(g, axis, position)
-        offsets = holders(offsets, axis, position, sentinel(offsets.dtype))
-    axes = step_axes(geometry.positions, g.ndim)
+        g = windows_of_groups(g, axis, position)
+        offsets = windows_of_groups(offsets, axis, position, sentinel(offsets.dtype))
+    axes = phase_axis_indices(geometry.positions, g.ndim)
     g, offsets, shape = jnp.expand_dims(g, axes), jnp.expand_dims(offsets, axes), list(g.shape)
     element_offset, is_tap = jnp.zeros((1,) * g.ndim, jnp.int32), jnp.ones((1,) * g.ndim, bool)
     for (axis, position), step_axis in zip(geometry.placed, axes, strict=True):
@@ -299,7 +299,7 @@ def _repeat_over_columns(g: Array, offsets: Array, axis: Axis) -> tuple[Array, A
     """
 
     def repeat(a: Array) -> Array:
-        return jnp.repeat(holders(a, axis, -1), axis.stride, -1)
+        return jnp.repeat(windows_of_groups(a, axis, -1), axis.stride, -1)
 
     offsets_int32, values = offsets.astype(jnp.int32), repeat(g)
     column = iota(values.shape[-1], -1, g.ndim, jnp.int32) % axis.stride

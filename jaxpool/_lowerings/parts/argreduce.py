@@ -25,7 +25,7 @@ def sentinel(dtype: np.dtype) -> np.ndarray:
     return np.asarray(-1).astype(dtype)
 
 
-def same(a: Array, b: Array) -> Array:
+def equal_or_both_nan(a: Array, b: Array) -> Array:
     """Return elementwise whether ``a`` equals ``b``, with NaN equal to NaN."""
     return (a == b) | ((a != a) & (b != b))
 

@@ -29,12 +29,12 @@ def pad(x: T, position: int, low: int, high: int, values: Any) -> T:
     return _pad_axes(x, {position: (low, high)}, values)
 
 
-def pad_all(x: T, geometry: Geometry, values: Any) -> T:
+def pad_to_windows(x: T, geometry: Geometry, values: Any) -> T:
     """Pad the pooled axes with ``values`` so that every window lies inside the array."""
     return _pad_axes(x, {position: lax_padding(axis) for axis, position in geometry.placed}, values)
 
 
-def crop_behind(x: T, geometry: Geometry, values: Any) -> T:
+def crop_after_windows(x: T, geometry: Geometry, values: Any) -> T:
     """Crop the entries after the last window; ``values`` is a scalar of each dtype of ``x``."""
     excess = {position: axis.reach - lax_padding(axis)[1] for axis, position in geometry.placed}
     return _pad_axes(x, {position: (0, high) for position, high in excess.items()}, values)
@@ -52,7 +52,7 @@ def _pad_axes(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
     return jax.tree.map(pad_array, x, values)
 
 
-def each_place(geometry: Geometry) -> Iterator[tuple[int, ...]]:
+def each_tap(geometry: Geometry) -> Iterator[tuple[int, ...]]:
     """Iterate over the taps of a window in row-major order, as one offset per pooled axis."""
     return itertools.product(*map(range, geometry.kernel))
 
@@ -72,8 +72,8 @@ def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[A
 
     Positions outside the array have the value ``padding``.
     """
-    x = pad_all(x, geometry, padding)
-    for tap in each_place(geometry):
+    x = pad_to_windows(x, geometry, padding)
+    for tap in each_tap(geometry):
         yield elements_at(x, tap, geometry)
 
 
@@ -92,7 +92,7 @@ def is_padded(geometry: Geometry) -> bool:
     return any(any(lax_padding(axis)) for axis in geometry.axes)
 
 
-def broadcast_along(values: Any, position: int, rank: int) -> np.ndarray:
+def reshape_along(values: Any, position: int, rank: int) -> np.ndarray:
     """Reshape one value per entry of an axis so that it broadcasts to ``rank`` axes."""
     shape = [1] * rank
     shape[position] = -1
@@ -188,7 +188,7 @@ def digit_parts(
         length *= radix
 
 
-def levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
+def window_levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
     """Return how to build a window from overlapping smaller windows, largest window first.
 
     Returns:

@@ -22,7 +22,7 @@ from ..._geometry.resolve import check_at_least
 from .axis_slicing import concatenate, pad
 
 
-def extended(x: Array, position: int, low: int, high: int, border: str) -> Array:
+def extend_axis(x: Array, position: int, low: int, high: int, border: str) -> Array:
     """Extend an axis of ``x`` by ``low`` entries before and ``high`` after it."""
     length = x.shape[position]
     if not isinstance(length, int) and border != "nearest":
@@ -49,7 +49,7 @@ def _check_symbolic(length: Any, axis: int, size: int, border: str) -> None:
     )  # fmt: skip
 
 
-def nearest(x: Array, position: int, low: int, high: int) -> Array:
+def extend_nearest(x: Array, position: int, low: int, high: int) -> Array:
     """Extend an axis by repeating its first and last entry; negative numbers crop.
 
     An axis without entries is extended with zeros.
@@ -59,7 +59,7 @@ def nearest(x: Array, position: int, low: int, high: int) -> Array:
     low, high = max(low, 0), max(high, 0)
     if not x.shape[position]:
         return pad(x, position, low, high, zero)
-    return extended(x, position, low, high, "nearest")
+    return extend_axis(x, position, low, high, "nearest")
 
 
 def _border_parts(x: Array, border: str, position: int) -> tuple[Array, Array, Array]:

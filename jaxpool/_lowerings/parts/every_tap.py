@@ -8,7 +8,7 @@ A *fold* gives the value of each tap and the function that combines them:
 On CPU and TPU, a loop visits the taps sequentially; each iteration reads one tap of all windows. On
 GPU, each iteration would be a kernel or more. There the elements are a gather ``[.., i, t, ..]``,
 which XLA:GPU fuses into the reduction over ``t``: one kernel for any number of taps, and the
-gathered array is not materialized.
+gathered array is not materialised.
 """
 
 import functools
@@ -24,11 +24,11 @@ from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
-from ..._xla.sharding_types import varying_alike
+from ..._xla.sharding_types import unify_varying_axes
 from .. import tuning
 from .argreduce import sentinel
-from .axis_slicing import pad_all, slice_axis
-from .flat_gather import INT32_MAX, array_of, planes_of
+from .axis_slicing import pad_to_windows, slice_axis
+from .flat_gather import INT32_MAX, from_planes, to_planes
 
 State = TypeVar("State")
 
@@ -93,14 +93,14 @@ def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
     """Return the reads of a padded array by windows whose result has this shape."""
 
     def shifts(numbers: Array) -> list[Array]:
-        steps = zip(geometry.axes, digits(numbers, geometry.kernel), strict=True)
+        steps = zip(geometry.axes, unravel_offsets(numbers, geometry.kernel), strict=True)
         return [digit * np.asarray(axis.dilation, digit.dtype) for axis, digit in steps]
 
     strides = tuple(axis.stride for axis in geometry.axes)
     return Reads(geometry.positions, shape, strides, geometry.taps, shifts)
 
 
-def digits(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
+def unravel_offsets(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
     """Split row-major offsets into the offset along each pooled axis."""
     result = []
     for count in reversed(kernel):
@@ -127,7 +127,7 @@ class Fold(NamedTuple):
     unordered: Callable[[Any, Any], Any] | None = None
 
 
-def sum_of_named(dtype: np.dtype) -> Fold:
+def sum_at_tap(dtype: np.dtype) -> Fold:
     """Return the fold that adds, at each tap, the elements whose ``named`` is the tap's number.
 
     In a gather, ``named`` has the wanted tap of each window. In a scatter, it is read like the
@@ -141,10 +141,10 @@ def sum_of_named(dtype: np.dtype) -> Fold:
     return Fold(value, zero, lax.add)
 
 
-def padded_windows(
+def pad_for_scatter(
     g: Array, named: Array, pad_config: Sequence[tuple[int, int, int]]
 ) -> tuple[Array, Array]:
-    """Pad values of windows, and the tap number that each names, for :func:`sum_of_named`.
+    """Pad values of windows, and the tap number that each names, for :func:`sum_at_tap`.
 
     This is a scatter written as a gather: every element reads all windows that contain it, and adds
     the values of those that name it. All elements can be read in parallel; writes, which may
@@ -174,7 +174,7 @@ def reduce_taps(
 def _by_loop(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
     """Reduce by a loop over the taps."""
     state = jax.tree.map(functools.partial(jnp.full, reads.shape), fold.start)
-    arrays, others, state = varying_alike((arrays, others, state))
+    arrays, others, state = unify_varying_axes((arrays, others, state))
 
     def step(number: Array, elements: tuple[Array, ...], state: Any) -> Any:
         return fold.combine(state, fold.value(number, *elements, *others))
@@ -182,7 +182,7 @@ def _by_loop(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[
     return _loop_over_taps(reads, step, state, arrays)
 
 
-def walk(
+def fold_over_taps(
     x: Array, geometry: Geometry, step: Callable[[Array, Array, State], State], state: State
 ) -> State:
     """Return the final state after ``state = step(offset, elements, state)`` at every offset.
@@ -190,10 +190,10 @@ def walk(
     The offsets are visited in row-major order; ``elements`` are those of all windows, 0 in padding.
     The loop is unrolled for small windows.
     """
-    padded = pad_all(x, geometry, np.zeros((), x.dtype))
-    padded, state = varying_alike((padded, state))
+    padded = pad_to_windows(x, geometry, np.zeros((), x.dtype))
+    padded, state = unify_varying_axes((padded, state))
     step_of_array = lambda offset, elements, state: step(offset, elements[0], state)  # noqa: E731
-    unroll = geometry.taps <= tuning.MOST_SLICED_OFFSETS or tuning.OFFSETS_AT_ONCE
+    unroll = geometry.taps <= tuning.MAX_SLICED_OFFSETS or tuning.OFFSETS_AT_ONCE
     reads = reads_of(geometry, geometry.full_shape(x.shape))
     return _loop_over_taps(reads, step_of_array, state, (padded,), unroll)
 
@@ -221,8 +221,8 @@ def _by_gather(
     numbers = lax.iota(np.int32, reads.taps)
     indices = reads.first_indices(arrays[0])[:, None] + reads.flat_shifts(arrays[0], numbers)
     read_mode = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-    elements = [planes_of(a, reads.axes).at[:, indices].get(**read_mode) for a in arrays]
-    window_entries = [planes_of(a, reads.axes)[:, :, None] for a in others]
+    elements = [to_planes(a, reads.axes).at[:, indices].get(**read_mode) for a in arrays]
+    window_entries = [to_planes(a, reads.axes)[:, :, None] for a in others]
     values = fold.value(numbers[:, None], *elements, *window_entries)
     reduced = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
-    return jax.tree.map(lambda a: array_of(a, reads.shape, reads.axes), reduced)
+    return jax.tree.map(lambda a: from_planes(a, reads.shape, reads.axes), reduced)

@@ -4,11 +4,11 @@ A flat index counts the elements of some axes in row-major order. An array is vi
 ``[before, counted, after]``, with these axes merged into one; a *plane* is ``[b, :, c]``. With
 ``-1`` for no index,
 
-    take(values, index)[b, s, c] = values[b, index[b, s, c], c],
-    writer(index)[b, i, c] = the last s with index[b, s, c] = i, or -1.
+    take_from_planes(values, index)[b, s, c] = values[b, index[b, s, c], c],
+    last_writer(index)[b, i, c] = the last s with index[b, s, c] = i, or -1.
 
-``writer`` scatters the maximum of the integers ``s``, so its result does not depend on the order in
-which a device processes them.
+``last_writer`` scatters the maximum of the integers ``s``, so its result does not depend on the
+order in which a device processes them.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from jax import Array, lax
 INT32_MAX = 2**31 - 1
 
 
-def planes_of(a: Array, axes: tuple[int, ...]) -> Array:
+def to_planes(a: Array, axes: tuple[int, ...]) -> Array:
     """Reshape ``a`` to ``[before, counted, after]``, with the axes that an index counts merged."""
     adjacent = _adjacent_axes(axes)
     a = jnp.moveaxis(a, axes, adjacent)
@@ -32,8 +32,8 @@ def planes_of(a: Array, axes: tuple[int, ...]) -> Array:
     return a.reshape([math.prod(part) for part in parts])
 
 
-def array_of(planes: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """Return the array of ``shape`` from its planes: the inverse of :func:`planes_of`."""
+def from_planes(planes: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """Return the array of ``shape`` from its planes: the inverse of :func:`to_planes`."""
     adjacent = _adjacent_axes(axes)
     moved = jax.eval_shape(lambda: jnp.moveaxis(jnp.zeros(shape), axes, adjacent)).shape
     return jnp.moveaxis(planes.reshape(moved), adjacent, axes)
@@ -45,7 +45,7 @@ def _adjacent_axes(axes: tuple[int, ...]) -> tuple[int, ...]:
     return axes if are_adjacent else tuple(range(-len(axes), 0))
 
 
-def writer(index: Array, size: int) -> Array:
+def last_writer(index: Array, size: int) -> Array:
     """Return, for each element ``[b, i, c]``, the last ``s`` with ``index[b, s, c] == i``, or -1.
 
     The result has ``size`` elements in each plane.
@@ -62,7 +62,7 @@ def _or_past(index: Array, size: int) -> Array:
     return jnp.where(index < 0, size, index)
 
 
-def take(values: Array, index: Array, fill: int) -> Array:
+def take_from_planes(values: Array, index: Array, fill: int) -> Array:
     """Return ``values[b, index[b, s, c], c]``, and ``fill`` where the index is -1."""
 
     def take_plane(values: Array, index: Array) -> Array:
@@ -73,7 +73,7 @@ def take(values: Array, index: Array, fill: int) -> Array:
 
 
 def _over_planes(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Vectorize a function of planes over ``b`` and ``c``, which keeps each plane on its device.
+    """Vectorise a function of planes over ``b`` and ``c``, which keeps each plane on its device.
 
     A single index into all planes would be faster on CPU, but of sharded arrays the compiler would
     gather all shards.

@@ -34,7 +34,7 @@ def is_float_extreme(reduction: Reduction, x: Any) -> bool:
     return jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize in (2, 4, 8)
 
 
-def is_narrow_extreme(reduction: Reduction, x: Any) -> bool:
+def is_16_bit_extreme(reduction: Reduction, x: Any) -> bool:
     """Return whether ``reduction`` is a maximum or minimum of 16-bit floats.
 
     XLA:CPU would widen and round these in every operation.
@@ -42,7 +42,7 @@ def is_narrow_extreme(reduction: Reduction, x: Any) -> bool:
     return is_float_extreme(reduction, x) and x.dtype.itemsize == 2
 
 
-def widened(x: Any, reduction: Reduction) -> tuple[Any, Reduction]:
+def to_native_dtype(x: Any, reduction: Reduction) -> tuple[Any, Reduction]:
     """Convert to a wider dtype if XLA:CPU emulates the dtype of ``x``; extremes are the same."""
     if reduction.extremum is None or x.dtype == np.bool_:
         return x, reduction
@@ -113,7 +113,7 @@ def sort_keys(x: Array) -> Array:
     """Return integers in the order of ``x``, with -0.0 equal to 0.0, and NaN the greatest."""
     if jnp.issubdtype(x.dtype, jnp.floating):
         return _with_one_zero(_float_keys(x, MAX))
-    x, _ = widened(x, MAX)
+    x, _ = to_native_dtype(x, MAX)
     return x.astype(np.uint8) if x.dtype == np.bool_ else x
 
 

@@ -2,7 +2,7 @@
 
 A pooled axis of stride ``S`` is reshaped from ``n * S`` elements to ``[n, S]``: element
 ``q * S + r`` becomes phase ``r`` of group ``q``. The pooled axis then counts groups, and the new
-phase axis (a *step axis* in names) has length ``S``. For ``S = 2``,
+phase axis has length ``S``. For ``S = 2``,
 
     a b c d e f    has the groups  [a b] [c d] [e f];    phase 0 is  a c e,    phase 1 is  b d f.
 
@@ -38,10 +38,10 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
-from .axis_slicing import each_place
+from .axis_slicing import each_tap
 
 
-def step_axes(positions: Sequence[int], rank: int) -> tuple[int, ...]:
+def phase_axis_indices(positions: Sequence[int], rank: int) -> tuple[int, ...]:
     """Return the indices of the phase axes, one after each pooled axis.
 
     ``positions`` are ascending and negative; ``rank`` is that of the array without phase axes.
@@ -49,7 +49,7 @@ def step_axes(positions: Sequence[int], rank: int) -> tuple[int, ...]:
     return tuple(rank + position + n + 1 for n, position in enumerate(positions))
 
 
-def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> Array:
+def merge_phases(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> Array:
     """Merge each phase axis into its pooled axis, and crop or zero-pad the axis to its elements.
 
     Args:
@@ -59,7 +59,7 @@ def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> A
       padded: whether the groups begin at the low padding rather than at the first element.
     """
     shape, config = list(grid.shape), [(0, 0, 0)] * rank
-    for phase_axis in reversed(step_axes(geometry.positions, rank)):
+    for phase_axis in reversed(phase_axis_indices(geometry.positions, rank)):
         shape[phase_axis - 1 : phase_axis + 1] = [shape[phase_axis - 1] * shape[phase_axis]]
     for axis, position in geometry.placed:
         low = axis.pad_low if padded else 0
@@ -70,9 +70,9 @@ def merged(grid: Array, geometry: Geometry, rank: int, padded: bool = True) -> A
 # --- non-overlapping windows ----------------------------------------------------------------------
 
 
-def over_steps(windows: Array, geometry: Geometry) -> Array:
+def broadcast_over_phases(windows: Array, geometry: Geometry) -> Array:
     """Broadcast an array of windows over a new phase axis after each pooled axis."""
-    axes = step_axes(geometry.positions, windows.ndim)
+    axes = phase_axis_indices(geometry.positions, windows.ndim)
     shape = list(windows.shape)
     for phase_axis, axis in zip(axes, geometry.axes, strict=True):
         shape.insert(phase_axis, axis.stride)
@@ -80,11 +80,14 @@ def over_steps(windows: Array, geometry: Geometry) -> Array:
     return lax.broadcast_in_dim(windows, shape, kept)
 
 
-def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
+def place_at_offsets(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Place the value of each window at the phase that its offset names, 0 at other phases."""
-    offset_grid, g_grid = over_steps(offsets.astype(jnp.int32), geometry), over_steps(g, geometry)
+    offset_grid, g_grid = (
+        broadcast_over_phases(offsets.astype(jnp.int32), geometry),
+        broadcast_over_phases(g, geometry),
+    )
     is_named = _phases_read(offset_grid, geometry) == _phase_iota(
-        g_grid.shape, step_axes(geometry.positions, g.ndim)
+        g_grid.shape, phase_axis_indices(geometry.positions, g.ndim)
     )
     return jnp.where(is_named, g_grid, jnp.zeros((), g.dtype))
 
@@ -92,7 +95,7 @@ def on_grid(g: Array, offsets: Array, geometry: Geometry) -> Array:
 def _phase_iota(shape: Sequence[int], axes: Sequence[int]) -> Array:
     """Return the row-major number of each phase of a group, in int32.
 
-    The result has the full shape: XLA:GPU would materialize a smaller array by a separate kernel.
+    The result has the full shape: XLA:GPU would materialise a smaller array by a separate kernel.
     """
     number = jnp.zeros(shape, jnp.int32)
     for axis in axes:
@@ -114,14 +117,14 @@ def _phases_read(offsets: Array, geometry: Geometry) -> Array:
 # --- any windows ----------------------------------------------------------------------------------
 
 
-Read = Callable[[Array, np.ndarray], Array]
-"""``read(x, value)`` shifts an array of windows to the elements of a term, see :func:`put`.
-An element that no window is shifted to has ``value``."""
+ShiftWindows = Callable[[Array, np.ndarray], Array]
+"""A function ``(x, value)`` that shifts an array of windows to the elements of a term, see
+:func:`shift_into_phase`. An element that no window is shifted to has ``value``."""
 
 
-def split(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
+def split_into_phases(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
     """Split each pooled axis into groups and phases; ``value`` fills up the last group."""
-    phase_axes, config = step_axes(geometry.positions, x.ndim), [(0, 0, 0)] * x.ndim
+    phase_axes, config = phase_axis_indices(geometry.positions, x.ndim), [(0, 0, 0)] * x.ndim
     shape = list(x.shape)
     for phase_axis, (axis, position) in zip(phase_axes, geometry.placed, strict=True):
         shape[phase_axis - 1 : phase_axis] = axis.groups, axis.stride
@@ -134,13 +137,13 @@ def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
 
     The offsets are in row-major order.
     """
-    grid = split(x, geometry, value)
-    return [_elements_at(grid, tap, geometry, value) for tap in each_place(geometry)]
+    grid = split_into_phases(x, geometry, value)
+    return [_elements_at(grid, tap, geometry, value) for tap in each_tap(geometry)]
 
 
 def _elements_at(grid: Array, tap: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
     """Return the element of every window at one offset per pooled axis."""
-    phase_axes = step_axes(geometry.positions, grid.ndim - len(geometry.axes))
+    phase_axes = phase_axis_indices(geometry.positions, grid.ndim - len(geometry.axes))
     config = [(0, 0, 0)] * grid.ndim
     for phase_axis, axis, t in zip(phase_axes, geometry.axes, tap, strict=True):
         group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
@@ -149,14 +152,16 @@ def _elements_at(grid: Array, tap: Sequence[int], geometry: Geometry, value: np.
     return jnp.squeeze(lax.pad(grid, value, config), phase_axes)
 
 
-def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
+def shift_into_phase(
+    geometry: Geometry, phase: Sequence[int], shift: Sequence[int]
+) -> ShiftWindows:
     """Return a function that puts window ``q + shift`` into one phase of group ``q``.
 
     ``phase`` and ``shift`` have an entry for each pooled axis. The other phases get ``value``.
     """
 
     def shift_windows(x: Array, value: np.ndarray) -> Array:
-        phase_axes = step_axes(geometry.positions, x.ndim)
+        phase_axes = phase_axis_indices(geometry.positions, x.ndim)
         config = [(0, 0, 0)] * (x.ndim + len(phase_axes))
         for phase_axis, axis, r, distance in zip(
             phase_axes, geometry.axes, phase, shift, strict=True
@@ -168,8 +173,8 @@ def put(geometry: Geometry, phase: Sequence[int], shift: Sequence[int]) -> Read:
     return shift_windows
 
 
-def stored(x: Array, pooled: int) -> Array:
-    """Materialize ``x``, stored in the order of its axes; the first ``pooled`` ones are major.
+def materialize_row_major(x: Array, pooled: int) -> Array:
+    """Materialise ``x``, stored in the order of its axes; the first ``pooled`` ones are major.
 
     An export with symbolic lengths leaves the layout to XLA: JAX (0.10.2) would ask for the sign
     of the product of the lengths, which may not be known.
@@ -180,7 +185,7 @@ def stored(x: Array, pooled: int) -> Array:
     return lax.optimization_barrier(merged_axes).reshape(x.shape)
 
 
-def inside(tap: Sequence[int], geometry: Geometry, shape: Sequence[int]) -> Array | None:
+def in_bounds_mask(tap: Sequence[int], geometry: Geometry, shape: Sequence[int]) -> Array | None:
     """Return a mask of the windows that read an element at an offset, or None if all do.
 
     Args:

@@ -19,7 +19,7 @@ from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
 from . import grid, phase_sums
-from .axis_slicing import each_place, pooled_first
+from .axis_slicing import each_tap, pooled_first
 
 Arrays = tuple[Array, ...]
 
@@ -48,11 +48,11 @@ def over_windows(
     padding = [np.asarray(v, a.dtype) for v, a in zip(jax.tree.leaves(values), moved, strict=True)]
     columns = [_each_offset(*pair, major) for pair in zip(moved, padding, strict=True)]
     elements, masks = [], []
-    for tap, row in zip(each_place(geometry), zip(*columns, strict=True), strict=True):
+    for tap, row in zip(each_tap(geometry), zip(*columns, strict=True), strict=True):
         parts = [a.astype(leaf.dtype) for a, leaf in zip(row, leaves, strict=True)]
         shape: Any = jnp.broadcast_shapes(*(a.shape for a in parts))
         elements.append(jax.tree.unflatten(tree, parts))
-        masks.append(grid.inside(tap, major, shape))
+        masks.append(grid.in_bounds_mask(tap, major, shape))
     return tuple(jnp.transpose(result, inverse) for result in total(elements, masks))
 
 
@@ -108,10 +108,12 @@ def over_elements(
     moved = [_cast_floats(jnp.transpose(a, order), dtype) for a in windows]
     if on_tpu and strided:  # or XLA would recompute them, from slices that are stored
         moved = lax.optimization_barrier(moved)
-    moved = [grid.stored(a, pooled) for a in moved] if on_tpu else moved
+    moved = [grid.materialize_row_major(a, pooled) for a in moved] if on_tpu else moved
     (step,) = phase_sums.steps_of(major, geometry.taps)
     phase_terms = [(phase, term) for phase, terms in step.terms.items() for term in terms]
-    shift_functions = [grid.put(step.geometry, phase, term.shift) for phase, term in phase_terms]
+    shift_functions = [
+        grid.shift_into_phase(step.geometry, phase, term.shift) for phase, term in phase_terms
+    ]
     pairs = [(a, np.asarray(value, a.dtype)) for a, value in zip(moved, identities, strict=True)]
     split = jax.tree.map(lambda a: _split(jnp.transpose(a, order), major), elements)
     shifted = [
@@ -120,13 +122,13 @@ def over_elements(
     ]
     results = total(shifted, split, [term for _, term in phase_terms])
     if on_tpu and strided:
-        results = tuple(grid.stored(result, 2 * pooled) for result in results)
-    merged = (grid.merged(result, major, len(order), False) for result in results)
+        results = tuple(grid.materialize_row_major(result, 2 * pooled) for result in results)
+    merged = (grid.merge_phases(result, major, len(order), False) for result in results)
     return tuple(jnp.transpose(result, inverse) for result in merged)
 
 
 def _split(a: Array, geometry: Geometry) -> Array:
     """Split an array of elements into groups and phases; length 1 stays length 1."""
     if _is_pooled(a, geometry):
-        return grid.split(a, geometry, np.zeros((), a.dtype))
-    return jnp.expand_dims(a, grid.step_axes(geometry.positions, a.ndim))
+        return grid.split_into_phases(a, geometry, np.zeros((), a.dtype))
+    return jnp.expand_dims(a, grid.phase_axis_indices(geometry.positions, a.ndim))

@@ -35,8 +35,8 @@ from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from .. import tuning
 from .argreduce import sentinel
-from .axis_slicing import elements_at, levels, pad, slice_axis, tree_reduce
-from .phases import Arrays, over_elements, stretch
+from .axis_slicing import elements_at, pad, slice_axis, tree_reduce, window_levels
+from .phases import Arrays, combine_over_elements, dilate_windows
 
 
 def _codes(offsets: Array) -> Array:
@@ -190,7 +190,9 @@ def _scatter_short(windows: Arrays, axis: Axis, position: int, unit: int, last: 
         high = low + unit if offset < axis.kernel - 1 else None
         return _select_range(windows, zeros, low, high, low, last)
 
-    return over_elements(contributions, (0,) if last else (0, 0), axis, position, _add_terms)
+    return combine_over_elements(
+        contributions, (0,) if last else (0, 0), axis, position, _add_terms
+    )
 
 
 def _scatter_long(windows: Arrays, axis: Axis, position: int, unit: int, last: bool) -> Arrays:
@@ -199,8 +201,8 @@ def _scatter_long(windows: Arrays, axis: Axis, position: int, unit: int, last: b
     Windows of every level may begin at any element of the padded axis. Args as for
     :func:`_scatter_short`.
     """
-    windows = tuple(stretch(array, axis, position) for array in windows)
-    for window, shifts in levels(axis.kernel, tuning.SCATTER_RADIX):
+    windows = tuple(dilate_windows(array, axis, position) for array in windows)
+    for window, shifts in window_levels(axis.kernel, tuning.SCATTER_RADIX):
         inner = window - shifts[-1]
         margin = shifts[-1] * axis.dilation
         length = windows[0].shape[position] + margin

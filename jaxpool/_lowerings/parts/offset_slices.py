@@ -16,7 +16,7 @@ a sum of slices of ``g`` and ``offsets``, which are padded once. Every element i
 no scatter instruction is needed. The offsets need not be those of an argmax.
 
 Strided windows of few taps (:func:`_scatter_strided`). All phases of all axes are computed by one
-vectorized loop, in which the phases are broadcast axes. The groups near the ends of an axis have
+vectorised loop, in which the phases are broadcast axes. The groups near the ends of an axis have
 fewer shifts than those in the middle, and get loops of their own. Nothing is padded then: padding
 is a separate pass that takes up to half of the time. For a small array the pad is cheaper, and
 XLA:CPU compiles one loop in place of nine. It is not used if windows extend past a border: their
@@ -38,8 +38,8 @@ from ..._xla.select import select
 from .. import tuning
 from .argreduce import sentinel
 from .axis_slicing import concatenate, each_offset, iota, slice_axis, tree_reduce
-from .grid import over_steps, step_axes
-from .phases import Phases, crop, interleave, phases_of, runs, surround
+from .grid import broadcast_over_phases, phase_axis_indices
+from .phases import Phases, crop, group_ranges, interleave, pad_windows, phases_of
 
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
@@ -54,9 +54,9 @@ def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     strided = geometry.is_strided
-    if strided and geometry.taps <= tuning.MOST_SCATTERED and -1 not in geometry.positions:
+    if strided and geometry.taps <= tuning.MAX_SCATTERED and -1 not in geometry.positions:
         return _scatter_strided(g, offsets, geometry)
-    geometry, arrays = surround((g, offsets), (0, sentinel(offsets.dtype)), geometry)
+    geometry, arrays = pad_windows((g, offsets), (0, sentinel(offsets.dtype)), geometry)
     phases = [phases_of(axis) for axis in geometry.axes]
     g, offsets = materialize(*arrays)  # or XLA:CPU would recompute both for each slice
 
@@ -131,16 +131,16 @@ def _scatter_strided(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Scatter with the phases as axes; the pooled axes are not the contiguous one."""
     if _saves_loops(g, geometry):
         padding = 0, sentinel(offsets.dtype)
-        geometry, (g, offsets) = surround((g, offsets), padding, geometry)
+        geometry, (g, offsets) = pad_windows((g, offsets), padding, geometry)
     # Otherwise XLA:CPU would recompute both for each element.
     g, offsets = materialize(g, offsets)
     merged_shape, grid_axes = list(g.shape), []
     for phase_axis, (axis, position) in zip(
-        step_axes(geometry.positions, g.ndim), geometry.placed, strict=True
+        phase_axis_indices(geometry.positions, g.ndim), geometry.placed, strict=True
     ):
         grid_axes.append(GridAxis(axis, phases_of(axis), phase_axis - 1))
         merged_shape[position] = _group_count(grid_axes[-1]) * axis.stride
-    piece = Piece(over_steps(g, geometry), over_steps(offsets, geometry), ())
+    piece = Piece(broadcast_over_phases(g, geometry), broadcast_over_phases(offsets, geometry), ())
     shape = list(piece.values.shape)
     received = _over_grid([piece], grid_axes, shape, _phase_offsets(grid_axes, len(shape))).reshape(
         merged_shape
@@ -152,7 +152,7 @@ def _scatter_strided(g: Array, offsets: Array, geometry: Geometry) -> Array:
 
 def _saves_loops(g: Array, geometry: Geometry) -> bool:
     """Return whether padding the windows saves more compilation time than the copies cost."""
-    is_small = isinstance(g.size, int) and g.size <= tuning.MOST_PADDED_WINDOWS
+    is_small = isinstance(g.size, int) and g.size <= tuning.MAX_PADDED_WINDOWS
     is_inside = all(len(axis.segments()) == 1 for axis in geometry.axes)
     overlapping = sum(axis.span > axis.stride for axis in geometry.axes)
     return is_small and is_inside and overlapping > 1
@@ -180,7 +180,7 @@ def _over_grid(
     if cut_axes == len(grid_axes):
         return tree_reduce(lax.add, [_values_at_offsets(piece, phase_offsets) for piece in pieces])
     (axis, phases, dimension), parts = grid_axes[cut_axes], []
-    for first, last, shifts in runs(axis, phases, phases.shifts):
+    for first, last, shifts in group_ranges(axis, phases, phases.shifts):
         part_shape = [*shape[:dimension], last - first, *shape[dimension + 1 :]]
         cuts = [
             Piece(

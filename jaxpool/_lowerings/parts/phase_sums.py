@@ -46,8 +46,8 @@ from ..._geometry.resolve import Geometry
 from ..._xla.select import select
 from .. import tuning
 from .argreduce import ValueOffset, sentinel
-from .axis_slicing import levels
-from .grid import Read
+from .axis_slicing import window_levels
+from .grid import ShiftWindows
 from .phases import offsets_by_phase
 
 Phase = tuple[int, ...]
@@ -142,7 +142,7 @@ def _level_steps(axis: Axis, position: int, unit: int) -> Iterator[Step]:
     A smaller window may begin at any element, so those of each level have stride 1.
     """
     out, stride = axis.out, axis.stride
-    for window, shifts in levels(axis.kernel, tuning.TERMS_RADIX):
+    for window, shifts in window_levels(axis.kernel, tuning.TERMS_RADIX):
         inner = window - shifts[-1]
         size, low = (out - 1) * stride + 1 + shifts[-1] * axis.dilation, 0
         if inner == 1:
@@ -182,18 +182,19 @@ def scatter(
     return g.astype(accum_dtype)
 
 
-def combined(
+def sum_terms(
     terms: Sequence[ValueOffset], accum_dtype: np.dtype, result_dtype: np.dtype
 ) -> ValueOffset:
     """Return the sum of the values of several terms, and the smallest of the remaining offsets.
 
-    Terms that select a window of one group agree on the remaining offset; see :func:`not_taken`.
+    Terms that select a window of one group agree on the remaining offset. Other terms have
+    :func:`unselected_offset`.
     """
     total = functools.reduce(lax.add, (value.astype(accum_dtype) for value, _ in terms))
     return total.astype(result_dtype), functools.reduce(lax.min, (offset for _, offset in terms))
 
 
-def given(g: Array, offsets: Array, term: Term, read: Read) -> ValueOffset:
+def select_term(g: Array, offsets: Array, term: Term, read: ShiftWindows) -> ValueOffset:
     """Return the values that a term selects, 0 elsewhere, and what remains of their offsets."""
     number = lambda value: np.asarray(value, offsets.dtype)  # noqa: E731
     zero = np.zeros((), g.dtype)
@@ -203,9 +204,11 @@ def given(g: Array, offsets: Array, term: Term, read: Read) -> ValueOffset:
         below = lax.lt(shifted, number(term.high))
         hit = lax.bitwise_and(lax.ge(shifted, number(term.low)), below)
     value = select(hit, read(g, zero), zero)
-    return value, select(hit, lax.sub(shifted, number(term.passed)), not_taken(offsets.dtype))
+    return value, select(
+        hit, lax.sub(shifted, number(term.passed)), unselected_offset(offsets.dtype)
+    )
 
 
-def not_taken(dtype: np.dtype) -> np.ndarray:
+def unselected_offset(dtype: np.dtype) -> np.ndarray:
     """Return the remaining offset where a term selects no window: more than any offset."""
     return np.asarray(np.iinfo(dtype).max, dtype)

@@ -31,7 +31,7 @@ from ..._geometry.axis import Axis, cdiv
 from ..._geometry.resolve import Geometry
 from .. import tuning
 from .axis_slicing import concatenate, pad, slice_axis
-from .borders import nearest
+from .borders import extend_nearest
 
 Arrays = tuple[Array, ...]
 """Arrays that are processed together, such as values and offsets; their shapes broadcast."""
@@ -77,7 +77,9 @@ def phases_of(axis: Axis) -> Phases:
     return Phases(axis.pad_low // axis.stride, last, offsets)
 
 
-def runs(axis: Axis, phases: Phases, shifts: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+def group_ranges(
+    axis: Axis, phases: Phases, shifts: Sequence[int]
+) -> Iterator[tuple[int, int, list[int]]]:
     """Yield ranges ``first <= q < last``, each with those ``shifts`` for which it has windows.
 
     Window ``q - shift`` exists for every ``q`` of the range or for none. Groups near an end of the
@@ -103,7 +105,7 @@ def crop(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
     return pad(x, position, 0, axis.size - length, np.asarray(identity, x.dtype))
 
 
-def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) -> Array:
+def windows_of_groups(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) -> Array:
     """Return, for each group, the only window that can contain its elements, or ``value``.
 
     The windows do not overlap.
@@ -113,7 +115,7 @@ def holders(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) 
     return pad(x, position, -phases.first, high, np.asarray(value, x.dtype))
 
 
-def surround(
+def pad_windows(
     arrays: Arrays, values: Sequence[float | np.ndarray], geometry: Geometry
 ) -> tuple[Geometry, Arrays]:
     """Add windows at both ends of each axis, so that every shift of every element has a window.
@@ -141,7 +143,7 @@ def surround(
     return Geometry(tuple(axes), geometry.positions), arrays
 
 
-def over_elements(
+def combine_over_elements(
     windows: Callable[[int], Arrays],
     identities: tuple[float | None, ...],
     axis: Axis,
@@ -162,13 +164,15 @@ def over_elements(
     constants = tuple(0 if identity is None else identity for identity in identities)
     phases = phases_of(axis)
     is_strided_row = position == -1 and axis.stride > 1
-    is_padded = is_strided_row and len(phases.shifts) <= tuning.MOST_PADDED_SHIFTS
+    is_padded = is_strided_row and len(phases.shifts) <= tuning.MAX_PADDED_SHIFTS
     groups: dict[int, list[Array]] = {}
     for phase, offsets in phases.offsets.items():
         by_shift = {shift: windows(offset) for shift, offset in offsets.items()}
         full = phases.first, phases.last, list(by_shift)
         parts = []
-        for first, last, shifts in [full] if is_padded else runs(axis, phases, list(by_shift)):
+        for first, last, shifts in (
+            [full] if is_padded else group_ranges(axis, phases, list(by_shift))
+        ):
             terms = [
                 tuple(
                     _slice_or_pad(a, position, first - s, last - s, axis.out, identity)
@@ -199,7 +203,7 @@ def _slice_or_pad(
     if 0 <= start and stop <= count:
         return slice_axis(x, position, start, stop - start, 1)
     if identity is None:
-        return nearest(x, position, -start, stop - count)
+        return extend_nearest(x, position, -start, stop - count)
     return pad(x, position, -start, stop - count, np.asarray(identity, x.dtype))
 
 
@@ -232,14 +236,14 @@ def interleave(
     return lax.concatenate(pieces, phase_axis).reshape(shape)
 
 
-def stretch(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
+def dilate_windows(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
     """Move window ``o`` of an axis to index ``o * stride``, with ``identity`` in between."""
     config = [(0, 0, 0)] * x.ndim
     config[position] = (0, 0, axis.stride - 1)
     return lax.pad(x, np.asarray(identity, x.dtype), config)
 
 
-def room_of_windows(axis: Axis) -> tuple[int, int, int]:
+def transpose_padding(axis: Axis) -> tuple[int, int, int]:
     """Return a ``lax.pad`` configuration after which the transpose slides over the windows.
 
     The interior padding puts window ``o`` at ``o * stride``, after the low padding. The windows
@@ -250,11 +254,11 @@ def room_of_windows(axis: Axis) -> tuple[int, int, int]:
     return axis.span - 1 - axis.pad_low, axis.size - 1 - last + axis.pad_low, axis.stride - 1
 
 
-def mirrored(axis: Axis) -> Axis:
-    """Return the axis of the transpose: one window for each element, over the stretched windows.
+def transposed_axis(axis: Axis) -> Axis:
+    """Return the axis of the transpose: one window for each element, over the dilated windows.
 
-    Window ``i`` reads, of the array that :func:`stretch` returns, the windows that contain element
-    ``i``. Its last tap is their offset 0.
+    Window ``i`` reads, in the array that :func:`dilate_windows` returns, the windows that contain
+    element ``i``. Its last tap is their offset 0.
     """
     size = (axis.out - 1) * axis.stride + 1
     low = axis.span - 1 - axis.pad_low

@@ -14,9 +14,9 @@ from .. import tuning
 from .axis_slicing import each_offset, lax_padding, pad, slice_axis
 
 
-def stacked(x: Array, geometry: Geometry, padding: np.ndarray) -> Array:
+def stack_taps(x: Array, geometry: Geometry, padding: np.ndarray) -> Array:
     """Return the elements of every window as a new last axis, ``padding`` outside the array."""
-    if geometry.taps <= tuning.MOST_STACKED:
+    if geometry.taps <= tuning.MAX_STACKED:
         return jnp.stack(list(each_offset(x, geometry, padding)), -1)
     first = x.ndim
     for axis, position in geometry.placed[::-1]:

@@ -12,10 +12,10 @@ from jax import Array, lax
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from .axis_slicing import broadcast_along, concatenate
+from .axis_slicing import concatenate, reshape_along
 
 
-def short_dtype(maximum: Any) -> np.dtype:
+def smallest_index_dtype(maximum: Any) -> np.dtype:
     """Return int16 if ``maximum`` fits, else int32; int32 also for a symbolic number."""
     fits = isinstance(maximum, int) and maximum <= np.iinfo(np.int16).max
     return np.dtype(np.int16 if fits else np.int32)
@@ -46,7 +46,7 @@ def _broadcast(run: tuple[int, int], position: int, rank: int) -> Array:
 def _constant(runs: Iterable[tuple[int, int]], position: int, rank: int) -> np.ndarray:
     """Return runs as a NumPy array, a constant of the program."""
     each = [value for windows, value in runs for _ in range(windows)]
-    return broadcast_along(np.array(each, np.int32), position, rank)
+    return reshape_along(np.array(each, np.int32), position, rank)
 
 
 def _is_short(run: tuple[int, int]) -> bool:
@@ -78,10 +78,10 @@ def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
 
 def _is_small(shape: Sequence[Any]) -> bool:
     is_static = all(isinstance(length, int) for length in shape)
-    return is_static and math.prod(shape) <= tuning.MOST_CONSTANT_COUNTS
+    return is_static and math.prod(shape) <= tuning.MAX_CONSTANT_COUNTS
 
 
-def first_inside(axis: Axis, start: Array) -> Array:
+def first_valid_offset(axis: Axis, start: Array) -> Array:
     """Return the first offset that does not read low padding, of windows that begin at ``start``.
 
     For an empty window, that offset reads past the end of the axis or exceeds the window. The
@@ -97,7 +97,7 @@ def first_offsets(geometry: Geometry, rank: int) -> Array:
     offsets = jnp.zeros((1,) * rank, jnp.int32)
     for axis, position in geometry.placed:
         lows = [(run.last - run.first, run.low) for run in axis.segments()]
-        if len(lows) > tuning.MOST_FULL_RUNS:
+        if len(lows) > tuning.MAX_FULL_RUNS:
             first = per_window(lows, position, rank)
         else:
             first = concatenate([_broadcast(run, position, rank) for run in lows], position)

@@ -32,20 +32,20 @@ from ..._xla.materialize import materialize
 from ...reductions import MAX, Reduction, identity_array
 from .. import tuning
 from ..parts.argreduce import ValueOffset, reduce_unordered_pairs
-from ..parts.axis_slicing import broadcast_along
+from ..parts.axis_slicing import reshape_along
 from ..parts.float_order import (
     argreduce_in_integers,
-    is_narrow_extreme,
+    is_16_bit_extreme,
     reduce_in_integers,
     reduce_slices,
-    widened,
+    to_native_dtype,
 )
 from .ragged_offsets import bits_below, check_countable, offset_dtype, sentinel
 
 Axes = Sequence[RaggedAxis]
 
 
-def length_of_pieces(axis: RaggedAxis) -> int:
+def piece_length(axis: RaggedAxis) -> int:
     """Return the length of the pieces of long windows: a power of two near the square root."""
     return min(1 << (axis.longest.bit_length() + 1) // 2, tuning.LONGEST_RAGGED)
 
@@ -74,21 +74,21 @@ def slice_of_windows(
 
 def extreme(x: Array, positions: Sequence[int], axes: Axes, reduction: Reduction = MAX) -> Array:
     """Return the element of every window that ``reduction``, by default a maximum, prefers."""
-    if is_narrow_extreme(reduction, x):
+    if is_16_bit_extreme(reduction, x):
         return reduce_in_integers(lambda keys, r: extreme(keys, positions, axes, r), x, reduction)
-    native, native_reduction = widened(x, reduction)
+    native, native_reduction = to_native_dtype(x, reduction)
     reduce_one_axis = functools.partial(reduce_axis, reduction=native_reduction)
-    return one_after_the_other(reduce_one_axis, native, positions, axes).astype(x.dtype)
+    return apply_per_axis(reduce_one_axis, native, positions, axes).astype(x.dtype)
 
 
-def one_after_the_other(
+def apply_per_axis(
     step: Callable[[Array, int, RaggedAxis], Array], x: Array, positions: Sequence[int], axes: Axes
 ) -> Array:
     """Apply ``step`` along the axes sequentially, with long windows in separate loops."""
     fused_elements = 1
     for position, axis in zip(positions, axes, strict=True):
         fused_elements *= axis.longest
-        if fused_elements > tuning.MOST_RAGGED_JOINT and fused_elements > axis.longest:
+        if fused_elements > tuning.MAX_RAGGED_JOINT and fused_elements > axis.longest:
             (x,), fused_elements = materialize(x), axis.longest
         x = step(x, position, axis)
     return x
@@ -106,7 +106,7 @@ def reduce_axis(x: Array, position: int, axis: RaggedAxis, reduction: Reduction)
 
 def _is_irregular(axis: RaggedAxis) -> bool:
     """Return whether the windows are few and form many groups of one length and stride."""
-    few, max_groups = len(axis.starts) <= tuning.MOST_RAGGED_ONE_BY_ONE, tuning.MOST_GROUPS_ON_TPU
+    few, max_groups = len(axis.starts) <= tuning.MAX_RAGGED_ONE_BY_ONE, tuning.MAX_GROUPS_ON_TPU
     return few and axis.longest > 2 and len(axis.groups(len(axis.starts))) > max_groups
 
 
@@ -129,14 +129,14 @@ def _reduce_slices(x: Array, position: int, axis: RaggedAxis, reduction: Reducti
     """
     recurse = functools.partial(_reduce_slices, position=position, reduction=reduction)
     if axis.longest > tuning.LONGEST_RAGGED:
-        pieces, groups = axis.pieces(length_of_pieces(axis))
+        pieces, groups = axis.pieces(piece_length(axis))
         return recurse(recurse(x, axis=pieces), axis=groups)
-    groups = axis.groups(tuning.MOST_RAGGED_GROUPS)
+    groups = axis.groups(tuning.MAX_RAGGED_GROUPS)
     if len(groups) > 1:
         return lax.concatenate([recurse(x, axis=group) for group in groups], x.ndim + position)
     slices, identity = [], identity_array(reduction, x.dtype)
     for offset in range(axis.longest):
-        contained = broadcast_along(np.array(axis.lengths) > offset, position, x.ndim)
+        contained = reshape_along(np.array(axis.lengths) > offset, position, x.ndim)
         elements = slice_of_windows(x, position, axis, offset, longest_step=axis.size)
         slices.append(elements if contained.all() else jnp.where(contained, elements, identity))
     return reduce_slices(reduction, slices)
@@ -167,13 +167,13 @@ def argreduce(
       reduction: a maximum, which decides which of several NaN is preferred.
     """
     check_countable(axes)
-    if is_narrow_extreme(reduction, x):
+    if is_16_bit_extreme(reduction, x):
         on_keys = lambda keys, r: argreduce(keys, valid, positions, axes, r)  # noqa: E731
         return argreduce_in_integers(on_keys, x, None, reduction)
     offsets = jnp.zeros(x.shape, offset_dtype(axes))
     if valid is not None:
         offsets = jnp.where(valid, offsets, sentinel(offsets))
-    values, reduction = widened(x, reduction)
+    values, reduction = to_native_dtype(x, reduction)
     placed_axes = zip(positions, axes, bits_below(axes), strict=True)
     for n, (position, axis, shift) in enumerate(placed_axes):
         values, offsets = materialize(values, offsets) if n else (values, offsets)
@@ -186,7 +186,7 @@ def _argreduce_axis(
 ) -> ValueOffset:
     """Return the maxima along one axis, and their offsets, that along the axis at bit ``shift``."""
     if axis.longest > tuning.LONGEST_RAGGED:
-        bits = length_of_pieces(axis).bit_length() - 1
+        bits = piece_length(axis).bit_length() - 1
         pieces, groups = axis.pieces(1 << bits)
         x, offsets = materialize(*_argreduce_axis(x, offsets, position, pieces, shift, reduction))
         return _argreduce_axis(x, offsets, position, groups, shift + bits, reduction)
@@ -201,5 +201,5 @@ def _add_offset(offsets: Array, position: int, axis: RaggedAxis, offset: int, sh
     In a shorter window, both are those of the last element.
     """
     axis_offsets = np.minimum(offset, np.array(axis.lengths) - 1) << shift
-    bits = broadcast_along(axis_offsets.astype(offsets.dtype), position, offsets.ndim)
+    bits = reshape_along(axis_offsets.astype(offsets.dtype), position, offsets.ndim)
     return slice_of_windows(offsets, position, axis, offset) | bits

@@ -26,9 +26,9 @@ from ..._xla.materialize import materialize
 from ...reductions import MIN, SUM
 from .. import tuning
 from ..parts.argreduce import ValueOffset
-from ..parts.axis_slicing import broadcast_along, iota, variadic_tree_reduce
-from .ragged import Axes, length_of_pieces, reduce_axis, slice_of_windows
-from .ragged_offsets import bits_below, coordinate, coordinates, offset_along, sentinel
+from ..parts.axis_slicing import iota, reshape_along, variadic_tree_reduce
+from .ragged import Axes, piece_length, reduce_axis, slice_of_windows
+from .ragged_offsets import bits_below, coordinate, coordinates, sentinel, unpack_offset
 
 
 def gather(x: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> Array:
@@ -55,13 +55,13 @@ def _scatter_axis(
     g: Array, offsets: Array, position: int, axis: RaggedAxis, shift: int
 ) -> ValueOffset:
     """Scatter along one axis: return the sums for its elements, and their remaining offsets."""
-    if position == -1 and len(axis.starts) <= min(tuning.MOST_RAGGED_COMPARED, axis.size):
+    if position == -1 and len(axis.starts) <= min(tuning.MAX_RAGGED_COMPARED, axis.size):
         return _add_from_all_windows(g, offsets, axis, shift)
     holders = axis.holders()
     elements = np.arange(axis.size)
     if holders.longest <= tuning.LONGEST_RAGGED:
         return _add_from_holders(g, offsets, position, axis, holders, elements, shift)
-    pieces, groups = holders.pieces(length_of_pieces(holders))
+    pieces, groups = holders.pieces(piece_length(holders))
     elements = np.repeat(elements, groups.lengths)
     g, offsets = _add_from_holders(g, offsets, position, axis, pieces, elements, shift)
     return reduce_axis(g, position, groups, SUM), reduce_axis(offsets, position, groups, MIN)
@@ -87,9 +87,9 @@ def _add_from_holders(
     for nth in range(holders.longest):
         own_offset = elements - starts[firsts + np.minimum(nth, counts - 1)]
         wanted = np.where(nth < counts, own_offset, sentinel(offsets))  # exceeds every offset
-        wanted = broadcast_along(wanted.astype(offsets.dtype), position, g.ndim)
+        wanted = reshape_along(wanted.astype(offsets.dtype), position, g.ndim)
         value, offset = (slice_of_windows(a, position, holders, nth) for a in (g, offsets))
-        hit = (offset != sentinel(offset)) & (offset_along(offset, axis, shift) == wanted)
+        hit = (offset != sentinel(offset)) & (unpack_offset(offset, axis, shift) == wanted)
         parts.append(_select_pair(hit, (value, offset), identity))
     return _add_in_one_loop(parts, identity)
 

@@ -21,7 +21,7 @@ from jax import Array
 from ..._errors import message
 from ..._geometry.ragged import RaggedAxis
 from ...reductions import MIN, identity_array
-from ..parts.axis_slicing import broadcast_along
+from ..parts.axis_slicing import reshape_along
 
 
 def bits_below(axes: Sequence[RaggedAxis]) -> list[int]:
@@ -69,7 +69,7 @@ def sentinel(offsets: Array) -> np.ndarray:
     return identity_array(MIN, offsets.dtype)
 
 
-def offset_along(offsets: Array, axis: RaggedAxis, shift: int) -> Array:
+def unpack_offset(offsets: Array, axis: RaggedAxis, shift: int) -> Array:
     """Return the offsets along one axis from packed offsets; ``shift`` is that of the axis."""
     mask = np.asarray((1 << _bits(axis)) - 1, offsets.dtype)
     return (offsets >> np.asarray(shift, offsets.dtype)) & mask
@@ -77,8 +77,8 @@ def offset_along(offsets: Array, axis: RaggedAxis, shift: int) -> Array:
 
 def coordinate(offsets: Array, position: int, axis: RaggedAxis, shift: int) -> Array:
     """Return the index of the element along one axis that each packed offset names."""
-    starts = broadcast_along(np.array(axis.starts, np.int32), position, offsets.ndim)
-    return offset_along(offsets, axis, shift).astype(jnp.int32) + starts
+    starts = reshape_along(np.array(axis.starts, np.int32), position, offsets.ndim)
+    return unpack_offset(offsets, axis, shift).astype(jnp.int32) + starts
 
 
 def coordinates(

@@ -38,9 +38,9 @@ from jax import Array, lax
 
 from ..._geometry.axis import Axis, cdiv
 from ..._xla.by_platform import by_platform
-from ..._xla.sharding_types import varying_alike
+from ..._xla.sharding_types import unify_varying_axes
 from .. import tuning
-from ..parts.window_counts import short_dtype
+from ..parts.window_counts import smallest_index_dtype
 
 
 def kth(
@@ -59,7 +59,7 @@ def kth(
     positions = lax.broadcasted_iota(dtype, x.shape, x.ndim - 1)
     shape = (*x.shape[:-1], starts.shape[-1])
     windows = tuple(jnp.broadcast_to(a.astype(dtype), shape) for a in (starts, stops, k))
-    elements, windows = varying_alike(((ranks, positions), windows))
+    elements, windows = unify_varying_axes(((ranks, positions), windows))
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         bit, elements, windows = state
@@ -145,17 +145,17 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, *places: Array) -> l
     CPU processes blocks of windows sequentially: the arrays of a block stay in cache, they need
     little memory, and ranks in a block have fewer bits. A block would leave GPU and TPU idle.
     """
-    dtype = short_dtype(axis.size)  # many arrays contain positions
+    dtype = smallest_index_dtype(axis.size)  # many arrays contain positions
 
     def unblocked(
         x: Array, absent: Array | None, *places: Array, index_dtype: Any = np.int32
     ) -> list[Array]:
-        positions = _kth_of_each(x, absent, *ranges(axis), places, index_dtype)
+        positions = _kth_of_each(x, absent, *window_ranges(axis), places, index_dtype)
         return [of_place.astype(dtype) for of_place in positions]
 
     if not isinstance(axis.size, int):
         return unblocked(x, absent, *places)
-    max_elements = max(tuning.LONGEST_ORDERED, tuning.LEAST_BLOCK_OF_ORDERED * axis.kernel)
+    max_elements = max(tuning.LONGEST_ORDERED, tuning.MIN_BLOCK_OF_ORDERED * axis.kernel)
     max_windows = max(1, max_elements // (axis.stride * len(places)))
     count = cdiv(axis.out, cdiv(axis.out, max_windows))
     in_blocks = functools.partial(_kth_in_blocks, axis, count)
@@ -180,7 +180,11 @@ def _kth_in_blocks(
 
     The last window is repeated to fill up the last block.
     """
-    blocks, span, dtype = cdiv(axis.out, count), _extent(axis, count), short_dtype(axis.size)
+    blocks, span, dtype = (
+        cdiv(axis.out, count),
+        _extent(axis, count),
+        smallest_index_dtype(axis.size),
+    )
     fill = [(0, 0)] * (x.ndim - 1) + [(0, blocks * count - axis.out)]
     padded = [jnp.pad(k, fill, mode="edge") for k in places]
     slice_last = lambda a, start, size: lax.dynamic_slice_in_dim(a, start, size, -1)  # noqa: E731
@@ -193,7 +197,12 @@ def _kth_in_blocks(
         block_absent = None if absent is None else slice_last(absent, low, span)
         block_places = [slice_last(k, first, count) for k in padded]
         positions = _kth_of_each(
-            slice_last(x, low, span), block_absent, starts, stops, block_places, short_dtype(span)
+            slice_last(x, low, span),
+            block_absent,
+            starts,
+            stops,
+            block_places,
+            smallest_index_dtype(span),
         )
         return [low.astype(dtype) + of_place.astype(dtype) for of_place in positions]
 
@@ -210,19 +219,19 @@ def _extent(axis: Axis, count: int) -> int:
     return (count - 1) * axis.stride + axis.kernel
 
 
-def ranges(axis: Axis) -> tuple[Array, Array]:
+def window_ranges(axis: Axis) -> tuple[Array, Array]:
     """Return the start and the stop of every window of an axis without dilation."""
     return _ranges_of(lax.iota(jnp.int32, axis.out), axis)
 
 
 def _ranges_of(windows: Array, axis: Axis) -> tuple[Array, Array]:
-    """Return the starts and stops of some windows, as :func:`ranges` does."""
+    """Return the starts and stops of some windows, as :func:`window_ranges` does."""
     starts = windows * axis.stride - axis.pad_low
     stops = starts + axis.kernel
     return jnp.clip(starts, 0, axis.size), jnp.clip(stops, 0, axis.size)
 
 
-def with_nan(x: Array, starts: Array, stops: Array, positions: Array) -> Array:
+def replace_by_first_nan(x: Array, starts: Array, stops: Array, positions: Array) -> Array:
     """Replace positions by that of the first NaN, in windows of floats that contain a NaN."""
     nan = jnp.isnan(x)
     indices = lax.broadcasted_iota(positions.dtype, x.shape, x.ndim - 1)

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._xla.sharding_types import varying_alike
+from ..._xla.sharding_types import unify_varying_axes
 from ..parts.every_tap import Fold, Reads, reduce_taps
-from ..parts.window_counts import short_dtype
+from ..parts.window_counts import smallest_index_dtype
 
 
 def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
@@ -28,9 +28,9 @@ def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
       reads: the windows.
       places: the indices, from 0 to less than the number of taps, in the shape of the result.
     """
-    dtype = short_dtype(reads.taps)
+    dtype = smallest_index_dtype(reads.taps)
     places = places.astype(dtype)
-    keys, places = varying_alike((keys, places))
+    keys, places = unify_varying_axes((keys, places))
     limits = jnp.iinfo(keys.dtype)
 
     def count_less(bounds: Array) -> Array:

@@ -23,16 +23,16 @@ from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
-from ...reductions import MIN, filled, identity_array
+from ...reductions import MIN, identity_array, mask_with_identity
 from .. import tuning
 from ..parts import joint
-from ..parts.argreduce import ValueOffset, offset_dtype, same, sentinel
-from ..parts.axis_slicing import each_offset, pad_all
+from ..parts.argreduce import ValueOffset, equal_or_both_nan, offset_dtype, sentinel
+from ..parts.axis_slicing import each_offset, pad_to_windows
 from ..parts.every_tap import Fold, reads_of, reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
-from ..parts.window_counts import short_dtype
+from ..parts.window_counts import smallest_index_dtype
 from . import radix_select
-from .order_statistics import kth_of_axis, ranges, running_count, with_nan
+from .order_statistics import kth_of_axis, replace_by_first_nan, running_count, window_ranges
 from .sorting_network import sorted_lanes
 
 
@@ -49,8 +49,8 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
         array if it is static, or else an array, with the rank of ``x``; it broadcasts to the
         result.
     """
-    x = filled(x, valid, MIN)
-    if geometry.taps <= tuning.MOST_IN_NETWORK:
+    x = mask_with_identity(x, valid, MIN)
+    if geometry.taps <= tuning.MAX_IN_NETWORK:
         identity = identity_array(MIN, np.dtype(x.dtype))
         sort = lambda read, x: _sorted(read(x, geometry, identity), places)  # noqa: E731
         return _by_reading(sort, geometry, x)
@@ -63,7 +63,7 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
 
 def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
     """Return the values of :func:`ranked`, each with the offset of the first equal element."""
-    if geometry.taps <= tuning.MOST_IN_NETWORK:
+    if geometry.taps <= tuning.MAX_IN_NETWORK:
         (x,) = materialize(x)  # or XLA could compute x twice, with different rounding
         selected = materialize(*ranked(x, valid, geometry, *places))
         return [(values, _first_equal(x, valid, values, geometry)) for values in selected]
@@ -124,7 +124,9 @@ def _first_equal(x: Array, valid: Array | None, y: Array, geometry: Geometry) ->
         offsets = jnp.full(y.shape, sentinel(dtype))
         slices = zip(read(x, geometry, zero), read(mask, geometry, np.asarray(False)), strict=True)
         for offset, (element, valid) in list(enumerate(slices))[::-1]:
-            offsets = jnp.where(valid & same(element, y), np.asarray(offset, dtype), offsets)
+            offsets = jnp.where(
+                valid & equal_or_both_nan(element, y), np.asarray(offset, dtype), offsets
+            )
         return offsets
 
     return _by_reading(first_offset, geometry, x, mask, y)
@@ -150,14 +152,14 @@ def _kth_on_axis(
     """Return the values and offsets at each of ``places`` of the sorted windows along one axis."""
     to_last = lambda a: jnp.moveaxis(a, position, -1)  # noqa: E731
     x, valid = to_last(x), None if valid is None else to_last(valid)
-    starts, stops = ranges(axis)
+    starts, stops = window_ranges(axis)
     window_starts = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
     is_empty, dtype = _is_empty(valid, starts, stops), offset_dtype(Geometry((axis,), (position,)))
 
     def value_and_offset(positions: Array) -> ValueOffset:
         if jnp.issubdtype(x.dtype, jnp.floating):
             valid_x = x if valid is None else jnp.where(valid, x, 0)
-            positions = with_nan(valid_x, starts, stops, positions)
+            positions = replace_by_first_nan(valid_x, starts, stops, positions)
         values = jnp.take_along_axis(x, positions, -1, mode="clip")
         offsets = (positions.astype(jnp.int32) - window_starts).astype(dtype)
         offsets = jnp.where(is_empty, sentinel(dtype), offsets)
@@ -182,7 +184,9 @@ def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
 def _padded_keys(x: Array, valid: Array | None, geometry: Geometry) -> Array:
     """Return the padded elements as integers in their order; invalid ones and padding are last."""
     identity = jnp.asarray(identity_array(MIN, np.dtype(x.dtype)))
-    return pad_all(sort_keys(filled(x, valid, MIN)), geometry, sort_keys(identity))
+    return pad_to_windows(
+        sort_keys(mask_with_identity(x, valid, MIN)), geometry, sort_keys(identity)
+    )
 
 
 def _kth_keys(
@@ -207,8 +211,10 @@ def _first_equal_keys(
     It is the sentinel in a window without an element. The integers that are compared are stored, so
     no element can be computed twice with different rounding.
     """
-    mask = pad_all(jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False))
-    short, dtype = short_dtype(geometry.taps), offset_dtype(geometry)
+    mask = pad_to_windows(
+        jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False)
+    )
+    short, dtype = smallest_index_dtype(geometry.taps), offset_dtype(geometry)
     dtype = short if dtype.itemsize > short.itemsize else dtype  # smaller residuals
     last = np.asarray(np.iinfo(short).max, short)
 

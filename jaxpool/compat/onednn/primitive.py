@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from ..._errors import public, renamed, shown
+from ..._errors import public, renaming_arguments, shown
 from ..._geometry.arguments import integer
 from .._checks import array
 from . import programs
@@ -55,7 +55,7 @@ def forward_inference(
     window_arguments = (kernel, strides, dilation, padding_l, padding_r)
     call = canonical_call(src.shape, alg_kind, window_arguments, tag)
     dtype = result_dtype(src, dst_dtype)
-    with renamed(window_shape="kernel"):
+    with renaming_arguments(window_shape="kernel"):
         return programs.forward_only(src, call, dtype)
 
 
@@ -94,7 +94,7 @@ def forward_training(
             "oneDNN cannot execute the max of an empty tensor with a workspace.",
             "Use forward_inference.",
         )
-    with renamed(window_shape="kernel"):
+    with renaming_arguments(window_shape="kernel"):
         return programs.forward(src, call, dtype)
 
 

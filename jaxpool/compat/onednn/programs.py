@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array, lax
 
 from ..._autodiff.gather import gather
-from ..._numerics.divisors import counts, divide, masked
+from ..._numerics.divisors import counts, divide, zero_where_masked
 from ...ops._dispatch import Configuration
-from ...ops._op import Op, over_any_size
+from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
 from .._averages import opaque_zeros, sequential_sum
 from .._scans import max_from, max_with_offsets_from, over_windows
@@ -26,7 +26,7 @@ def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | Non
     x = crop(src, call)
     if src.dtype == jnp.int32:
         x = x.astype(jnp.float32)
-    values, offsets = over_any_size(_MAX_WITH_OFFSETS, call.settings, {})(x, None)
+    values, offsets = for_symbolic_sizes(_MAX_WITH_OFFSETS, call.settings, {})(x, None)
     return saturate(values, dtype), offsets
 
 
@@ -35,7 +35,7 @@ def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return average(src, call, dtype)
     x = crop(src, call)
-    return saturate(over_any_size(_MAX_FROM_START, call.settings, {})(x, None), dtype)
+    return saturate(for_symbolic_sizes(_MAX_FROM_START, call.settings, {})(x, None), dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -64,7 +64,9 @@ def average(src: Array, call: Call, dtype: np.dtype) -> Array:
     divisor = math.prod(call.settings.window.kernel) if include_padding else None
     x = crop(src, call, 0).astype(jnp.float32)
     if src.dtype == jnp.int32:  # the last bits of a sum of large numbers depend on its order
-        sequential_average = over_any_size(_SEQUENTIAL_AVERAGE, call.settings, {"divisor": divisor})
+        sequential_average = for_symbolic_sizes(
+            _SEQUENTIAL_AVERAGE, call.settings, {"divisor": divisor}
+        )
         return saturate(sequential_average(x, None), dtype)
     options = {"count_include_pad": False, "divisor_override": divisor}
     return saturate(over_windows(avg_pool, x, call.settings, **options), dtype)
@@ -117,7 +119,7 @@ def _sequential_average(
     x: Array, where: Any, *, config: Configuration, divisor: int | None
 ) -> Array:
     geometry = config.geometry(x.shape)
-    total = sequential_sum(masked(x, where), geometry)
+    total = sequential_sum(zero_where_masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
     return divide(total, jnp.asarray(count, jnp.float32) + opaque_zeros(total))
 

@@ -9,7 +9,7 @@ from jax import Array
 
 from ..._errors import counted, message, shown
 from ..._geometry.arguments import is_sequence, length_of
-from ..._geometry.resolve import does_not_fit
+from ..._geometry.resolve import window_too_long
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
 from .. import _checks
@@ -146,7 +146,7 @@ def _check_windows(
     for axis, (size, k, s, d, ends) in enumerate(rows):
         missing = _checks.missing(k, d, size, ends)
         if missing > 0 and not (ceil and missing < s):
-            raise ValueError(does_not_fit("kernel_shape", axis, k, d, size, ends))
+            raise ValueError(window_too_long("kernel_shape", axis, k, d, size, ends))
 
 
 def check_pads(kernel: Sequence[int], pads: Sequence[tuple[int, int]]) -> None:

@@ -8,7 +8,7 @@ from jax import Array
 
 from ..._errors import counted, message
 from ..._geometry.arguments import integer
-from ..._geometry.resolve import does_not_fit
+from ..._geometry.resolve import window_too_long
 from ...ops._dispatch import WindowArguments
 from .. import _checks
 
@@ -88,6 +88,6 @@ def windows_over(
         rows = zip(sizes, kernel, spacing, ends, strict=True)
         for axis, (size, k, d, pads) in enumerate(rows):
             if _checks.missing(k, d, size, pads) > 0:
-                raise ValueError(does_not_fit("kernel_shape", axis, k, d, size, pads))
+                raise ValueError(window_too_long("kernel_shape", axis, k, d, size, pads))
     padding = ends if automatic == "explicit" else automatic
     return kernel, steps, padding, spacing, rounding

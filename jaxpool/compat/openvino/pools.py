@@ -8,7 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ..._errors import message, public
-from ..._geometry.arguments import flag
+from ..._geometry.arguments import as_bool
 from .. import _averages, _rules
 from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, adaptive, axis_of, index_type, windows
 
@@ -196,7 +196,7 @@ def avg_pool_v16(
 
 def _average(data: Any, settings: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
     x, window_arguments = windows(data, settings, roundings)
-    if not flag("exclude_pad", exclude_pad):
+    if not as_bool("exclude_pad", exclude_pad):
         rule = _averages.Averaging("taps_if_padded", empty="zero_by_count")
         return _averages.average_by(rule, x, window_arguments)
     kernel, _, padding, dilations, *_ = window_arguments

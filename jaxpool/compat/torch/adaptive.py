@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ..._errors import public
-from ..._geometry.arguments import flag, is_sequence
+from ..._geometry.arguments import as_bool, is_sequence
 from .._averages import adaptive_average_by
 from .._checks import index_dtype, ints
 from .._rules import adaptive_max_by, adaptive_max_with_argmax_by
@@ -60,7 +60,7 @@ def adaptive_max_pool3d(
 def _adaptive_max(count: int, input: Any, output_size: Any, return_indices: Any) -> Any:
     x = array(count, input, first=1)
     sizes = _output_size(count, output_size)
-    if not flag("return_indices", return_indices):
+    if not as_bool("return_indices", return_indices):
         return adaptive_max_by("last_nan", x, sizes)
     return adaptive_max_with_argmax_by("last_nan", x, sizes, index_dtype=index_dtype())
 

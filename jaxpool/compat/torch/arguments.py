@@ -6,8 +6,8 @@ from typing import Any
 from jax import Array
 
 from ..._errors import message
-from ..._geometry.arguments import flag, is_sequence
-from ..._geometry.resolve import does_not_fit
+from ..._geometry.arguments import as_bool, is_sequence
+from ..._geometry.resolve import window_too_long
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
 from .. import _checks
@@ -52,7 +52,7 @@ def windows(
     strides = kernel if omitted else sizes("stride", stride, count)
     pads = sizes("padding", padding, count, 0)
     dilations = sizes("dilation", dilation, count)
-    ceil = flag("ceil_mode", ceil_mode)
+    ceil = as_bool("ceil_mode", ceil_mode)
     rows = zip(x.shape[-count:], kernel, strides, pads, dilations, strict=True)
     for axis, row in enumerate(rows):
         _check_axis(axis, *row, ceil)
@@ -74,7 +74,7 @@ def _check_axis(
         )
     missing = _checks.missing(kernel, dilation, size, (pad, pad))
     if missing > 0 and not (ceil and missing < stride):
-        raise ValueError(does_not_fit("kernel_size", axis, kernel, dilation, size, (pad, pad)))
+        raise ValueError(window_too_long("kernel_size", axis, kernel, dilation, size, (pad, pad)))
 
 
 def check_unpadded_axes(x: Array, kernel: tuple[int, ...]) -> None:

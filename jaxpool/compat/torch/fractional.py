@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from ..._errors import message, public, renamed, shown
-from ..._geometry.arguments import flag, is_sequence
+from ..._errors import message, public, renaming_arguments, shown
+from ..._geometry.arguments import as_bool, is_sequence
 from ..._geometry.resolve import check_known
 from .. import _checks
 from .._checks import index_dtype, ints
@@ -96,14 +96,14 @@ def _fractional(
         output_size = _output_size_from_ratio(output_ratio, x.shape[-count:])
     sizes = ints("output_size", output_size, count, least=0)
     _check_windows_fit(x, kernel, sizes)
-    wants_indices = flag("return_indices", return_indices)
+    wants_indices = as_bool("return_indices", return_indices)
     if samples is not None:
         samples = _checked_samples(count, samples, x)
     if 0 in sizes:
         values = jnp.zeros((*x.shape[:-count], *sizes), x.dtype)
         indices = values.astype(index_dtype())
     else:
-        with renamed(samples="_random_samples"):
+        with renaming_arguments(samples="_random_samples"):
             values, indices = fractional_max_by(
                 "last_nan", x, kernel, sizes, samples, key, index_dtype()
             )

@@ -8,7 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ..._errors import message, public, shown
-from ..._geometry.arguments import flag, is_sequence
+from ..._geometry.arguments import as_bool, is_sequence
 from ...ops.average import canonical_divisor
 from ...reductions import absolute
 from .. import _checks
@@ -89,7 +89,7 @@ def max_pool3d(
 def _max(count: int, input: Any, return_indices: Any, *window: Any) -> Any:
     x = array(count, input)
     window_arguments = windows(x, count, *window)
-    if not flag("return_indices", return_indices):
+    if not as_bool("return_indices", return_indices):
         return max_by("last_nan", x, window_arguments)
     return max_with_argmax_by("last_nan", x, window_arguments, index_dtype=index_dtype())
 

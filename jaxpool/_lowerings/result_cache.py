@@ -12,7 +12,7 @@ from typing import Any
 from ..reductions import Reduction
 
 
-class Remembered:
+class CachedPerReduction:
     """A function that caches its results, as ``functools.lru_cache`` does.
 
     Attributes:
@@ -37,9 +37,11 @@ class Remembered:
         return existing or reduction.kept.setdefault(self, self.cached(self.function))
 
 
-def remembered(maxsize: int, typed: bool = False) -> Callable[[Callable[..., Any]], Remembered]:
+def cached_per_reduction(
+    maxsize: int, typed: bool = False
+) -> Callable[[Callable[..., Any]], CachedPerReduction]:
     """Decorate a function to cache its results.
 
     At most ``maxsize`` results are cached for each reduction, and as many for calls without one.
     """
-    return functools.partial(Remembered, maxsize=maxsize, typed=typed)
+    return functools.partial(CachedPerReduction, maxsize=maxsize, typed=typed)
