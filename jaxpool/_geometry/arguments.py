@@ -22,7 +22,7 @@ def integer(name: str, value: Any, least: float) -> int:
     except Exception:  # whatever the object's own conversion raises
         raise TypeError(
             message(
-                f"${name} holds {shown(value)}, which is not an integer.",
+                f"${name} contains {shown(value)}, which is not an integer.",
                 f"Its type is {type(value).__name__}; settings of a window are static integers.",
                 "Give a Python or NumPy integer; it may be no bool or float, traced or symbolic.",
             )
@@ -30,7 +30,7 @@ def integer(name: str, value: Any, least: float) -> int:
     if number < least:
         raise ValueError(
             message(
-                f"${name} holds {number}.",
+                f"${name} contains {number}.",
                 f"It must be at least {least}.",
                 "Crop the array instead of padding by less."
                 if name == "padding"

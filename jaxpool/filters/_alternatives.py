@@ -9,17 +9,17 @@ _WEIGHTS = (
 _COORDINATES = "jax.scipy.ndimage.map_coordinates reads an array at any coordinates"
 _LABELS = "jax.ops.segment_sum, segment_max and segment_min reduce the elements of each label"
 _SHAPES = (
-    "it follows whole shapes, of any extent; jax.pure_callback can call that of scipy from a "
-    "program of JAX"
+    "it depends on regions or distances of any size; jax.pure_callback can call the function of "
+    "scipy from JAX"
 )
-_STRUCTURES = "structures are plain arrays: the filters take that of scipy.ndimage"
+_STRUCTURES = "use the function of scipy.ndimage: the filters accept its result"
 
 ALTERNATIVES: dict[str, str] = {
     r"(convolve|correlate|gaussian_filter)(1d)?": _WEIGHTS,
     r"(generic_|gaussian_)?(laplace|gradient_magnitude)|prewitt|sobel": _WEIGHTS,
     r"zoom": "jax.image.resize resizes arrays",
     r"shift|rotate|(affine|geometric)_transform|map_coordinates|spline_filter(1d)?": _COORDINATES,
-    r"fourier_\w+": "multiply what jax.numpy.fft.fftn gives",
+    r"fourier_\w+": "multiply the result of jax.numpy.fft.fftn",
     r"sum|mean|median|variance|standard_deviation|center_of_mass|sum_labels|histogram": _LABELS,
     r"extrema|(minimum|maximum)(_position)?|labeled_comprehension|value_indices": _LABELS,
     r"label|find_objects|watershed_ift|distance_transform_\w+": _SHAPES,
@@ -29,9 +29,10 @@ ALTERNATIVES: dict[str, str] = {
     r"binary_hit_or_miss": "write binary_erosion(x, hit) & "
     "binary_erosion(x == 0, miss, border_value=1)",
     r"generate_binary_structure|iterate_structure": _STRUCTURES,
-    r"generic_filter1d": "generic_filter takes a function of one window, jax.vmap one of lines",
-    r"vectorized_filter": "generic_filter takes a function of one window, and vectorizes it",
-    r"\w+_pool\w*": "pools are in jaxpool itself, jaxpool.max_pool among them",
+    r"generic_filter1d": "generic_filter accepts a function of one window; jax.vmap applies a "
+    "function to each line",
+    r"vectorized_filter": "generic_filter accepts a function of one window and vectorizes it",
+    r"\w+_pool\w*": "pools are in jaxpool itself, such as jaxpool.max_pool",
 }
 """The alternative for each regular expression of names."""
 

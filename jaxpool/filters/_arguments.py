@@ -152,9 +152,9 @@ def _check_window_arguments(size: Any, footprint: Any, structure: bool) -> None:
         other = passed[1] if passed else "footprint"
         raise ValueError(
             message(
-                f"$size and ${other} say what the window is.",
+                f"$size and ${other} define the window.",
                 f"Given: {named}.",
-                f"Give a size for a rectangular window, or else a {other}.",
+                f"Give either a size, for a rectangular window, or a {other}.",
             )
         )
 
@@ -225,7 +225,7 @@ def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
         if not -rank <= axis < rank:
             raise ValueError(
                 message(
-                    f"$axes holds {axis}.",
+                    f"$axes contains {axis}.",
                     f"The array has {counted(rank, 'axis')}, {-rank} to {rank - 1}.",
                     "Give axes of the array.",
                 )
@@ -254,7 +254,7 @@ def _check_same_shape(footprint: tuple[int, ...], shape: tuple[int, ...] | None,
         raise ValueError(
             message(
                 f"${name} has shape {shape}, and $footprint has shape {footprint}.",
-                "Both lie on the same window, tap on tap.",
+                "Both apply to the same window.",
                 "Give them the same shape, or leave the footprint out.",
             )
         )
@@ -266,7 +266,7 @@ def _check_shape(name: str, shape: tuple[int, ...], count: int) -> None:
             message(
                 f"${name} is empty.",
                 f"It has shape {shape}; a window needs at least one element.",
-                "Give an array of one number or more.",
+                "Give an array with at least one element.",
             )
         )
     if len(shape) != count:
@@ -274,8 +274,8 @@ def _check_shape(name: str, shape: tuple[int, ...], count: int) -> None:
             message(
                 f"${name} has {counted(len(shape), 'axis')}.",
                 f"Its shape is {shape}, and {count} axes are filtered.",
-                f"Give a {name} with one axis for each filtered axis, or say by $axes which "
-                "axes are filtered.",
+                f"Give a {name} with one axis for each filtered axis, or select the filtered axes "
+                "with $axes.",
             )
         )
 
@@ -285,10 +285,10 @@ def _extent(position: int, size: int, origin: int, mode: str) -> Extent:
     if not 0 <= low < size:
         raise ValueError(
             message(
-                f"$origin holds {origin}.",
+                f"$origin contains {origin}.",
                 f"A window of {size} elements allows origins from {-(size // 2)} to "
-                f"{(size - 1) // 2}: the window must reach over its own place.",
-                "Give an origin nearer to 0.",
+                f"{(size - 1) // 2}: the window must contain its own position.",
+                "Give an origin closer to 0.",
             )
         )
     return Extent(position, size, low, mode)

@@ -38,7 +38,7 @@ def cval_array(cval: float, dtype: np.dtype) -> np.ndarray:
     if math.isnan(cval):
         raise ValueError(
             message(
-                "$cval = nan is no integer.",
+                "$cval = nan is not an integer.",
                 f"The array has dtype {dtype}, which has no NaN.",
                 "Give a number, or convert the array first.",
             )

@@ -75,7 +75,7 @@ def footprint_of(name: str, value: Any) -> Footprint:
     if not mask.any():
         raise ValueError(
             message(
-                f"${name} holds no True.",
+                f"${name} contains no True.",
                 f"It has shape {mask.shape}; a window needs at least one element.",
                 "Give at least one True.",
             )

@@ -252,7 +252,7 @@ def _bool_mask(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
     raise ValueError(
         message(
             f"$mask has shape {mask.shape}.",
-            f"It says of each element of the array, of shape {shape}, whether it may change.",
+            f"It marks the elements that may change, in an array of shape {shape}.",
             "Give a mask of the shape of the array.",
         )
     )

@@ -97,9 +97,9 @@ def _static(name: str, value: Any) -> _Static:
     except TypeError:
         raise TypeError(
             message(
-                f"${name} holds {shown(value)}, which is not hashable.",
+                f"${name} contains {shown(value)}, which is not hashable.",
                 f"Its type is {type(value).__name__}; the function is compiled for its arguments.",
-                "Give numbers, words or tuples of them, or define the function with the value.",
+                "Give numbers, strings or tuples of them, or close over the value in the function.",
             )
         ) from None
     return _Static(_program_key(value), value)
@@ -118,8 +118,8 @@ def _check_callable(function: Any) -> Callable[..., Any]:
     raise TypeError(
         message(
             f"$function = {shown(function)} cannot be called.",
-            f"Its type is {type(function).__name__}; it takes the taps of one window.",
-            "Give a function from an array of one axis to a number, such as jnp.std.",
+            f"Its type is {type(function).__name__}; it must be a function of the taps of one window.",
+            "Give a function from a 1-D array to a number, such as jnp.std.",
         )
     )
 

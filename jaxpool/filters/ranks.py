@@ -153,7 +153,7 @@ def _checked_percentile(value: Any) -> float:
         message(
             f"$percentile = {signed} is out of range.",
             "Percentiles go from 0 for the smallest element to 100 for the largest.",
-            "Give one of them, or a negative number that counts down from 100.",
+            "Give a number in this range, or a negative number, which counts down from 100.",
         )
     )
 

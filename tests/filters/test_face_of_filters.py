@@ -110,25 +110,25 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
         (2,),
         {"structure": [[1, 2]]},
         ValueError,
-        "`size` and `structure` say what the window is.\n.*`size` and `structure`.\n.* a structure",
+        "`size` and `structure` define the window.\n.*`size` and `structure`.\n.* a structure",
     ),
-    "size of zero": ("minimum_filter", (0,), {}, ValueError, "`size` holds 0"),
-    "size of a float": ("uniform_filter", (2.5,), {}, TypeError, "`size` holds 2.5"),
+    "size of zero": ("minimum_filter", (0,), {}, ValueError, "`size` contains 0"),
+    "size of a float": ("uniform_filter", (2.5,), {}, TypeError, "`size` contains 2.5"),
     "sizes": ("maximum_filter", ((3, 3, 3),), {}, ValueError, "`size` = .* has 3 entries"),
     "mode": ("maximum_filter", (3,), {"mode": "same"}, ValueError, "`mode` = 'same'"),
     "modes": ("maximum_filter", (3,), {"mode": ["wrap"]}, ValueError, "`mode` = "),
-    "origin": ("maximum_filter", (3,), {"origin": 2}, ValueError, "`origin` holds 2"),
-    "axes": ("maximum_filter", (3,), {"axes": 2}, ValueError, "`axes` holds 2"),
+    "origin": ("maximum_filter", (3,), {"origin": 2}, ValueError, "`origin` contains 2"),
+    "axes": ("maximum_filter", (3,), {"axes": 2}, ValueError, "`axes` contains 2"),
     "axis twice": ("maximum_filter", (3,), {"axes": (1, -1)}, ValueError, "names an axis twice"),
     "cval": ("maximum_filter", (3,), {"cval": "0"}, TypeError, "`cval` = '0'"),
-    "no True": ("maximum_filter", (None, [[0]]), {}, ValueError, "`footprint` holds no True"),
+    "no True": ("maximum_filter", (None, [[0]]), {}, ValueError, "`footprint` contains no True"),
     "flat footprint": ("maximum_filter", (None, [1]), {}, ValueError, "`footprint` has 1 axis"),
     "a list": (
         "generic_filter",
         (jnp.max, 3),
         {"extra_arguments": ([1],)},
         TypeError,
-        "holds .1., which",
+        "contains .1., which",
     ),
     "empty": ("grey_erosion", (None, None, [[]]), {}, ValueError, "`structure` is empty"),
     "complex": (
@@ -172,7 +172,7 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
     "vector": ("generic_filter", (jnp.sort, 3), {}, TypeError, "`function` returned an array"),
     "mask": ("binary_erosion", (None, 1, [1]), {}, ValueError, "`mask` has shape"),
     "binary": ("binary_erosion", ([1, 1],), {}, ValueError, "`structure` has 1 axis"),
-    "iterations": ("binary_dilation", (None, 1.5), {}, TypeError, "`iterations` holds 1.5"),
+    "iterations": ("binary_dilation", (None, 1.5), {}, TypeError, "`iterations` contains 1.5"),
 }
 
 
@@ -200,7 +200,7 @@ def test_complex_arrays_and_differences_of_booleans_are_errors() -> None:
         filters.maximum_filter(X.astype(np.complex64), 3)
     with pytest.raises(TypeError, match="^morphological_gradient: the array is boolean"):
         filters.morphological_gradient(X > 3, 3)
-    with pytest.raises(ValueError, match="^minimum_filter: `cval` = nan is no integer"):
+    with pytest.raises(ValueError, match="^minimum_filter: `cval` = nan is not an integer"):
         filters.minimum_filter(X.astype(np.int32), 3, mode="constant", cval=np.nan)
 
 
