@@ -310,7 +310,7 @@ def lp(p: float) -> Reduction:
 def _not_a_power(p: Any) -> str:
     return message(
         f"$p = {p!r} is not a positive number.",
-        "It is a static number, the power of |x|.",
+        "It is the exponent of |x|, a static number.",
         "Give for example 2, or float('inf') for the largest absolute value.",
     )
 

@@ -131,17 +131,17 @@ def _check_op(op: Any, settings: dict[str, Any]) -> None:
     if op not in _OPS:
         raise TypeError(
             message(
-                f"$op = {shown(op)} is not an op that can be pooled in shards.",
-                f"They are {', '.join(known.__name__ for known in _OPS)}.",
+                f"$op = {shown(op)} is not an op that supports shards.",
+                f"The supported ops are {', '.join(known.__name__ for known in _OPS)}.",
                 "Pass the function itself, for example jaxpool.max_pool.",
             )
         )
     if settings.get("weights") is not None:
         raise ValueError(
             message(
-                "$weights cannot be pooled in shards.",
-                "The elements that a shard needs from its neighbours would come without theirs.",
-                "Pool weights * x and weights by sum_pool, and divide.",
+                "$weights cannot be used with shards.",
+                "A shard would receive elements from its neighbours without their weights.",
+                "Pool weights * x and weights with sum_pool, and divide the results.",
             )
         )
 
@@ -151,7 +151,7 @@ def _check_space(space: Any) -> None:
         raise ValueError(
             message(
                 f"$index_space = {space} counts batch or channel axes.",
-                "How these lie on the devices is not known inside shard_map.",
+                "How these axes are sharded is not known inside shard_map.",
                 'Give "spatial" or "window".',
             )
         )
@@ -165,7 +165,7 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
             message(
                 f"$axis_names = {shown(axis_names)} has {counted(len(names), 'entry')}.",
                 f"The window has {count}, one for each pooled axis.",
-                "Name the mesh axis of each pooled axis, None where there is none.",
+                "Give a mesh axis for each sharded pooled axis, and None for each unsharded one.",
             )
         )
     mesh_axes = list(filter(None, names))
@@ -175,8 +175,8 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
         raise ValueError(
             message(
                 f"$axis_names = {shown(axis_names)} names a mesh axis twice.",
-                "One mesh axis spreads one axis of an array.",
-                "Name the mesh axis of each pooled axis, None where there is none.",
+                "A mesh axis can shard only one axis of an array.",
+                "Give a mesh axis for each sharded pooled axis, and None for each unsharded one.",
             )
         )
     return names + (None,) * (count - len(names))
@@ -188,9 +188,9 @@ def _check_mesh_axis(name: str) -> None:
     except NameError:
         raise ValueError(
             message(
-                f"$axis_names holds {shown(name)}, which is no mesh axis here.",
-                "Axes have names inside jax.shard_map, those of its mesh.",
-                "Call it inside jax.shard_map, and name an axis that the array is spread over.",
+                f"$axis_names contains {shown(name)}, which is not a mesh axis here.",
+                "Mesh axes are named only inside jax.shard_map.",
+                "Call it inside jax.shard_map, and name a mesh axis that shards the array.",
             )
         ) from None
 
@@ -216,26 +216,26 @@ def _check_divides(axis: Axis, index: int, shards: int) -> None:
     if axis.out * axis.stride != axis.size or length % axis.stride:
         raise ValueError(
             message(
-                f"the windows of pooled axis {index} do not fall evenly onto {shards} shards.",
+                f"the windows of pooled axis {index} do not divide evenly among {shards} shards.",
                 f"{axis.size} elements at stride {axis.stride} give {axis.out} windows; they must "
                 f"be {axis.size} / {axis.stride}, with a multiple of the stride on each shard.",
-                'Use padding="SAME" and a size that divides, or leave the axis whole.',
+                'Use padding="SAME" and a size that divides evenly, or leave the axis unsharded.',
             )
         )
     if max(low, high) > length:
         raise ValueError(
             message(
-                f"a window of pooled axis {index} reaches past the neighbouring shard.",
+                f"a window of pooled axis {index} extends past the neighbouring shard.",
                 f"It needs {low} elements before and {high} after the {length} of a shard.",
-                "Spread the axis over fewer devices.",
+                "Shard the axis over fewer devices.",
             )
         )
     if axis.overhang:
         raise ValueError(
             message(
-                f"the last window of pooled axis {index} hangs over its padding.",
-                f"It reaches {axis.overhang} elements past padding "
-                f"({axis.pad_low}, {axis.pad_high}).",
+                f"the last window of pooled axis {index} extends past its padding.",
+                f"It overhangs padding ({axis.pad_low}, {axis.pad_high}) by {axis.overhang} "
+                "elements.",
                 'Give padding that covers it, or rounding="floor".',
             )
         )

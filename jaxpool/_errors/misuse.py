@@ -44,15 +44,17 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 REMARKS: dict[tuple[str, str], str] = {
     ("ceil_mode", "rounding"): 'ceil_mode=True is rounding="ceil_torch"',
     ("use_ceil", "rounding"): 'use_ceil=True is rounding="ceil_torch"',
-    ("rounding_type", "rounding"): "the words are floor, ceil and ceil_torch",
+    ("rounding_type", "rounding"): "the values are floor, ceil and ceil_torch",
     ("exclude_pad", "count_include_pad"): "exclude_pad=True is count_include_pad=False",
     ("unbiased", "correction"): "unbiased=True is correction=1",
     ("percentile", "q"): "q is a fraction, from 0 to 1",
-    ("seed", "key"): "make a key by jax.random.key(seed)",
-    ("footprint", "window_shape"): "footprints are for jaxpool.filters",
+    ("seed", "key"): "make a key with jax.random.key(seed)",
+    ("footprint", "window_shape"): "only jaxpool.filters accepts footprints",
     ("size", "window_shape"): "jaxpool.filters has the arguments of scipy.ndimage",
     **{
-        (word, "data_format"): 'channels are last, or give "channels_first" or letters as "NCHW"'
+        (word, "data_format"): (
+            'channels are last by default; others are "channels_first" and letters such as "NCHW"'
+        )
         for word in ("channel_axis", "axis", "axes", "dim")
     },
 }
@@ -60,17 +62,17 @@ REMARKS: dict[tuple[str, str], str] = {
 
 ELSEWHERE: dict[str, str] = {
     "return_indices": "jaxpool.max_pool_with_argmax returns indices",
-    "count_include_pad": "jaxpool.avg_pool alone can count padding",
-    "exclude_pad": "jaxpool.avg_pool alone can count padding",
-    "divisor_override": "jaxpool.avg_pool alone takes another divisor",
-    "footprint": "footprints are for jaxpool.filters",
+    "count_include_pad": "only jaxpool.avg_pool can count padding",
+    "exclude_pad": "only jaxpool.avg_pool can count padding",
+    "divisor_override": "only jaxpool.avg_pool accepts another divisor",
+    "footprint": "only jaxpool.filters accepts footprints",
     "mode": "jaxpool.filters has the arguments of scipy.ndimage",
     "origin": "jaxpool.filters has the arguments of scipy.ndimage",
     "cval": "jaxpool.filters has the arguments of scipy.ndimage",
     "name": "jax.named_scope names a part of a program",
-    "dtype": "the dtype is that of the array: convert it first",
+    "dtype": "the dtype is that of the array: convert the array first",
     "base_dilation": "arrays are not dilated, only windows",
-    "window_shape": "it pools all of an axis, without a window",
+    "window_shape": "it pools entire axes, without a window",
     "strides": "it has no strides",
 }
 """Where to find a feature that a function lacks, by its word or by the first word of its group."""
@@ -83,7 +85,7 @@ EXAMPLES: dict[str, str] = {
     "q": "0.5",
     "rank": "0",
     "reduction": "jaxpool.reductions.MAX",
-    "indices": "those of max_pool_with_argmax",
+    "indices": "jaxpool.max_pool_with_argmax(...)[1]",
 }
 
 ADVICE = (
@@ -110,7 +112,7 @@ def signature_mismatch(
         return _too_many(len(args), by_position, names)
     twice = [name for name in by_position[: len(args)] if name in kwargs]
     if twice:
-        facts = f"By position the arguments are {', '.join(by_position)}."
+        facts = f"The positional arguments are {', '.join(by_position)}."
         return f"${twice[0]} is given twice, by position and by name.", facts, "Give it once."
     passed = {*by_position[: len(args)], *kwargs}
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in passed]
@@ -169,9 +171,11 @@ def _replacement(word: str, names: Sequence[str], passed: set[str]) -> str:
 def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> Lines:
     others = [name for name in names if name not in by_position]
     advice = f"Give the others by name: {', '.join(others)}." if others else "Leave the others out."
-    facts = f"By position it takes {len(by_position)}: {', '.join(by_position)}."
+    noun = "argument" if len(by_position) == 1 else "arguments"
+    facts = f"It accepts {len(by_position)} positional {noun}: {', '.join(by_position)}."
     subject = "1 argument is" if count == 1 else f"{count} arguments are"
-    return f"{subject} given by position.", facts if by_position else "It takes none.", advice
+    facts = facts if by_position else "It accepts no positional arguments."
+    return f"{subject} given by position.", facts, advice
 
 
 def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:

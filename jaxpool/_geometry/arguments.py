@@ -24,7 +24,7 @@ def integer(name: str, value: Any, least: float) -> int:
             message(
                 f"${name} contains {shown(value)}, which is not an integer.",
                 f"Its type is {type(value).__name__}; settings of a window are static integers.",
-                "Give a Python or NumPy integer; it may be no bool or float, traced or symbolic.",
+                "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value.",
             )
         ) from None
     if number < least:
@@ -74,7 +74,7 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
         raise ValueError(
             message(
                 f"${name} = {shown(value)} has {counted(length, 'entry')}.",
-                f"It has one per pooled axis, and 1 to {MAX_AXES} axes can be pooled.",
+                f"It needs one per pooled axis, and 1 to {MAX_AXES} axes can be pooled.",
                 "Give one entry for each pooled axis.",
             )
         )
@@ -83,7 +83,7 @@ def entries_of(name: str, value: Any) -> tuple[Any, ...]:
         if len(entries) == length:
             return tuple(entries)
         count = "more" if len(entries) > length else str(len(entries))
-        fault = f"it has a length of {length}, but gives {count} entries"
+        fault = f"it has a length of {length}, but yields {count} entries"
     except Exception as error:  # whatever the object's own iteration raises
         fault = f"iterating over it raises {type(error).__name__}"
     raise TypeError(
@@ -113,7 +113,7 @@ def check_finite(value: Any, depth: int = 0) -> None:
     except TypeError:  # an object without a length or entries is read as a scalar
         return
     if len(entries) > length:
-        raise ValueError(f"it has a length of {length}, but gives more entries")
+        raise ValueError(f"it has a length of {length}, but yields more entries")
     if not set(map(type, entries)) <= _NUMBER_TYPES:
         for entry in entries:
             check_finite(entry, depth + 1)

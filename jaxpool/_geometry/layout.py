@@ -25,8 +25,8 @@ def check(data_format: Any) -> str:
         raise ValueError(
             message(
                 f"$data_format = {shown(data_format)} is not a layout.",
-                f"It is one of {', '.join(WORDS)}, or letters of {_LETTERS}, each once, with at "
-                "least one of D, H, W.",
+                f"It must be one of {', '.join(WORDS)}, or letters from {_LETTERS}, each at most "
+                "once, with at least one of D, H, W.",
                 'Give for example "NHWC", "NCHW", "NCDHW", "HWC" or "channels_first".',
             )
         )
@@ -56,7 +56,7 @@ def pooled_axes(
             message(
                 f"$window_shape has {counted(count, 'entry')}.",
                 f"data_format {data_format!r} has {counted(expected, 'pooled axis')}.",
-                "Give one entry per pooled axis, or a layout of that many."
+                "Give one entry per pooled axis, or a layout with that many pooled axes."
                 + advice_without_others(kernel),
             )
         )
@@ -65,8 +65,8 @@ def pooled_axes(
             message(
                 f"the array has {counted(rank, 'axis')}.",
                 f"Its shape is {shape}; data_format {data_format!r} has {len(data_format)}.",
-                'Give an array of that rank, or "channels_last" / "channels_first", which take '
-                "any number of leading batch axes.",
+                'Give an array of that rank, or "channels_last" / "channels_first", which '
+                "accept any number of leading batch axes.",
             )
         )
     return tuple(i - rank for i, letter in enumerate(data_format) if letter in _SPATIAL)
@@ -78,7 +78,7 @@ def _check_rank(
     if len(shape) < count + 1:
         raise ValueError(
             message(
-                f"the array has {counted(len(shape), 'axis')}, too few for {count} pooled ones.",
+                f"the array has {counted(len(shape), 'axis')}, too few for {count} pooled axes.",
                 f"Its shape is {shape}; {data_format!r} needs {count} pooled axes and a channel "
                 "axis, after any number of batch axes.",
                 'Give an array with channels, or a layout without them, such as "HW".'

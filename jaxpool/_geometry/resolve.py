@@ -211,7 +211,7 @@ def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
         raise ValueError(
             message(
                 f"pooled axis {index} has {padded} elements with its padding.",
-                f"It has {size} + padding {padding}; an axis holds at most {_LONGEST_AXIS}.",
+                f"It has {size} + padding {padding}; the limit is {_LONGEST_AXIS}.",
                 "Use less padding.",
             )
         )
@@ -240,7 +240,7 @@ def check_known(spatial_shape: Sequence[Any]) -> None:
             raise ValueError(
                 message(
                     f"pooled axis {index} has the symbolic size {size}.",
-                    "This op places its windows in Python integers.",
+                    "This op computes the positions of its windows as Python integers.",
                     "Export with a number in its place, once for each size.",
                 )
             )
@@ -263,8 +263,8 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
         raise ValueError(
             message(
                 f"pooled axis {index} has the symbolic size {size}.",
-                f"At stride {stride}, with padding at its end or a ceil rounding, what its last "
-                "window reads depends on the size.",
+                f"At stride {stride}, with padding at its end or ceil rounding, the elements that "
+                "its last window reads depend on the size.",
                 f"Use stride 1, or {drops} padding at the end; or export with a number in its "
                 "place, once for each size.",
             )
@@ -272,8 +272,8 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
     span = _span(window, index)
     check_at_least(
         f"pooled axis {index}", size, span + max(span, stride),
-        f"A window spans {span} elements at stride {stride}, and an axis of unknown size must hold "
-        "two windows that do not overlap.",
+        f"A window spans {span} elements at stride {stride}, and an axis of unknown size must have "
+        "space for two windows that do not overlap.",
     )  # fmt: skip
 
 

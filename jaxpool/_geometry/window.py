@@ -88,7 +88,7 @@ def _check_count(count: int) -> None:
         raise ValueError(
             message(
                 f"$window_shape has {counted(count, 'entry')}.",
-                f"It has one per pooled axis, and 1 to {MAX_AXES} axes can be pooled.",
+                f"It needs one per pooled axis, and 1 to {MAX_AXES} axes can be pooled.",
                 "Give for example (2, 2) for images.",
             )
         )
@@ -103,8 +103,8 @@ def _padding(value: Any, count: int) -> str | Pairs:
         raise ValueError(
             message(
                 f"$padding = {shown(value)} has 2 entries.",
-                "The window slides along 1 axis, which takes one.",
-                f"Give one integer for both ends, or a pair for them: ({shown(value)},).",
+                "The window slides along 1 axis, so one entry is expected.",
+                f"Give one integer for both ends, or one pair: ({shown(value)},).",
             )
         )
     check_length("padding", value, count)
@@ -117,7 +117,7 @@ def _padding_word(word: str) -> str:
         raise ValueError(
             message(
                 f"$padding = {shown(word)} is not a padding.",
-                f"The words are {', '.join(PADDING_WORDS)}, in any case.",
+                f"The names are {', '.join(PADDING_WORDS)}, in upper or lower case.",
                 "Give one of them, an integer, one integer per axis, or (low, high) pairs.",
             )
         )
@@ -131,7 +131,7 @@ def _pair(entry: Any) -> tuple[int, int]:
     if length_of(entry) != 2:
         raise ValueError(
             message(
-                f"$padding holds the entry {shown(entry)}.",
+                f"$padding contains the entry {shown(entry)}.",
                 f"An axis has two ends, low and high; the entry has {length_of(entry)} numbers.",
                 "Give an integer for both ends, or a pair (low, high).",
             )

@@ -118,7 +118,7 @@ def _check_callable(function: Any) -> Callable[..., Any]:
     raise TypeError(
         message(
             f"$function = {shown(function)} cannot be called.",
-            f"Its type is {type(function).__name__}; it must be a function of the taps of one window.",
+            f"Its type is {type(function).__name__}; it must accept the taps of one window.",
             "Give a function from a 1-D array to a number, such as jnp.std.",
         )
     )

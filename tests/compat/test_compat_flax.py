@@ -229,7 +229,7 @@ X = np.zeros((1, 4, 5, 2), np.float32)
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        ({"window_shape": (2, 0)}, "`window_shape` holds 0"),
+        ({"window_shape": (2, 0)}, "`window_shape` contains 0"),
         ({"window_shape": (2, 2), "strides": (1,)}, "`strides` = .* has 1 entry"),
         ({"window_shape": (1, 1, 1, 1)}, "`window_shape` = .* has 4 entries"),
         ({"window_shape": (2, 2), "padding": "FULL"}, "`padding` = 'FULL' is not a padding"),

@@ -108,5 +108,5 @@ def test_symbolic_lengths_are_exported(window: int, strides: int) -> None:
 
 
 def test_a_stride_of_zero_is_an_error_in_words() -> None:
-    with pytest.raises(ValueError, match="^max_pool: `strides` holds 0"):
+    with pytest.raises(ValueError, match="^max_pool: `strides` contains 0"):
         ours.max_pool(jnp.ones((1, 4, 4, 1)), (1, 2, 2, 1), (1, 0, 1, 1), "VALID")

@@ -140,10 +140,10 @@ X = np.zeros((1, 4, 5, 2), np.float32)
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        ({"pool_size": 0}, "`pool_size` holds 0"),
+        ({"pool_size": 0}, "`pool_size` contains 0"),
         ({"pool_size": 6}, "`pool_size` = 6 does not fit"),
         ({"pool_size": (2,)}, "`pool_size` = .2,. does not suit `inputs`"),
-        ({"pool_size": 2, "strides": 0}, "`strides` holds 0"),
+        ({"pool_size": 2, "strides": 0}, "`strides` contains 0"),
         ({"pool_size": 2, "padding": "SAME_LOWER"}, "`padding` = 'SAME_LOWER' is not a padding"),
         ({"pool_size": 2, "padding": 1}, "`padding` = 1 is not a padding"),
         ({"pool_size": 2, "data_format": "NHWC"}, "`data_format` = 'NHWC' is not a layout"),

@@ -342,11 +342,11 @@ def test_files_that_are_no_model(name: str, tmp_path: Any) -> None:
 X = jnp.zeros((1, 2, 6, 7))
 PADS = {"pads_begin": (0, 0), "pads_end": (0, 0), "kernel_shape": (2, 2)}
 WRONG = {
-    "stride": (front.max_pool_v1, {"strides": (0, 1)}, ValueError, "`strides` holds 0"),
+    "stride": (front.max_pool_v1, {"strides": (0, 1)}, ValueError, "`strides` contains 0"),
     "kernel": (front.max_pool_v1, {"kernel_shape": (2,)}, ValueError, "has 1 entry"),
     "int": (front.max_pool_v1, {"kernel_shape": 2}, TypeError, "is not a sequence"),
-    "dilation": (front.max_pool_v8, {"dilations": (1, 0)}, ValueError, "`dilations` holds 0"),
-    "negative": (front.max_pool_v1, {"pads_end": (0, -1)}, ValueError, "`pads_end` holds -1"),
+    "dilation": (front.max_pool_v8, {"dilations": (1, 0)}, ValueError, "`dilations` contains 0"),
+    "negative": (front.max_pool_v1, {"pads_end": (0, -1)}, ValueError, "`pads_end` contains -1"),
     "rounding": (front.max_pool_v8, {"rounding_type": "ceil_torch"}, ValueError, "are floor, ceil"),
     "auto_pad": (front.max_pool_v14, {"auto_pad": "SAME"}, ValueError, "`auto_pad` = 'SAME'"),
     "axis": (front.max_pool_v14, {"axis": 4}, ValueError, "`axis` = 4 is not an axis"),

@@ -244,17 +244,17 @@ unchecked: Any = tf
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"ksize": 0}, "`ksize` holds 0"),
+        ({"ksize": 0}, "`ksize` contains 0"),
         ({"ksize": 6}, "`ksize` = 6 does not fit"),
         ({"ksize": (2, 2, 2)}, "`ksize` = .* has 3 entries"),
         ({"ksize": (1, 2, 2, 2)}, "`ksize` = .* pools the batch or the channels"),
         ({"strides": (2, 1, 1, 1)}, "`strides` = .* pools the batch or the channels"),
-        ({"strides": 0}, "`strides` holds 0"),
+        ({"strides": 0}, "`strides` contains 0"),
         ({"padding": "same"}, "`padding` = 'same' is not a padding"),
         ({"padding": 1}, "`padding` = 1 is neither a name nor one pair per axis"),
         ({"padding": [(0, 0), (0, 0), (2, 0), (0, 0)]}, "each pad needs to be smaller"),
         ({"padding": [(1, 0), (0, 0), (0, 0), (0, 0)]}, "and 0 for the others"),
-        ({"padding": [(0, 0), (-1, 0), (0, 0), (0, 0)]}, "`padding` holds -1"),
+        ({"padding": [(0, 0), (-1, 0), (0, 0), (0, 0)]}, "`padding` contains -1"),
         ({"data_format": "NWC"}, "is not in `data_format` 'NWC'"),
         ({"input": X[0, 0]}, "is not in `data_format` None"),
         ({"padding": [0, 1, 1, 0]}, "`padding` = .* is neither a name nor one pair per axis"),
@@ -308,7 +308,7 @@ def test_an_index_that_does_not_fit_is_refused_by_its_name() -> None:
             "`activation_min` = 5 and `activation_max` = -5 leave no value",
         ),
         (lambda: fused(300, 400), ValueError, "= 400 leave no value of int8"),
-        (lambda: fused(-0.5, 1), TypeError, "`activation_min` holds -0.5"),
+        (lambda: fused(-0.5, 1), TypeError, "`activation_min` contains -0.5"),
     ],
 )
 def test_other_refusals(call: Any, error: type[Exception], match: str) -> None:

@@ -341,9 +341,9 @@ def test_recorded_runs(name: str) -> None:
 X = jnp.zeros((1, 2, 6, 7))
 WRONG = {
     "half the window": (("max_pool2d", 3), {"padding": 2}, ValueError, "`padding` = 2 is more th"),
-    "kernel": (("max_pool2d", 0), {}, ValueError, "`kernel_size` holds 0."),
-    "stride": (("avg_pool2d", 2, (1, 0)), {}, ValueError, "`stride` holds 0."),
-    "float": (("avg_pool2d", 2.5), {}, TypeError, "`kernel_size` holds 2.5"),
+    "kernel": (("max_pool2d", 0), {}, ValueError, "`kernel_size` contains 0."),
+    "stride": (("avg_pool2d", 2, (1, 0)), {}, ValueError, "`stride` contains 0."),
+    "float": (("avg_pool2d", 2.5), {}, TypeError, "`kernel_size` contains 2.5"),
     "three": (("max_pool2d", (2, 2, 2)), {}, ValueError, "`kernel_size` = .* has 3 entries."),
     "fit": (("max_pool2d", (7, 2)), {}, ValueError, "`kernel_size` = 7 does not fit pooled axis 0"),
     "bare axis": (

@@ -257,7 +257,7 @@ def test_ceil_torch_drops_a_window_that_starts_past_the_low_padding_and_the_data
 def test_strides_and_dilations_start_at_1(name: str) -> None:
     """Misprint: "integer values starting from 0". OpenVINO rejects 0."""
     settings: dict[str, Any] = {"strides": 1, "dilations": 1, name: 0}
-    with pytest.raises(ValueError, match=f"`{name}` holds 0"):
+    with pytest.raises(ValueError, match=f"`{name}` contains 0"):
         jaxpool.geometry(5, 2, settings["strides"], dilations=settings["dilations"])
 
 
@@ -371,7 +371,7 @@ def test_mli_conditions() -> None:
     assert jaxpool.max_pool(x, 5, 1, 1, data_format="HWC").ravel().tolist() == [16] * 4
     with pytest.raises(ValueError, match="does not fit"):
         jaxpool.max_pool(x, 5, 1, data_format="HWC")
-    with pytest.raises(ValueError, match="`strides` holds 0"):
+    with pytest.raises(ValueError, match="`strides` contains 0"):
         jaxpool.max_pool(x, 2, 0, data_format="HWC")
 
 

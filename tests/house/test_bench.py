@@ -173,7 +173,7 @@ def test_the_named_implementation_is_measured() -> None:
         ),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float31"], "is not a dtype."),
         (["--shape", "2,9,9,3", *OPTIONS, "--dtype", "float64"], "JAX makes no float64 now."),
-        (["--shape", "2,9", *OPTIONS], "the array has 2 axes, too few for 2 pooled ones."),
+        (["--shape", "2,9", *OPTIONS], "the array has 2 axes, too few for 2 pooled axes."),
     ],
 )
 def test_what_cannot_be_measured_is_said(

@@ -96,12 +96,12 @@ def test_an_implementation_that_cannot_fails_in_one_message(
 
 
 WORDS: dict[str, tuple[str, int, str]] = {
-    "a length": ("--shape 8,-9,3", 0, "`--shape` holds -9."),
-    "a window": ("--window 0", 0, "`--window` holds 0."),
-    "strides": ("--strides 0", 0, "`--strides` holds 0."),
+    "a length": ("--shape 8,-9,3", 0, "`--shape` contains -9."),
+    "a window": ("--window 0", 0, "`--window` contains 0."),
+    "strides": ("--strides 0", 0, "`--strides` contains 0."),
     "a padding": ("--padding full", 2, "an integer, one integer per axis, or low:high pairs."),
-    "both ends": ("--padding 1,2", 2, "or a pair for them: 1:2."),
-    "dilations": ("--dilations 0", 0, "`--dilations` holds 0."),
+    "both ends": ("--padding 1,2", 2, "or one pair: 1:2."),
+    "dilations": ("--dilations 0", 0, "`--dilations` contains 0."),
     "a rounding": ("--rounding up", 0, "`--rounding` = 'up' is not a rounding."),
     "a layout": ("--data-format NHWC", 1, "--data-format 'NHWC' has 2 pooled axes."),
     "a dtype": ("--dtype float31", 2, "Give for example bfloat16."),

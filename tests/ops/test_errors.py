@@ -116,9 +116,9 @@ def not_an_integer(
     return Case(
         {name: value},
         TypeError,
-        f"`{name}` holds {shown_as(value, shown)}, which is not an integer",
+        f"`{name}` contains {shown_as(value, shown)}, which is not an integer",
         f"type is {kind or type(value).__name__};",
-        "Give a Python or NumPy integer; it may be no bool or float, traced or symbolic",
+        "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value",
     )
 
 
@@ -126,7 +126,7 @@ def too_small(name: str, value: Any, held: int, least: int) -> Case:
     """``value``, given as the setting ``name``, holds a number below ``least``."""
     advice = "Give a larger integer" if least else "Crop the array instead of padding by less"
     return Case(
-        {name: value}, ValueError, f"`{name}` holds {held}\\.", f"at least {least}\\.", advice
+        {name: value}, ValueError, f"`{name}` contains {held}\\.", f"at least {least}\\.", advice
     )
 
 
@@ -161,7 +161,7 @@ def unknown_padding(word: Any) -> Case:
         {"padding": word},
         ValueError,
         f"`padding` = {re.escape(repr(word))} is not a padding",
-        "VALID, SAME, SAME_UPPER, SAME_LOWER, in any case",
+        "VALID, SAME, SAME_UPPER, SAME_LOWER, in upper or lower case",
         "an integer, one integer per axis, or \\(low, high\\) pairs",
     )
 
@@ -181,7 +181,7 @@ def unknown_layout(word: Any, shown: str | None = None) -> Case:
         {"data_format": word},
         ValueError,
         f"`data_format` = {shown_as(word, shown)} is not a layout",
-        "channels_last, channels_first, or letters of NCDHW",
+        "channels_last, channels_first, or letters from NCDHW",
         '"NHWC", "NCHW", "NCDHW", "HWC" or "channels_first"',
     )
 
@@ -231,14 +231,14 @@ WINDOW_CASES: dict[str, Case] = {
     "padding of one end": Case(
         {"padding": ((1,), (1,))},
         ValueError,
-        r"`padding` holds the entry \(1,\)",
+        r"`padding` contains the entry \(1,\)",
         "two ends, low and high; the entry has 1 number",
         r"an integer for both ends, or a pair \(low, high\)",
     ),
     "padding of three ends": Case(
         {"padding": ((0, 1), (1, 1, 1))},
         ValueError,
-        r"`padding` holds the entry \(1, 1, 1\)",
+        r"`padding` contains the entry \(1, 1, 1\)",
         "two ends, low and high; the entry has 3 number",
         r"an integer for both ends, or a pair \(low, high\)",
     ),
@@ -351,14 +351,14 @@ LAYOUT_CASES: dict[str, Case] = {
         ValueError,
         "`window_shape` has 1 entr",
         "data_format 'NHWC' has 2 pooled axes",
-        "one entry per pooled axis, or a layout of that many",
+        "one entry per pooled axis, or a layout with that many pooled axes",
     ),
     "window longer than the letters": Case(
         {"window_shape": (2, 2, 2), "strides": 1, "data_format": "NHWC"},
         ValueError,
         "`window_shape` has 3 entries",
         "data_format 'NHWC' has 2 pooled axes",
-        "one entry per pooled axis, or a layout of that many",
+        "one entry per pooled axis, or a layout with that many pooled axes",
     ),
     "layout of fewer axes than the array": Case(
         {"data_format": "HWC"},
@@ -377,14 +377,14 @@ LAYOUT_CASES: dict[str, Case] = {
     "more pooled axes than the array has": Case(
         {"window_shape": (1, 1, 1, 1), "strides": 1},
         ValueError,
-        "the array has 4 axes, too few for 4 pooled ones",
+        "the array has 4 axes, too few for 4 pooled axes",
         "'channels_last' needs 4 pooled axes and a channel axis, after any number of batch axes",
         'with channels, or a layout without them, such as "HW"',
     ),
     "more pooled axes than the array has, channels first": Case(
         {"window_shape": (1,) * 5, "strides": 1, "data_format": "channels_first"},
         ValueError,
-        "the array has 4 axes, too few for 5 pooled ones",
+        "the array has 4 axes, too few for 5 pooled axes",
         "'channels_first' needs 5 pooled axes and a channel axis",
         'with channels, or a layout without them, such as "HW"',
     ),
@@ -446,7 +446,7 @@ ARRAY_CASES: dict[str, Case] = {
     "rank too small": Case(
         {"x": X[0, :, :, 0]},
         ValueError,
-        "the array has 2 axes, too few for 2 pooled ones",
+        "the array has 2 axes, too few for 2 pooled axes",
         r"shape is \(6, 7\); 'channels_last' needs 2 pooled axes and a channel axis",
         'Give an array with channels, or a layout without them, such as "HW"',
     ),
@@ -573,39 +573,43 @@ def test_an_error_inside_a_transformation_reads_the_same(op: str, place: str) ->
 
 # Python's 1 == 1.0 == True, so a cache keyed by values alone would answer with the right one.
 LOOK_ALIKES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "True as strides": ({"strides": 1}, {"strides": True}, "`strides` holds True"),
-    "NumPy's True as strides": ({"strides": 1}, {"strides": np.True_}, "`strides` holds np.True_"),
-    "float as strides": ({"strides": 2}, {"strides": 2.0}, "`strides` holds 2.0"),
-    "True among strides": ({"strides": (1, 1)}, {"strides": (1, True)}, "`strides` holds True"),
-    "float among strides": ({"strides": (2, 2)}, {"strides": (2, 2.0)}, "`strides` holds 2.0"),
-    "floats in a list": ({"strides": [2, 2]}, {"strides": [2.0, 2]}, "`strides` holds 2.0"),
+    "True as strides": ({"strides": 1}, {"strides": True}, "`strides` contains True"),
+    "NumPy's True as strides": (
+        {"strides": 1},
+        {"strides": np.True_},
+        "`strides` contains np.True_",
+    ),
+    "float as strides": ({"strides": 2}, {"strides": 2.0}, "`strides` contains 2.0"),
+    "True among strides": ({"strides": (1, 1)}, {"strides": (1, True)}, "`strides` contains True"),
+    "float among strides": ({"strides": (2, 2)}, {"strides": (2, 2.0)}, "`strides` contains 2.0"),
+    "floats in a list": ({"strides": [2, 2]}, {"strides": [2.0, 2]}, "`strides` contains 2.0"),
     "True in the window": (
         {"window_shape": (1, 2)},
         {"window_shape": (True, 2)},
-        "`window_shape` holds True",
+        "`window_shape` contains True",
     ),
     "float in the window": (
         {"window_shape": (3, 2)},
         {"window_shape": (3, 2.0)},
-        "`window_shape` holds 2.0",
+        "`window_shape` contains 2.0",
     ),
-    "True as dilations": ({"dilations": 1}, {"dilations": True}, "`dilations` holds True"),
+    "True as dilations": ({"dilations": 1}, {"dilations": True}, "`dilations` contains True"),
     "float among dilations": (
         {"dilations": (1, 2)},
         {"dilations": (1, 2.0)},
-        "`dilations` holds 2.0",
+        "`dilations` contains 2.0",
     ),
-    "False as padding": ({"padding": 0}, {"padding": False}, "`padding` holds False"),
-    "float among paddings": ({"padding": (1, 1)}, {"padding": (1, 1.0)}, "`padding` holds 1.0"),
+    "False as padding": ({"padding": 0}, {"padding": False}, "`padding` contains False"),
+    "float among paddings": ({"padding": (1, 1)}, {"padding": (1, 1.0)}, "`padding` contains 1.0"),
     "True in a pair": (
         {"padding": ((1, 0), (1, 1))},
         {"padding": ((1, 0), (1, True))},
-        "`padding` holds True",
+        "`padding` contains True",
     ),
     "float in a pair": (
         {"padding": ((0, 2), (1, 1))},
         {"padding": ((0, 2.0), (1, 1))},
-        "`padding` holds 2.0",
+        "`padding` contains 2.0",
     ),
 }
 
@@ -826,7 +830,7 @@ TRACED: dict[str, Callable[[Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("case", TRACED)
 @over_ops
 def test_a_traced_integer_is_no_setting(op: str, case: str) -> None:
-    expected = Case({}, TypeError, "holds .*, which is not an integer", "Tracer", "static_argnums")
+    expected = Case({}, TypeError, "contains .* is not an integer", "Tracer", "static_argnums")
     for transform in (jax.jit, lambda f: jax.vmap(lambda n: f(n[0]))):
         traced = transform(lambda n: pool(op, **TRACED[case](n)))
         number = 1 if transform is jax.jit else jnp.ones((2, 1), np.int32)
@@ -835,7 +839,7 @@ def test_a_traced_integer_is_no_setting(op: str, case: str) -> None:
 
 @over_ops
 def test_traced_strides_in_one_array_are_no_setting(op: str) -> None:
-    expected = Case({}, TypeError, "`strides` holds .*not an integer", "Tracer", "static_argnums")
+    expected = Case({}, TypeError, "strides` contains .*not an integer", "Tracer", "static_argnums")
     check(op, lambda: jax.jit(lambda n: pool(op, strides=n))(jnp.array([1, 2])), expected)
 
 
@@ -876,13 +880,13 @@ SHAPES: dict[str, tuple[Callable[[], Any], str, type[Exception], str]] = {
         lambda: jaxpool.output_shape((2, 6.0, 3), (2,), 1),  # pyright: ignore[reportArgumentType]
         "output_shape",
         TypeError,
-        "`input_shape` holds 6.0, which is not an integer",
+        "`input_shape` contains 6.0, which is not an integer",
     ),
     "a negative length in input_shape": (
         lambda: jaxpool.output_shape((2, 6, -3), (2,), 1),
         "output_shape",
         ValueError,
-        "`input_shape` holds -3",
+        "`input_shape` contains -3",
     ),
     "a pooled length of 0 in input_shape": (
         lambda: jaxpool.output_shape((2, 0, 3), (2,), 1, 2),
@@ -918,13 +922,13 @@ SHAPES: dict[str, tuple[Callable[[], Any], str, type[Exception], str]] = {
         lambda: jaxpool.geometry((6.0, 7), (3, 2), 1),  # pyright: ignore[reportArgumentType]
         "geometry",
         TypeError,
-        "`spatial_shape` holds 6.0",
+        "`spatial_shape` contains 6.0",
     ),
     "an array for spatial_shape": (
         lambda: jaxpool.geometry(X[0, :2, :3, 0], (3, 2), 1),  # pyright: ignore
         "geometry",
         TypeError,
-        "`spatial_shape` holds",
+        "`spatial_shape` contains",
     ),
 }
 

@@ -114,7 +114,7 @@ def test_too_many_arguments_by_position(op: str) -> None:
 
 def test_the_two_ends_of_one_axis() -> None:
     pool = lambda padding: jaxpool.max_pool(X[0, :, 0, 0], 3, 1, padding, data_format="W")  # noqa: E731
-    with pytest.raises(ValueError, match=r"(?s)along 1 axis.*a pair for them: \(\(2, 0\),\)"):
+    with pytest.raises(ValueError, match=r"(?s)along 1 axis.*or one pair: \(\(2, 0\),\)"):
         pool((2, 0))
     assert pool(((2, 0),)).size == pool((1,)).size
     with pytest.raises(ValueError, match="or one entry for each"):
@@ -170,11 +170,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "footprint": (
         lambda: POOL(X, strides=1, footprint=np.ones((2, 2))),
-        "footprints are for jaxpool.filters",
+        "only jaxpool.filters accepts footprints",
     ),
     "count_include_pad of a maximum": (
         lambda: POOL(X, (2, 2), 2, count_include_pad=False),
-        "jaxpool.avg_pool alone can count padding",
+        "only jaxpool.avg_pool can count padding",
     ),
     "exclude_pad": (
         lambda: jaxpool.avg_pool(X, (2, 2), 2, exclude_pad=True),
@@ -186,7 +186,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "window of a global pool": (
         lambda: jaxpool.global_avg_pool(X, window_shape=(8, 8)),
-        "it pools all of an axis, without a window",
+        "it pools entire axes, without a window",
     ),
     "a slip of the pen": (lambda: POOL(X, (2, 2), stides=2), "Write `strides` for `stides`"),
     "both words": (lambda: POOL(X, (2, 2), strides=2, stride=2), "Leave out `stride`."),
@@ -364,7 +364,7 @@ def test_a_traced_setting_of_a_front_end_bears_its_name() -> None:
 def test_a_list_that_holds_itself_is_not_searched_for_ever() -> None:
     endless: list[Any] = [2]
     endless.append(endless)
-    assert "`window_shape` holds [2, [...]]" in said(lambda: POOL(X, endless, 1))[0]
+    assert "`window_shape` contains [2, [...]]" in said(lambda: POOL(X, endless, 1))[0]
     assert "4 entries" in said(lambda: POOL(X, (2, 2), [1, 1, endless, 1]), ValueError)[0]
 
 

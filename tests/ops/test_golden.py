@@ -220,11 +220,11 @@ DIFFERENCES = (
 
 # Case -> what the message says. No run of these is compared.
 REJECTED = {
-    "err_stride0": r"`strides` holds 0.",
-    "err_dilation0": r"`dilations` holds 0.",
-    "err_kernel0": r"`window_shape` holds 0.",
+    "err_stride0": r"`strides` contains 0.",
+    "err_dilation0": r"`dilations` contains 0.",
+    "err_kernel0": r"`window_shape` contains 0.",
     # OpenVINO returns a wrong result, Flax and Equinox crop; slicing says so more plainly.
-    "err_negative_pads": r"`padding` holds -1.",
+    "err_negative_pads": r"`padding` contains -1.",
     # PyTorch and ONNX Runtime let ceil_mode make one window that does not fit.
     "max_kernel_gt_input_ceil_torch": r"`window_shape` = 6 does not fit",
     "unpool_bad_index": r"`indices` hold 9, which is outside",

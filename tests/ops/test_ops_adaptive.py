@@ -467,14 +467,14 @@ def test_one_program_for_every_platform() -> None:
 X = np.zeros((2, 5, 7, 3), np.float32)
 ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"output_size": 3}, TypeError, "does not say how many axes are pooled"),
-    ({"output_size": (3, 1.5)}, TypeError, "`output_size` holds 1.5, which is not an integer"),
-    ({"output_size": (3, -1)}, ValueError, "`output_size` holds -1"),
+    ({"output_size": (3, 1.5)}, TypeError, "`output_size` contains 1.5, which is not an integer"),
+    ({"output_size": (3, -1)}, ValueError, "`output_size` contains -1"),
     ({"output_size": ()}, ValueError, r"`output_size` = \(\) has 0 entries"),
-    ({"output_size": (1, 2, 3, 4)}, ValueError, "too few for 4 pooled ones"),
+    ({"output_size": (1, 2, 3, 4)}, ValueError, "too few for 4 pooled axes"),
     ({"output_size": (3,), "data_format": "NHWC"}, ValueError, "has 1 entry"),
     ({"output_size": (3, 3), "data_format": "HW"}, ValueError, "the array has 4 axes"),
     ({"output_size": (3, 3), "data_format": "NHWX"}, ValueError, "is not a layout"),
-    ({"output_size": [[3], 3]}, TypeError, r"holds \[3\], which is not an integer"),
+    ({"output_size": [[3], 3]}, TypeError, r"contains \[3\], which is not an integer"),
     ({"output_size": (3, 3), "where": X}, TypeError, "`where` has dtype float32"),
     ({"output_size": (3, 3), "x": X[:, :0]}, ValueError, "pooled axis 0 has size 0"),
     ({"output_size": (3, 3), "x": X.astype(complex)}, TypeError, "dtype complex"),

@@ -812,7 +812,7 @@ def test_other_errors(case: str) -> None:
     ("words", "error", "what"),
     [
         ({"window_shape": (9, 2)}, ValueError, "`window_shape` = 9 does not fit"),
-        ({"strides": 0}, ValueError, "`strides` holds 0"),
+        ({"strides": 0}, ValueError, "`strides` contains 0"),
         ({"where": np.ones((3, 3), np.float32)}, TypeError, "`where` has dtype float32"),
         ({"implementation": "best"}, ValueError, "`implementation` = 'best'"),
         ({"implementation": "tiled"}, NotImplementedError, "'tiled' does not support these"),

@@ -480,8 +480,8 @@ FRACTIONAL_ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         {"key": np.zeros(3, np.uint32)}, TypeError, r"`key` is not a random key.\n.*uint32\[3\]",
     ),
     "too many windows": ({"output_size": (6, 2)}, ValueError, "`output_size` = 6 does not fit poo"),
-    "no windows": ({"output_size": (0, 2)}, ValueError, "`output_size` holds 0"),
-    "a ratio": ({"output_size": (0.5, 0.5)}, TypeError, "`output_size` holds 0.5"),
+    "no windows": ({"output_size": (0, 2)}, ValueError, "`output_size` contains 0"),
+    "a ratio": ({"output_size": (0.5, 0.5)}, TypeError, "`output_size` contains 0.5"),
     "sizes of other axes": ({"output_size": (2, 2, 2)}, ValueError, "`output_size` = .* 3 entries"),
     "a large window": ({"window_shape": (7, 2)}, ValueError, "`window_shape` = 7 does not fit"),
     "samples of integers": (
@@ -506,7 +506,7 @@ STOCHASTIC_ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "integers": ({"x": X.astype(int)}, TypeError, "dtype int"),
     "not a bool": ({"deterministic": 1}, TypeError, "`deterministic` = 1 is not a bool"),
     "a large window": ({"window_shape": (7, 2)}, ValueError, "`window_shape` = 7 does not fit"),
-    "no stride": ({"strides": 0}, ValueError, "`strides` holds 0"),
+    "no stride": ({"strides": 0}, ValueError, "`strides` contains 0"),
 }
 
 

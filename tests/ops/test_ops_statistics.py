@@ -359,7 +359,7 @@ def test_errors_name_the_argument(words: Any, kind: type[Exception], pattern: st
     x = np.zeros((4, 1), np.float32)
     with pytest.raises(kind, match=f"^quantile_pool: {pattern}"):
         jaxpool.quantile_pool(x, window_shape=(2,), strides=1, **words)
-    with pytest.raises(ValueError, match="^var_pool: `correction` holds -1"):
+    with pytest.raises(ValueError, match="^var_pool: `correction` contains -1"):
         jaxpool.var_pool(x, (2,), 1, correction=-1)
     with pytest.raises(TypeError, match="^std_pool: the array has dtype int32"):
         jaxpool.std_pool(x.astype(np.int32), (2,), 1)

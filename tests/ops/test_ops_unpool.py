@@ -721,8 +721,8 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         {"output_shape": (2, 6, 8, 5)}, ValueError, r"`output_shape` = .* has 4 entries",
     ),
     "an int without letters": ({"output_shape": 6}, TypeError, "does not say how many axes"),
-    "a float": ({"output_shape": (6.5, 8)}, TypeError, "`output_shape` holds 6.5"),
-    "negative": ({"output_shape": (-6, 8)}, ValueError, "`output_shape` holds -6"),
+    "a float": ({"output_shape": (6.5, 8)}, TypeError, "`output_shape` contains 6.5"),
+    "negative": ({"output_shape": (-6, 8)}, ValueError, "`output_shape` contains -6"),
     "an empty axis": ({"output_shape": (0, 8)}, ValueError, "pooled axis 0 has size 0"),
     "a wrong number of lengths": (
         {"output_shape": (6, 8, 9), "data_format": "NHWC"}, ValueError, "has 3 entries",

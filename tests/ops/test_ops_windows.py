@@ -417,11 +417,11 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("windows", {"window_shape": 2}, TypeError, "does not say how many axes"),
     ("median_pool", {"x": X > 0}, TypeError, "is boolean"),
     ("median_pool", {"x": X.astype(complex)}, TypeError, "dtype complex"),
-    ("median_pool", {"strides": 0}, ValueError, "`strides` holds 0"),
+    ("median_pool", {"strides": 0}, ValueError, "`strides` contains 0"),
     ("median_pool", {"where": X}, TypeError, "`where` has dtype float32"),
     ("rank_pool", {"rank": 4}, ValueError, "`rank` = 4 is out of range"),
     ("rank_pool", {"rank": -5}, ValueError, "`rank` = -5 is out of range"),
-    ("rank_pool", {"rank": 1.0}, TypeError, "`rank` holds 1.0, which is not an integer"),
+    ("rank_pool", {"rank": 1.0}, TypeError, "`rank` contains 1.0, which is not an integer"),
     ("rank_pool", {"where": X}, TypeError, "`where` has dtype float32"),
 ]
 

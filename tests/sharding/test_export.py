@@ -310,7 +310,7 @@ def test_a_symbolic_axis_shared_out_is_named(name: str, sizes: str) -> None:
         exported(OVER_WINDOWS[name], sizes)
     what, facts, advice = str(caught.value).split("\n")
     assert what == f"{name}: pooled axis {axis} has the symbolic size {letter}."
-    assert "places its windows in Python integers" in facts
+    assert "computes the positions of its windows as Python integers" in facts
     assert "Export with a number in its place" in advice
 
 

@@ -372,7 +372,7 @@ def test_what_backward_of_onednn_needs_is_said_in_its_words() -> None:
         exported(lambda x: back(x, (0, 0)), ("h >= 5", "w >= 4"))
     what, facts, advice = str(caught.value).split("\n")
     assert what == "backward: pooled axis 0 has the symbolic size h, which may be too small."
-    assert "must hold two windows that do not overlap" in facts and 'h >= 6"' in advice
+    assert "must have space for two windows that do not overlap" in facts and 'h >= 6"' in advice
 
 
 def test_fractional_windows_need_known_sizes() -> None:

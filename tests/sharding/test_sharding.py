@@ -115,12 +115,12 @@ def test_arrays_spread_over_eight_devices(part: int, monkeypatch: pytest.MonkeyP
 
 
 def test_only_known_ops_are_pooled_in_shards():
-    with pytest.raises(TypeError, match="`op` = .* is not an op that can be pooled in shards"):
+    with pytest.raises(TypeError, match="`op` = .* is not an op that supports shards"):
         pool_shards(jaxpool.lp_pool, None, (2,), 2, axis_names="x")  # type: ignore[arg-type]
 
 
 def test_weights_are_not_pooled_in_shards():
-    with pytest.raises(ValueError, match="^pool_shards: `weights` cannot be pooled in shards"):
+    with pytest.raises(ValueError, match="^pool_shards: `weights` cannot be used with shards"):
         pool_shards(jaxpool.avg_pool, jnp.ones((4, 1)), (2,), 2, axis_names="x", weights=2.0)
 
 

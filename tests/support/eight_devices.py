@@ -297,10 +297,10 @@ def mask(op: Callable, own: dict[str, Any]) -> None:
 def uneven() -> None:
     spec = P(None, "space")
     for words, expected in (
-        ({"padding": "VALID"}, "do not fall evenly onto 4 shards"),
-        ({"padding": "SAME", "strides": 3}, "do not fall evenly onto 4 shards"),
-        ({"padding": "SAME", "dilations": 9}, "reaches past the neighbouring shard"),
-        ({"padding": ((1, 0), (1, 1)), "strides": 1, "rounding": "ceil"}, "fall evenly"),
+        ({"padding": "VALID"}, "do not divide evenly among 4 shards"),
+        ({"padding": "SAME", "strides": 3}, "do not divide evenly among 4 shards"),
+        ({"padding": "SAME", "dilations": 9}, "extends past the neighbouring shard"),
+        ({"padding": ((1, 0), (1, 1)), "strides": 1, "rounding": "ceil"}, "divide evenly"),
     ):
         words = {"strides": 1, **words}
         shard = lambda x, w=words: pool_shards(  # noqa: E731
@@ -321,7 +321,7 @@ def refused() -> None:
         ({"index_space": 1}, "`index_space` = 1 counts batch or channel axes"),
         ({"index_dtype": "uint8"}, "indices in space 'spatial' do not fit uint8"),
         ({"index_dtype": "int8"}, "indices in space 'spatial' do not fit int8"),
-        ({"axis_names": "time"}, "`axis_names` holds 'time', which is no mesh axis"),
+        ({"axis_names": "time"}, "`axis_names` contains 'time', which is not a mesh axis"),
     ):
         words = {"axis_names": "space", **words}
         shard = lambda x, w=words: pool_shards(  # noqa: E731
