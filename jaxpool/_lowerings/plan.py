@@ -185,7 +185,7 @@ def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]
             message(
                 f"$implementation = {implementation!r} does not support these windows.",
                 f"The reason: {reasons[implementation]}.",
-                f'Use implementation="auto" (would take {row.name!r} on {request.platform}).',
+                f'Use implementation="auto" (would choose {row.name!r} on {request.platform}).',
             )
         )
     return row.name, reasons

@@ -45,7 +45,7 @@ class Request(NamedTuple):
     def disagreement(self) -> str | None:
         """The reason why a long window cannot be split into smaller windows by offset, or None."""
         if self.any_offset and not self.geometry.is_non_overlapping:
-            return "windows that overlap may disagree about offsets that are no argmax"
+            return "overlapping windows may disagree about offsets that are not an argmax"
         return None
 
 

@@ -107,7 +107,7 @@ WORDS: dict[str, tuple[str, int, str]] = {
     "a dtype": ("--dtype float31", 2, "Give for example bfloat16."),
     "booleans": ("--op avg_pool --dtype bool", 2, "Convert it first, for example --dtype float32."),
     "an op": ("--op average", 2, "Give for example --op avg_pool."),
-    "an implementation": ("--implementation tiled", 2, "Use --implementation auto (would take "),
+    "an implementation": ("--implementation tiled", 2, "Use --implementation auto (would choose "),
 }
 
 

@@ -178,7 +178,7 @@ X = jnp.zeros((2, 7, 6, 3))
 
 def test_on_another_platform_a_program_is_refused_in_our_words() -> None:
     f = functools.partial(jaxpool.max_pool, **STEM, **NAMED)
-    words = 'implementation="mosaic": it is for TPU alone. Use implementation="auto"'
+    words = 'implementation="mosaic" runs only on TPU. Use implementation="auto"'
     for run in (f, jax.jit(f), jax.grad(lambda x: f(x).sum())):
         with pytest.raises(jax.errors.JaxRuntimeError, match=words):
             run(X)
@@ -194,28 +194,28 @@ def test_an_export_for_several_platforms_is_refused_by_jax() -> None:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "sums": (
         lambda: jaxpool.avg_pool(X, 2, 2, data_format="NHWC", **NAMED),
-        "the kernels are those of maxima and minima",
+        "the kernels compute only maxima and minima",
     ),
     "dtype": (
         lambda: jaxpool.max_pool(X.astype("float16"), **STEM, **NAMED),
-        "float16 elements; the kernels take float32 and bfloat16",
+        "float16 elements; the kernels accept float32 and bfloat16",
     ),
-    "one axis": (lambda: jaxpool.max_pool(X, (2,), 2, **NAMED), "1 pooled axis; the kernels take"),
+    "one axis": (lambda: jaxpool.max_pool(X, (2,), 2, **NAMED), "1 pooled axis; the kernels"),
     "many elements": (
         lambda: jaxpool.max_pool(X, (16, 16), 1, "SAME", **NAMED),
-        "windows of 256 elements; a byte numbers up to 255",
+        "windows of 256 elements; a byte can number up to 255",
     ),
     "long rows": (
         lambda: jax.eval_shape(
             functools.partial(jaxpool.max_pool, **STEM, **NAMED), jnp.zeros((1, 4, 900, 1))
         ),
-        "rows that take 30 MiB of vector memory; the kernels use up to 12 MiB",
+        "rows that need 30 MiB of vector memory; the kernels use up to 12 MiB",
     ),
     "symbolic rows": (
         lambda: exported("1, h, 6, 3"),
-        "a pooled axis has a symbolic size; the blocks of a kernel are numbers",
+        "a pooled axis has a symbolic size; the block sizes of a kernel are static",
     ),
-    "symbolic batch": (lambda: exported("b, 7, 6, 3"), r"does not take the symbolic shape \(b, 7"),
+    "symbolic batch": (lambda: exported("b, 7, 6, 3"), r"not accept the symbolic shape \(b, 7"),
     "several devices": (
         lambda: jax.eval_shape(
             functools.partial(jaxpool.max_pool, **STEM, **NAMED),
@@ -227,7 +227,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
                 ),
             ),
         ),
-        r"'mosaic' does not take an array on several devices(.|\n)*jax.shard_map",
+        r"'mosaic' does not accept an array on several devices(.|\n)*jax.shard_map",
     ),
 }
 

@@ -1008,7 +1008,7 @@ def test_an_implementation_gives_its_reason(implementation: str) -> None:
         NotImplementedError,
         f"`implementation` = {implementation!r} does not support these windows",
         "The reason: .*(window|element)",
-        'Use implementation="auto" \\(would take .*\\)',
+        'Use implementation="auto" \\(would choose .*\\)',
     )
     for op in ("max_pool", "min_pool", "max_pool_with_argmax"):
         check(op, lambda op=op: pool(op, implementation=implementation, **settings), case)

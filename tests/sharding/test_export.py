@@ -284,7 +284,7 @@ def test_a_symbolic_axis_whose_end_depends_on_its_size_is_named(name: str, windo
     what, facts, advice = str(caught.value).split("\n")
     assert what == f"{name}: pooled axis 0 has the symbolic size h."
     stride = settings["strides"][0]
-    assert facts.startswith(f"  At stride {stride}, with padding at its end or a ceil rounding,")
+    assert facts.startswith(f"  At stride {stride}, with padding at its end or ceil rounding,")
     assert "Use stride 1" in advice
     assert "export with a number in its place" in advice
 

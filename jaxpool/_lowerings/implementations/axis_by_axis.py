@@ -46,7 +46,7 @@ def slower_reason(request: Request) -> str | None:
         limit = doubling.max_summed_kernel(request.geometry)
     if request.platform == "cpu" or longest > limit:
         return None
-    return f"{longest} elements on one axis; up to {limit} lax.reduce_window moves less"
+    return f"{longest} elements on one axis; lax.reduce_window moves less data up to {limit}"
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:

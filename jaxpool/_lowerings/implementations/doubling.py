@@ -70,18 +70,22 @@ def _slower_on_gpu(request: Request) -> str | None:
     axis = max(request.geometry.axes, key=lambda a: a.kernel / a.stride)
     kernel, limit = axis.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * axis.stride
     if kernel < limit:
-        return f"{kernel} elements on one axis; doubling pays from {limit} at its stride on GPU"
+        return (
+            f"{kernel} elements on one axis; doubling is faster from {limit} at this stride on GPU"
+        )
     return None
 
 
 def _slower_on_tpu(request: Request) -> str | None:
     longest, min_kernel = max(request.geometry.kernel), tuning.SHORTEST_DOUBLED_ON_TPU
     if longest < min_kernel:
-        return f"{longest} elements on one axis; doubling pays from {min_kernel} on TPU"
-    assert request.reduction is not None, "values are those of a reduction"
+        return f"{longest} elements on one axis; doubling is faster from {min_kernel} on TPU"
+    assert request.reduction is not None, "a request for values has a reduction"
     max_kernel = max_summed_kernel(request.geometry)
     if not request.reduction.idempotent and longest <= max_kernel:
-        return f"{longest} elements on one axis; sums pay above {max_kernel} on TPU"
+        return (
+            f"{longest} elements on one axis; doubling is faster above {max_kernel} for sums on TPU"
+        )
     return None
 
 

@@ -46,7 +46,7 @@ def unsupported_reason(request: Request) -> str | None:
     if reduction is None or reduction.extremum is None:
         return "an element may match the extreme and differ from it"
     if taps > _MAX_TAPS:
-        return f"{taps} elements; float32 has each offset up to {_MAX_TAPS}"
+        return f"{taps} elements; float32 is exact up to {_MAX_TAPS}"
     return None
 
 
@@ -54,7 +54,7 @@ def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
     taps, limit = request.geometry.taps, tuning.MAX_MATCHED_ON_TPU
     if request.geometry.is_non_overlapping and taps > limit:
-        return f"{taps} elements and no overlap; a chain pays up to {limit}"
+        return f"{taps} elements and no overlap; a chain is faster up to {limit}"
     return None
 
 

@@ -32,7 +32,7 @@ from ..parts.axis_slicing import pooled_first
 from ..request import Request
 
 _DTYPES = (np.dtype(np.float32), np.dtype(jnp.bfloat16))
-_REFUSAL = 'implementation="mosaic": it is for TPU alone. Use implementation="auto"'
+_REFUSAL = 'implementation="mosaic" runs only on TPU. Use implementation="auto"'
 """The name of a missing function: XLA reports that it cannot find it "on a platform Host"."""
 
 interpreted = False
@@ -44,19 +44,19 @@ def unsupported_reason(request: Request) -> str | None:
     geometry, reduction = request.geometry, request.reduction
     if request.verb in ("reduce", "argreduce"):
         if reduction is None or reduction.extremum is None:
-            return "the kernels are those of maxima and minima"
+            return "the kernels compute only maxima and minima"
     if request.dtype not in _DTYPES:
-        return f"{request.dtype} elements; the kernels take float32 and bfloat16"
+        return f"{request.dtype} elements; the kernels accept float32 and bfloat16"
     if len(geometry.axes) != 2:
-        return f"{counted(len(geometry.axes), 'pooled axis')}; the kernels take 2"
+        return f"{counted(len(geometry.axes), 'pooled axis')}; the kernels accept 2"
     if geometry.taps > 255:
-        return f"windows of {geometry.taps} elements; a byte numbers up to 255"
+        return f"windows of {geometry.taps} elements; a byte can number up to 255"
     if not all(isinstance(size, int) for size in geometry.spatial_shape):
-        return "a pooled axis has a symbolic size; the blocks of a kernel are numbers"
+        return "a pooled axis has a symbolic size; the block sizes of a kernel are static"
     needed = max(_forward_bytes(*_kernel_axes(geometry)), _transpose_bytes(*_kernel_axes(geometry)))
     if needed > tuning.MAX_BYTES_OF_KERNEL:
         limit = tuning.MAX_BYTES_OF_KERNEL >> 20
-        rows = f"rows that take {-(-needed >> 20)} MiB of vector memory"
+        rows = f"rows that need {-(-needed >> 20)} MiB of vector memory"
         return f"{rows}; the kernels use up to {limit} MiB"
     return None
 
@@ -182,8 +182,8 @@ def _check_supported(x: Array) -> None:
     if not all(isinstance(size, int) for size in x.shape):
         raise NotImplementedError(
             message(
-                f"$implementation = 'mosaic' does not take the symbolic shape {x.shape}.",
-                "The blocks of a kernel are numbers.",
+                f"$implementation = 'mosaic' does not accept the symbolic shape {x.shape}.",
+                "The block sizes of a kernel are static.",
                 'Use implementation="auto", or export once for each size.',
             )
         )
@@ -193,8 +193,8 @@ def _check_supported(x: Array) -> None:
     if devices > 1:
         raise NotImplementedError(
             message(
-                "$implementation = 'mosaic' does not take an array on several devices.",
-                f"It lies on a mesh of {dict(mesh.shape)}, and the compiler does not partition a "
+                "$implementation = 'mosaic' does not accept an array on several devices.",
+                f"It is on a mesh of {dict(mesh.shape)}, and the compiler cannot partition a "
                 "kernel.",
                 'Call it inside jax.shard_map, or use implementation="auto".',
             )

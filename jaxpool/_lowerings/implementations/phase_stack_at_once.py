@@ -18,7 +18,7 @@ from .phase_stack import sum_phases
 def unsupported_reason(request: Request) -> str | None:
     """Return why a single step does not support ``request``, or None."""
     taps, limit = request.geometry.taps, tuning.MAX_TERMS_AT_ANY_OFFSET_ON_GPU
-    return f"windows of {taps} elements; one step pays up to {limit}" if taps > limit else None
+    return f"windows of {taps} elements; one step is faster up to {limit}" if taps > limit else None
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:

@@ -54,7 +54,7 @@ def unsupported_reason(request: Request) -> str | None:
     geometry = request.geometry
     longest, limit = max(geometry.kernel), tuning.LONGEST_CHAINED_ON_GPU
     if longest > limit and geometry.is_non_overlapping:
-        return f"{longest} elements on one axis and no overlap; chains pay up to {limit}"
+        return f"{longest} elements on one axis and no overlap; chains are faster up to {limit}"
     return None
 
 

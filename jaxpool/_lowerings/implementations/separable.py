@@ -29,13 +29,13 @@ def slower_reason(request: Request) -> str | None:
     geometry, reduction, on_tpu = request.geometry, request.reduction, request.platform == "tpu"
     min_taps = tuning.MIN_SEPARATED_ON_TPU if on_tpu else _min_taps_on_gpu(request)
     if on_tpu and reduction is not None and reduction.idempotent:
-        return "an idempotent reduction takes all axes at once, or windows of windows"
+        return "an idempotent reduction reduces all axes at once, or nested windows"
     if geometry.is_non_overlapping:
         return "windows do not overlap, so each element is read once"
     if sum(count > 1 for count in geometry.kernel) < 2:
         return "windows extend along one axis"
     if geometry.taps < min_taps:
-        return f"windows of {geometry.taps} elements; one axis after the other pays from {min_taps}"
+        return f"windows of {geometry.taps} elements; one axis at a time is faster from {min_taps}"
     return None
 
 

@@ -67,11 +67,11 @@ def unsupported_reason(request: Request) -> str | None:
         longest, limit = max(geometry.kernel), _max_argmax_kernel(request)
         return _too_long(longest, limit) if longest > limit else None
     if verb == "scatter" and geometry.is_non_overlapping:
-        return "windows do not overlap: tiles broadcast them"
+        return "windows do not overlap; tiles are broadcast instead"
     any_offset = verb == "gather" or request.any_offset
     limit = tuning.MAX_SLICED_OFFSETS if any_offset else tuning.MAX_SCATTERED
     if geometry.taps > limit:
-        return f"windows of {geometry.taps} elements; slices pay up to {limit}"
+        return f"windows of {geometry.taps} elements; slices are faster up to {limit}"
     is_strided = geometry.is_strided
     if verb == "scatter" and -1 in geometry.positions and is_strided and not request.any_offset:
         return "interleaving phases along the contiguous axis is slow"
@@ -79,7 +79,7 @@ def unsupported_reason(request: Request) -> str | None:
 
 
 def _too_long(kernel: int, limit: int) -> str:
-    return f"{kernel} elements on one axis; slices pay up to {limit}"
+    return f"{kernel} elements on one axis; slices are faster up to {limit}"
 
 
 def _max_kernels(request: Request) -> list[int]:

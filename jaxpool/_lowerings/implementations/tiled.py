@@ -54,7 +54,7 @@ def unsupported_reason(request: Request) -> str | None:
         return None if request.geometry.is_non_overlapping else "windows overlap"
     for axis in request.geometry.axes:
         if axis.dilation > 1 and axis.kernel > 1:
-            return "a dilated window is no tile"
+            return "a dilated window is not a tile"
         if axis.out > 1 and axis.stride != axis.kernel:
             return f"windows of {axis.kernel} elements at stride {axis.stride} are not tiled"
     return None

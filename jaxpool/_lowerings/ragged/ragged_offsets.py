@@ -51,8 +51,8 @@ def check_countable(axes: Sequence[RaggedAxis]) -> None:
         lengths = " x ".join(str(axis.longest) for axis in axes)
         raise ValueError(
             message(
-                f"the argmax in windows of {lengths} elements does not fit its code.",
-                "Derivatives and indices hold the argmax in 31 bits, some for each axis.",
+                f"the argmax in windows of {lengths} elements cannot be encoded.",
+                "Derivatives and indices encode the argmax in 31 bits, divided among the axes.",
                 "Pool the last axes first and the others in a second call; its indices then "
                 "count elements of the first result.",
             )
