@@ -50,9 +50,9 @@ def _pool_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--exclude-pad",
         action="store_true",
-        help="averages divide by elements inside the array only",
+        help="exclude padding from the divisors of averages",
     )
-    implementation = "what computes it, such as slices or reduce_window (default auto)"
+    implementation = "implementation, such as slices or reduce_window (default auto)"
     add("--implementation", default="auto", metavar="NAME", help=implementation)
 
 
@@ -121,7 +121,7 @@ def _split(text: str, separator: str) -> tuple[int, ...]:
         return tuple(int(number) for number in text.split(separator))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not whole numbers, such as {separator.join('33')}"
+            f"{text!r} is not a list of integers such as {separator.join('33')}"
         ) from None
 
 
@@ -136,7 +136,7 @@ def _padding(text: str) -> Any:
 
 def _explain_options(parser: argparse.ArgumentParser) -> None:
     _pool_options(parser)
-    plot = "also draw it, with matplotlib, to out.png or out.svg"
+    plot = "also plot the windows with matplotlib, to a file such as out.png or out.svg"
     parser.add_argument("--plot", metavar="FILE", help=plot)
 
 
@@ -158,7 +158,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _bench_options(parser: argparse.ArgumentParser) -> None:
     _pool_options(parser)
-    seconds = "how long the two programs of each row take turns (default 2)"
+    seconds = "seconds for which the two programs of each row alternate (default 2)"
     parser.add_argument("--seconds", type=_seconds, default=2.0, help=seconds)
 
 
@@ -192,7 +192,7 @@ def _port_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="run each operation here and in ONNX Runtime or OpenVINO, and compare",
+        help="run each operation in jaxpool and in ONNX Runtime or OpenVINO, and compare",
     )
 
 
@@ -239,13 +239,13 @@ COMMANDS = (
     ),
     Command(
         "explain",
-        "say what a pooling does to a shape: sizes, windows, divisors, cost, implementation",
+        "describe what a pooling does to a shape: sizes, windows, divisors, cost, implementation",
         _explain_options,
         _explain,
     ),
     Command(
         "bench",
-        "measure a pooling on this machine against lax.reduce_window, results compared first",
+        "compare the results and times of a pooling and lax.reduce_window on this machine",
         _bench_options,
         _bench,
     ),
@@ -257,7 +257,7 @@ COMMANDS = (
     ),
     Command(
         "doctor",
-        "print versions, devices, plan and known trouble of this machine, for bug reports",
+        "print versions, devices, plan and known problems of this machine, for bug reports",
         _no_options,
         _doctor,
     ),

@@ -52,15 +52,15 @@ def bench(version: str, seconds: float, shape: Any, **settings: Any) -> Iterator
         yield from _measure("and backward", explanation, steps, (x, cotangent), seconds)
     else:
         yield row("and backward", f"{explanation.dtype} has no gradient")
-    yield row("ratio", f"how many times as long {THEIRS} takes")
+    yield row("ratio", f"time of {THEIRS} divided by time of {OURS}")
 
 
 def _check(explanation: Explanation) -> None:
     if jax.dtypes.canonicalize_dtype(explanation.dtype) != explanation.dtype:
         raise ValueError(
             message(
-                f"bench: JAX makes no {explanation.dtype} now.",
-                "Numbers of 64 bits are off, unless they are asked for.",
+                f"bench: {explanation.dtype} is disabled in JAX.",
+                "JAX disables 64-bit dtypes by default.",
                 "Set the environment variable JAX_ENABLE_X64=1.",
             )
         )
@@ -75,9 +75,9 @@ def _check(explanation: Explanation) -> None:
     if explanation.op == "avg_pool" and not jnp.issubdtype(explanation.dtype, jnp.floating):
         raise ValueError(
             message(
-                f"bench: dtype {explanation.dtype} has no average in lax.",
-                "lax.reduce_window adds integers; it has no division that rounds, as jaxpool has.",
-                "Give --op sum_pool, or a dtype of floats.",
+                f"bench: lax has no average for dtype {explanation.dtype}.",
+                "lax.reduce_window only adds integers; jaxpool also divides and rounds.",
+                "Give --op sum_pool, or a floating-point dtype.",
             )
         )
 
@@ -107,7 +107,7 @@ def _measure(
         difference = largest_difference(explanation, arguments, *results)
         yield row(name, f"results compared: they differ by at most {difference:.1g}")
     else:
-        yield row(name, f"{THEIRS} cannot: {reason}")
+        yield row(name, f"{THEIRS} fails: {reason}")
     calls = {side: _call(program, arguments) for side, program in compiled.items()}
     yield row("", f"run      {_times_text(race(calls, seconds))}")
     yield row("", f"compile  {_times_text(compile_times)}")

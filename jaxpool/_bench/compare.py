@@ -26,10 +26,10 @@ def largest_difference(
     if largest > allowed:
         raise ValueError(
             message(
-                f"Results differ by {largest:.1e}, and {allowed:.1e} would be rounding.",
-                "jaxpool and lax.reduce_window had the same "
+                f"Results differ by {largest:.1e}, more than the rounding error of {allowed:.1e}.",
+                "jaxpool and lax.reduce_window received the same "
                 f"{shown(explanation.dtype.name)} array.",
-                "Please report this call with what `python -m jaxpool doctor` prints.",
+                "Please report this call with the output of `python -m jaxpool doctor`.",
             )
         )
     return largest

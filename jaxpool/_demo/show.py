@@ -33,7 +33,7 @@ def show() -> int:
     params = model.train(digits, partial(_progress, held_out, start))
     accuracy = model.accuracy(params, held_out)
     print(
-        f"\nresult    {accuracy:.1%} of the held-out digits are read correctly"
+        f"\nresult    {accuracy:.1%} of the held-out digits are classified correctly"
         f" (goal {GOAL:.0%}), after {time.perf_counter() - start:.1f} s"
     )
     digits = digits.take(np.arange(RACE_IMAGES))
@@ -49,7 +49,7 @@ def _print_task(digits: Digits, held_out: Digits) -> None:
     print(
         f"jaxpool {jaxpool.__version__} demo, jax {jax.__version__} on {device.device_kind}\n\n"
         f"data      {digits.count + held_out.count} handwritten digits, 8x8 pixels (UCI, 1998): "
-        f"{digits.count} to learn from, {held_out.count} held out\n"
+        f"{digits.count} for training, {held_out.count} held out\n"
         "network   conv 3x3x32, max_pool 3x3 / conv 3x3x64, max_pool 2x2 / "
         "avg_pool 2x2, dense 10\n"
     )
@@ -104,7 +104,7 @@ def _plan(layer: Pooling, x: jax.Array) -> Plan:
 
 def _print_costs(params: Params, digits: Digits, inputs: list[jax.Array]) -> None:
     """Time both implementations on these images, for each layer and for the network."""
-    print(f"\nwhat their gradient costs, for {digits.count} images at once (both in turn, medians)")
+    print(f"\ntime of their gradients, for {digits.count} images at once (alternating, medians)")
     rows: Rows = [
         ("gradient of", "jaxpool", "lax.reduce_window", "ratio", "largest difference of results")
     ]
@@ -112,7 +112,7 @@ def _print_costs(params: Params, digits: Digits, inputs: list[jax.Array]) -> Non
         rows.append(_cost_row(layer.name, partial(_layer_gradient, layer), x))
     rows.append(_cost_row("whole network", _network_gradient, params, *digits))
     _print_table(rows)
-    print("  lax.reduce_window: JAX's own pooling, which the pools of its libraries call")
+    print("  lax.reduce_window: JAX's own pooling, which its libraries call")
 
 
 @jax.jit

@@ -20,7 +20,7 @@ def row(head: str, text: str) -> str:
 
 def axis_lines(axis: Axis, number: int) -> Iterator[str]:
     """Yield the lines for an axis: its windows, the elements that they read, and those unread."""
-    overhang = f", {axis.overhang} past it" if axis.overhang else ""
+    overhang = f", overhang {axis.overhang}" if axis.overhang else ""
     yield row(
         f"axis {number}",
         f"{axis.size} elements, padding ({axis.pad_low}, {axis.pad_high}){overhang}: "

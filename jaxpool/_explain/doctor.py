@@ -47,7 +47,7 @@ def doctor(version: str) -> Iterator[str]:
     else:
         yield from _rows("devices", devices)
         yield from _plans(platform_here())
-    yield from _rows("trouble", list(_problems(jax.__version_info__)) or ["none known"])
+    yield from _rows("problems", list(_problems(jax.__version_info__)) or ["none known"])
 
 
 def platform_here() -> Platform:
@@ -94,6 +94,6 @@ def _problems(version: tuple[int, ...]) -> Iterator[str]:
         yield f"jax is older than {oldest}, the oldest that jaxpool is tested with"
     if RULES_ARE_LOST:
         yield "jax before 0.12 loses rules of jax.custom_jvp in derivatives of derivatives through"
-        yield "  jax.lax.scan: jaxpool's are kept, your own may be lost"
+        yield "  jax.lax.scan: jaxpool keeps its own, yours may be lost"
     if not BARRIER_HOLDS:
-        yield "jaxlib before 0.11.1 drops optimization barriers on CPU: jaxpool does without them"
+        yield "jaxlib before 0.11.1 drops optimization barriers on CPU: jaxpool works without them"

@@ -136,11 +136,11 @@ def explain(
         raise ValueError(
             message(
                 f"$op = {shown(op)} is not an op that explain describes.",
-                f"They are {', '.join(_REDUCTIONS)}.",
+                f"The ops are {', '.join(_REDUCTIONS)}.",
                 'Give for example op="avg_pool".',
             )
         )
-    meaning = "It says whether declared padding counts in the divisor."
+    meaning = "It determines whether declared padding counts in the divisor."
     counts = as_bool("count_include_pad", count_include_pad, meaning)
     shape, default = _shape_and_dtype(x_or_shape)
     dtype = _dtype(default if dtype is None else dtype)
@@ -162,7 +162,7 @@ def _dtype(dtype: Any) -> np.dtype:
         raise TypeError(
             message(
                 f"$dtype = {shown(dtype)} is not a dtype.",
-                "It says what the array holds, and so how many bytes there are.",
+                "It is the dtype of the array, which determines the number of bytes.",
                 "Give for example jnp.bfloat16.",
             )
         ) from None
@@ -199,7 +199,9 @@ def _lines(result: Explanation) -> Iterator[str]:
     if result.op == "avg_pool":
         runs = (axis.count_runs(result.count_include_pad) for axis in result.geometry.axes)
         yield row("divisors", " x ".join(f"({in_runs(run)})" for run in runs))
-    yield row("work", f"{result.operations:,} operations window by window; {result.bytes:,} bytes")
+    yield row(
+        "work", f"{result.operations:,} operations, each window separately; {result.bytes:,} bytes"
+    )
     yield from result.plan.lines()
     for n, (name, value) in enumerate(configuration(result.geometry, rank).items()):
         yield row("" if n else "XLA", f"{name} = {value}")

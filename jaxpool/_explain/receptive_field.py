@@ -35,13 +35,13 @@ class ReceptiveField:
 def _check_layers(layers: Any) -> None:
     advice = "Give one Window per layer, the first layer first."
     if not isinstance(layers, (list, tuple)) or not all(isinstance(a, Window) for a in layers):
-        what = f"$layers = {shown(layers)} is no list of windows."
-        facts = "A layer is described by a Window, and all of them by a list or tuple."
+        what = f"$layers = {shown(layers)} is not a list of windows."
+        facts = "It must be a list or tuple with a Window for each layer."
         raise TypeError(message(what, facts, advice))
     counts = {len(layer.kernel) for layer in layers}
     if len(counts) != 1:
         what = "$layers have different numbers of axes." if counts else "$layers is empty."
-        facts = f"They have {sorted(counts)}." if counts else "The field of no layer is an element."
+        facts = f"They have {sorted(counts)}." if counts else "Without layers it is one element."
         raise ValueError(message(what, facts, advice))
 
 

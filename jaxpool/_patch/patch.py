@@ -173,8 +173,8 @@ def _check_library(library: str) -> str:
     if library not in LIBRARIES:
         raise ValueError(
             message(
-                f"{shown(library)} is no library that can be patched.",
-                f"Known are {', '.join(LIBRARIES)}; flax stands for Linen and NNX.",
+                f"{shown(library)} is not a library that can be patched.",
+                f"The libraries are {', '.join(LIBRARIES)}; flax means Linen and NNX.",
                 "For the arguments of other libraries see jaxpool.compat.",
             )
         )

@@ -32,7 +32,7 @@ def run(name: str, *arguments: Any) -> Any:
 def _reduction_pool(inputs: Any, init: Any, reduce_fn: Any, *window: Any) -> Any:
     """Pool by maximum, minimum or sum; reject other functions, which the library then runs."""
     if reduce_fn not in (lax.max, lax.min, lax.add, jnp.maximum, jnp.minimum, jnp.add):
-        raise NotImplementedError("a reduction of the caller's own")
+        raise NotImplementedError("a user-defined reduction")
     return flax.pool(inputs, init, reduce_fn, *window)
 
 
@@ -43,7 +43,7 @@ def _extreme_layer(layer: Any, x: Any) -> Any:
     """Run Equinox's general ``Pool`` if its operation is a maximum or a minimum."""
     init, function = _EXTREMES.get(layer.operation, (None, None))
     if function is None or not isinstance(layer.init, float) or layer.init != init:
-        raise NotImplementedError("an operation of the caller's own")
+        raise NotImplementedError("a user-defined operation")
     return function(x, layer)
 
 
@@ -56,7 +56,7 @@ def _adaptive_layer(layer: Any, x: Any) -> Any:
     for operation, function in _ADAPTIVE_POOLS:
         if layer.operation is operation:
             return function(x, layer)
-    raise NotImplementedError("an operation of the caller's own")
+    raise NotImplementedError("a user-defined operation")
 
 
 _ADAPTIVE_POOLS = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)

@@ -66,8 +66,8 @@ def _check_arguments(name: str, function: Function, stand_in: Function) -> None:
     if theirs != ours:
         raise NotImplementedError(
             message(
-                f"{name} has arguments that are not known.",
-                f"The installed version takes {inspect.signature(function)}.",
-                "Use a version that jaxpool is tested with, or jaxpool.compat in the model.",
+                f"{name} has unexpected arguments.",
+                f"The signature of the installed version is {inspect.signature(function)}.",
+                "Use a version that jaxpool is tested with, or call jaxpool.compat in the model.",
             )
         )

@@ -40,7 +40,7 @@ def compare(node: Node) -> str:
     except Exception as error:  # each runtime raises other types
         lines = (line for line in str(error).splitlines() if line and "Exception from" not in line)
         reason = next(lines, type(error).__name__)
-        raise Unchecked(f"the runtime refuses it on an array {shape}: {reason}") from None
+        raise Unchecked(f"the runtime rejects it for an array of shape {shape}: {reason}") from None
     for our_result, their_result in zip(ours, theirs, strict=True):
         # Maxima are exact. Sums may differ in the last bits, because their order is unspecified.
         exact = node.operator.endswith(("MaxPool", "MaxUnpool"))
@@ -48,16 +48,16 @@ def compare(node: Node) -> str:
             np.asarray(our_result, np.float64),
             np.asarray(their_result, np.float64),
             rtol=0 if exact else 32 * float(jnp.finfo(_float_dtype(dtype)).eps),
-            err_msg=f"on an array {shape}",
+            err_msg=f"for an array of shape {shape}",
         )
-    return f"on an array {shape}"
+    return f"for an array of shape {shape}"
 
 
 def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
     """Return the shape and dtype of the array, with numbers in place of the open lengths."""
     if node.shape is None or node.dtype is None:
-        source = node.unknown_from and f"; onnx finds none of what {node.unknown_from} gives"
-        raise Unchecked(f"the file does not say the shape of its array{source}")
+        source = node.unknown_from and f"; onnx infers no shapes after {node.unknown_from}"
+        raise Unchecked(f"the file does not give the shape of its array{source}")
     lengths = (*_OPEN_LENGTHS[:2], *_OPEN_LENGTHS[2:] * (len(node.shape) - 2))
     shape = zip(node.shape, lengths, strict=False)
     return tuple(length_if_open if n == OPEN else n for n, length_if_open in shape), node.dtype
@@ -65,12 +65,12 @@ def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
 
 def _check_cost(node: Node, shape: tuple[int, ...]) -> None:
     if math.prod(shape) > MAX_ELEMENTS:
-        raise Unchecked(f"an array {shape} is too large to try")
+        raise Unchecked(f"an array of shape {shape} is too large to try")
     outputs, steps = _cost(node, shape)
     if outputs > MAX_ELEMENTS:
         raise Unchecked(f"a result of {outputs} elements is too large to try")
     if steps > MAX_STEPS:
-        raise Unchecked(f"it reads {steps} elements, too many to try; at most {MAX_STEPS} are")
+        raise Unchecked(f"it reads {steps} elements, too many to try; the limit is {MAX_STEPS}")
 
 
 def _cost(node: Node, shape: tuple[int, ...]) -> tuple[int, int]:

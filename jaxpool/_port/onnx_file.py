@@ -52,7 +52,7 @@ def _load_model(path: str) -> Any:
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(
             message(
-                f"{shown(path)} is no ONNX model, or is cut short.",
+                f"{shown(path)} is not an ONNX model, or is truncated.",
                 f"The onnx package says: {first_line[:400].replace('$', '$$')}",
                 "Export the model again.",
             )

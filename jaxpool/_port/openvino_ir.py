@@ -56,7 +56,7 @@ def layer_of(layer: Any) -> front.Layer:
     if element.tag != "layer" or not versions:
         raise NotImplementedError(
             message(
-                f"<{element.tag}> of type {shown(kind)} in {shown(opset)} is no pooling layer.",
+                f"<{element.tag}> of type {shown(kind)} in {shown(opset)} is not a pooling layer.",
                 f"The types are {', '.join(front.LAYERS)}.",
                 "Run the other layers of a model with another library.",
             )
@@ -79,7 +79,7 @@ def _layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
     if root.tag != "net" or root.get("version") not in ("10", "11"):
         raise ValueError(
             message(
-                f"{shown(os.fspath(path))} is no OpenVINO model of version 10 or 11.",
+                f"{shown(os.fspath(path))} is not an OpenVINO model of version 10 or 11.",
                 f"Its root is <{root.tag}>, of version {shown(root.get('version'))}.",
                 "Convert an older model, or one of another framework, with OpenVINO first.",
             )
@@ -102,7 +102,7 @@ def _parse(text: Any) -> ElementTree.Element:
             raise
         raise ValueError(
             message(
-                "this is not XML, or it is cut short.",
+                "this is not XML, or it is truncated.",
                 f"The parser says: {error}.",
                 "Give the text of a <layer>, or the path of an .xml file that OpenVINO wrote.",
             )
@@ -174,7 +174,7 @@ def _parse_value(name: str, key: str, text: str, argument: str) -> Any:
         raise ValueError(
             message(
                 f"attribute `{key}` = {shown(text)} of layer {shown(name)} cannot be read.",
-                'OpenVINO writes lists as "2,2" and truth as "true" or "false".',
+                'OpenVINO writes lists as "2,2" and booleans as "true" or "false".',
                 "Check that the file is complete.",
             )
         ) from None
@@ -212,7 +212,7 @@ def _dtype(precision: str) -> np.dtype:
         raise ValueError(
             message(
                 f"precision {shown(precision)} is not known.",
-                f"They are {', '.join(filter(None, _PRECISIONS))}.",
+                f"The known precisions are {', '.join(filter(None, _PRECISIONS))}.",
                 "Convert the model with a newer or an older OpenVINO.",
             )
         )
@@ -225,7 +225,7 @@ def _output_lengths(layer: front.Layer) -> tuple[int, ...]:
     if OPEN in lengths:
         raise ValueError(
             message(
-                f"the output shape of {layer.type} is open.",
+                f"the output shape of {layer.type} is dynamic.",
                 "The length of each pooled axis of its result must be known.",
                 "Reshape the model to static shapes with OpenVINO.",
             )

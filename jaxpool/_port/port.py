@@ -79,9 +79,9 @@ def _print_node(node: Node | Unsupported, checked_by: Reader | None) -> bool:
     except AssertionError as error:
         _print_lines(f"differs: {str(error).strip()}".splitlines())
     except (TypeError, ValueError, NotImplementedError) as error:
-        _print_lines(f"refused: {error}".splitlines())
+        _print_lines(f"rejected: {error}".splitlines())
     except Exception as error:  # one broken operation must not hide the others
-        _print_lines(f"refused: {type(error).__name__}: {error}".splitlines())
+        _print_lines(f"rejected: {type(error).__name__}: {error}".splitlines())
     else:
         return True
     return False
@@ -109,8 +109,8 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
 
 def _describe_array(node: Node) -> str:
     if node.dtype is None:
-        return "array of a shape and a dtype that the file does not say"
+        return "array of unknown shape and dtype"
     if node.shape is None:
-        return f"{node.dtype} array of a shape that the file does not say"
+        return f"{node.dtype} array of unknown shape"
     lengths = ("?" if n == OPEN else str(n) for n in node.shape)
     return f"{node.dtype} ({', '.join(lengths)})"

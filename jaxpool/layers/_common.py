@@ -32,7 +32,7 @@ def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> Module
         return error  # the library is installed, but broken
     text = message(
         f"jaxpool.layers.{module}: {extra} is not installed.",
-        "These layers are modules of that library; the ops of jaxpool do without it.",
+        "These layers are modules of that library; the ops of jaxpool do not need it.",
         f'Run pip install "jaxpool[{extra}]".',
     )
     return ModuleNotFoundError(text, name=extra)

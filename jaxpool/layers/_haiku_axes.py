@@ -78,7 +78,7 @@ def _channel_position(shape: tuple[int, ...], channel_axis: int | None) -> int |
         return channel_axis % len(shape)
     raise ValueError(
         message(
-            f"$channel_axis = {channel_axis} is no axis of the value.",
+            f"$channel_axis = {channel_axis} is not an axis of the value.",
             f"The value has shape {shape}.",
             "Give the axis of the channels, or None.",
         )
@@ -155,7 +155,7 @@ def _layout(shape: tuple[int, ...], channel: int | None, pooled: list[int]) -> s
     if channel is not None and pooled and channel > pooled[0]:
         raise ValueError(
             message(
-                f"$channel_axis = {channel} stands between pooled axes.",
+                f"$channel_axis = {channel} is between pooled axes.",
                 f"The value has shape {shape}; its pooled axes are {pooled}.",
                 "Move the channels before them or to the end.",
             )

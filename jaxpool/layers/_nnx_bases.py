@@ -28,7 +28,7 @@ class _Signature:
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
         if instance is not None:
-            raise AttributeError("a layer is called as its __call__ says")
+            raise AttributeError("the signature of a layer is that of its __call__")
         of_init = inspect.signature(owner.__init__)
         return of_init.replace(parameters=[*of_init.parameters.values()][1:])
 
@@ -113,7 +113,7 @@ def _stream(rngs: Any) -> Any:
     if not isinstance(rngs, nnx.Rngs):
         raise (ValueError if rngs is None else TypeError)(
             message(
-                f"$rngs = {shown(rngs)} is no stream of random numbers.",
+                f"$rngs = {shown(rngs)} is not a stream of random numbers.",
                 "The layer draws a key from its stream `pooling` in each call.",
                 "Give rngs=nnx.Rngs(0), or one of its streams, to the layer or to the call.",
             )
@@ -123,7 +123,7 @@ def _stream(rngs: Any) -> Any:
     except (AttributeError, KeyError):
         raise ValueError(
             message(
-                "$rngs has no stream `pooling`, nor one by default.",
+                "$rngs has neither a stream `pooling` nor a default stream.",
                 "The layer draws a key from it in each call.",
                 "Give for example rngs=nnx.Rngs(params=0, pooling=1), or nnx.Rngs(0).",
             )

@@ -89,7 +89,7 @@ def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
         raise TypeError(
             message(
                 f"${name} = {shown(sizes)} does not say how many axes are pooled.",
-                "The layer takes one example: an axis of channels, then the pooled axes.",
+                "The layer accepts one example: an axis of channels, then the pooled axes.",
                 f"Give one entry for each, for example {(sizes, sizes)}.",
             )
         )
@@ -98,8 +98,8 @@ def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
         raise ValueError(
             message(
                 f"an example of shape {shape} cannot be pooled over {len(sizes)} axes.",
-                "It has an axis of channels, then the pooled axes, none of which is empty.",
-                "Add an axis of channels, x[None]; map a batch by jax.vmap.",
+                "An example has an axis of channels, then the pooled axes, none of which is empty.",
+                "Add an axis of channels, x[None]; map over a batch with jax.vmap.",
             )
         )
 

@@ -118,7 +118,7 @@ def oracle_pool(
         raise ValueError(f"op {op!r} is not max, min, sum or avg")
     dtype = np.asarray(x).dtype
     if op == "avg" and dtype == np.bool_:
-        raise TypeError("an average of booleans is a fraction, which a boolean cannot hold")
+        raise TypeError("an average of booleans is a fraction, which a boolean cannot represent")
     problem = _problem(x, window_shape, strides, padding, dilations, rounding, spatial_axes, where)
     number = accumulator(dtype)
     result = problem.zeros(dtype if op == "avg" else sum_dtype(dtype))

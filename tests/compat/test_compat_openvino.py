@@ -300,15 +300,15 @@ def test_a_layer_as_text() -> None:
 BOMB = '<!DOCTYPE net [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;">]><net version="11">&b;</net>'
 FILES = {
     "no XML": (b"\\x00\\x01", ValueError, "not XML"),
-    "cut short": (b'<net version="11"><layers><layer type="MaxPool"', ValueError, "cut short"),
+    "cut short": (b'<net version="11"><layers><layer type="MaxPool"', ValueError, "truncated"),
     "entities": (BOMB.encode(), ValueError, "declares a document type, 'net'"),
     "entities in UTF-16": (BOMB.encode("utf-16"), ValueError, "document type"),
-    "other XML": (b"<html/>", ValueError, "no OpenVINO model"),
+    "other XML": (b"<html/>", ValueError, "not an OpenVINO model"),
     "old": (b'<net version="6"/>', ValueError, "version '6'"),
     "version": (
         b'<net version="11"><layer type="MaxPool" version="extension"/></net>',
         NotImplementedError,
-        "type 'MaxPool' in 'extension' is no pooling layer",
+        "type 'MaxPool' in 'extension' is not a pooling layer",
     ),
     "attribute": (
         f'<net version="11">{LAYER.replace("auto_pad", "pad_mode")}</net>'.encode(),

@@ -407,7 +407,7 @@ def test_a_model_really_runs_in_jaxpool() -> None:
 
 def test_an_unknown_library_is_an_error() -> None:
     for function in (jaxpool.patch, jaxpool.unpatch):
-        with pytest.raises(ValueError, match=rf"^{function.__name__}: 'torch' is no library"):
+        with pytest.raises(ValueError, match=rf"^{function.__name__}: 'torch' is not a library"):
             function("torch")
 
 
@@ -432,7 +432,7 @@ def test_a_version_with_other_arguments_is_refused(monkeypatch: pytest.MonkeyPat
     def max_pool(inputs: Any, window_shape: Any, strides: Any = None, dilation: Any = 1) -> Any:
         return inputs
 
-    with pytest.raises(NotImplementedError, match="has arguments that are not known"):
+    with pytest.raises(NotImplementedError, match="has unexpected arguments"):
         swap.code_swap("flax.linen.pooling.max_pool", max_pool, libraries._flax_max_pool)
 
 

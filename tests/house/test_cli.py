@@ -43,8 +43,8 @@ def test_demo_from_the_wheel_learns_to_read_digits(tmp_path: Path):
         ([], "the following arguments are required: command"),
         (["dmo"], r"invalid choice: 'dmo' \(choose from '?demo"),
         (["demo", "--fast"], "unrecognized arguments: --fast"),
-        (["explain", "--window", "3x3"], "--window: '3x3' is not whole numbers, such as 3,3"),
-        (["explain", "--padding", "1:a"], "--padding: '1:a' is not whole numbers, such as 3:3"),
+        (["explain", "--window", "3x3"], "--window: '3x3' is not a list of integers such as 3,3"),
+        (["explain", "--padding", "1:a"], "--padding: '1:a' is not a list of integers such as 3:3"),
     ],
     ids=["no command", "unknown command", "unknown option", "no numbers", "no pairs"],
 )
@@ -191,7 +191,7 @@ def test_there_may_be_no_output_at_all():
 
 
 def test_doctor_knows_the_trouble_of_each_jax(capsys: pytest.CaptureFixture[str]):
-    lost = "loses rules of jax.custom_jvp" in doctor_report(capsys)["trouble"]
+    lost = "loses rules of jax.custom_jvp" in doctor_report(capsys)["problems"]
     assert lost == (jax.__version_info__ < (0, 12))
     old = list(doctor._problems((0, 9, 9)))
     assert old[0].startswith("jax is older than 0.10.2,") and "older" not in " ".join(old[1:])
@@ -206,4 +206,4 @@ def test_doctor_reports_a_platform_that_does_not_start():
     done = python("-m", "jaxpool", "doctor", env={"JAX_PLATFORMS": "tpu"})
     assert done.returncode == 0, done.stderr
     assert re.search(r"^  devices +none: .*tpu", done.stdout, re.MULTILINE)
-    assert "  plan " not in done.stdout and "  trouble " in done.stdout
+    assert "  plan " not in done.stdout and "  problems " in done.stdout

@@ -153,7 +153,7 @@ def test_a_command_prints_what_its_page_says(page: str, command: str, output: st
 
 def on_any_machine(report: str) -> str:
     """The report of ``doctor`` without versions, devices, and the trouble of one JAX."""
-    before, _, _ = report.partition("  trouble ")
+    before, _, _ = report.partition("  problems ")
     return re.sub(r"(?m)^(  (?:jax|numpy|Python|devices|64 bits)) .*", r"\1", before)
 
 
@@ -166,9 +166,9 @@ def without_times(report: str) -> str:
 def test_the_pages_show_the_trouble_of_the_oldest_jax():
     from jaxpool._explain import doctor
 
-    shown = PAGES["docs/command-line.md"].partition("  trouble ")[2].partition("```")[0]
+    shown = PAGES["docs/command-line.md"].partition("  problems ")[2].partition("```")[0]
     if jax.__version_info__ == doctor.OLDEST:
-        assert printed("-m", "jaxpool", "doctor").partition("  trouble ")[2] == shown
+        assert printed("-m", "jaxpool", "doctor").partition("  problems ")[2] == shown
 
 
 def test_some_commands_are_shown_with_their_output():

@@ -30,13 +30,13 @@ def test_the_text_holds_the_whole_story():
         "avg_pool  window (3, 4), strides (2, 5), padding ((1, 0), (2, 1)), dilations (2, 1), "
         "rounding ceil",
         "output         (2, 4, 4, 3), from float32 (2, 9, 13, 3)",
-        "axis 1         9 elements, padding (1, 0), 1 past it: 4 windows over 5 elements each",
+        "axis 1         9 elements, padding (1, 0), overhang 1: 4 windows over 5 elements each",
         "reads 0: elements 1 to 3 by 2; 1: elements 1 to 5 by 2; 2: elements 3 to 7 by 2; "
         "3: elements 5 to 7 by 2",
         "never read: 0, 2, 4, 6, 8",
         "2: elements 8 to 11; 3: no element",
         "divisors       (2, 3 x 2, 2) x (2, 4 x 2, 0)",
-        "work           1,056 operations window by window; 3,192 bytes",
+        "work           1,056 operations, each window separately; 3,192 bytes",
         "reduce         slices on cpu, reduce_window on gpu and tpu",
         "not padded_slices on cpu: windows do not start at every element",
         "sum_transpose  axis_by_axis",

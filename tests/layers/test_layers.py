@@ -256,7 +256,7 @@ def test_a_fractional_layer_draws_its_windows_or_is_told_them(
 
 def test_a_fractional_layer_says_what_it_lacks() -> None:
     settings = LAYERS["FractionalMaxPool"][1]
-    with pytest.raises(ValueError, match="^FractionalMaxPool: `rngs` = None is no stream"):
+    with pytest.raises(ValueError, match="^FractionalMaxPool: `rngs` = None is not a stream"):
         layers("nnx").FractionalMaxPool(**settings)(IMAGES)
     with pytest.raises(ValueError, match="^FractionalMaxPool: neither `key` nor `samples`"):
         layers("equinox").FractionalMaxPool(**settings)(np.moveaxis(IMAGES[0], -1, 0))
@@ -271,9 +271,9 @@ def test_nnx_layers_draw_from_streams_of_the_layer_or_of_the_call(name: str) -> 
     forked = nnx.Rngs(pooling=7).pooling.fork()
     for rngs in (forked(), nnx.Rngs(pooling=7).pooling.fork()):
         assert_same(layer(**settings)(IMAGES, rngs=rngs), want, "of the call")
-    with pytest.raises(TypeError, match=f"^{name}: `rngs` = .* is no stream of random numbers"):
+    with pytest.raises(TypeError, match=f"^{name}: `rngs` = .* is not a stream of random numbers"):
         layer(**settings, rngs=jax.random.key(0))
-    with pytest.raises(ValueError, match=f"^{name}: `rngs` = None is no stream"):
+    with pytest.raises(ValueError, match=f"^{name}: `rngs` = None is not a stream"):
         layer(**settings)(IMAGES)
 
 
@@ -614,8 +614,8 @@ def test_haiku_functions_of_all_elements(channel_axis: int | None) -> None:
     [
         (lambda ours: ours.max_pool(X, 2, (1, 1, 2)), r"`strides` .* has 2 for axis 3"),
         (lambda ours: ours.max_pool(X, 2, 1, (0, 1, (0, 1))), r"has \(0, 1\) for axis 3\."),
-        (lambda ours: ours.max_pool(X, 2, 1, channel_axis=2), "stands between pooled axes"),
-        (lambda ours: ours.max_pool(X, (2, 2), 1, channel_axis=4), "= 4 is no axis of the value"),
+        (lambda ours: ours.max_pool(X, 2, 1, channel_axis=2), "is between pooled axes"),
+        (lambda ours: ours.max_pool(X, (2, 2), 1, channel_axis=4), "= 4 is not an axis"),
         (lambda ours: ours.max_pool(X, (2,) * 5, 1), "max_pool: "),
         (lambda ours: ours.adaptive_avg_pool(X, (2, 2, 2)), r"Give None for that axis"),
         (lambda ours: ours.max_unpool(X, X > 0, (9, 9, 9)), r"Give 2 for that axis"),
