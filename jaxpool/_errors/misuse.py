@@ -53,7 +53,7 @@ REMARKS: dict[tuple[str, str], str] = {
     ("size", "window_shape"): "jaxpool.filters has the arguments of scipy.ndimage",
     **{
         (word, "data_format"): (
-            'channels are last by default; others are "channels_first" and letters such as "NCHW"'
+            'channels are last by default; otherwise "channels_first" or letters such as "NCHW"'
         )
         for word in ("channel_axis", "axis", "axes", "dim")
     },

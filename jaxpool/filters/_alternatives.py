@@ -9,8 +9,8 @@ _WEIGHTS = (
 _COORDINATES = "jax.scipy.ndimage.map_coordinates reads an array at any coordinates"
 _LABELS = "jax.ops.segment_sum, segment_max and segment_min reduce the elements of each label"
 _SHAPES = (
-    "it depends on regions or distances of any size; jax.pure_callback can call the function of "
-    "scipy from JAX"
+    "it depends on regions or distances of any size; jax.pure_callback can call the function "
+    "of scipy from JAX"
 )
 _STRUCTURES = "use the function of scipy.ndimage: the filters accept its result"
 

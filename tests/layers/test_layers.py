@@ -282,7 +282,7 @@ def test_random_layers_without_their_stream_say_what_to_give(name: str) -> None:
     sizes = ((2, 2), 2) if name == "StochasticPool" else ((2, 2), (2, 2))
     x = jnp.ones((1, 4, 4, 1))
     with pytest.raises(
-        ValueError, match=r"(?s)no stream `pooling`.*nnx.Rngs\(params=0, pooling=1\)"
+        ValueError, match=r"(?s)a stream `pooling`.*nnx.Rngs\(params=0, pooling=1\)"
     ):
         getattr(layers("nnx"), name)(*sizes, rngs=nnx.Rngs(params=0))
     with pytest.raises(ValueError, match=f"(?s)^{name}: no key .*`pooling`.*to init and apply"):
