@@ -95,8 +95,8 @@ def _draw_window(panel: Any, patches: Any, axis: Axis, window: int, colour: str)
 
 def _add_legend(figure: Any, patches: Any) -> None:
     boxes = [patches.Patch(color=COLOURS[kind], label=kind) for kind in ("element", "padding")]
-    boxes.append(patches.Patch(color=COLOURS["overhang"], label="overhang of ceil rounding"))
+    boxes.append(patches.Patch(color=COLOURS["overhang"], label="overhang (ceil rounding)"))
     boxes.append(
-        patches.Patch(color=CHOSEN, label="chosen window; dots its elements, hollow: none there")
+        patches.Patch(color=CHOSEN, label="chosen window; dots: taps, hollow: outside the array")
     )
     figure.legend(handles=boxes, loc="outside lower center", ncols=len(boxes), fontsize=8)
