@@ -71,11 +71,10 @@ def _divide_in_float32(
     negative, magnitude = (total < 0) ^ (divisor < 0), abs(total)
     quotient = (magnitude.astype(jnp.float32) / size.astype(jnp.float32)).astype(total.dtype)
     remainder = magnitude - quotient * size
-    above = remainder < 0  # the float quotient was rounded up to an integer
-    quotient, remainder = (
-        quotient - above.astype(total.dtype),
-        jnp.where(above, remainder + size, remainder),
-    )
+    # XLA multiplies by the inverse of a constant, so the float quotient of a multiple of ``size``
+    # may be just below an integer. Any other quotient may be rounded up to an integer.
+    correction = (remainder >= size).astype(total.dtype) - (remainder < 0).astype(total.dtype)
+    quotient, remainder = quotient + correction, remainder - correction * size
     round_up = _rounds_up(remainder, size, quotient & 1 == 1, rounding)
     quotient = quotient + round_up.astype(quotient.dtype)
     limits = jnp.iinfo(dtype)

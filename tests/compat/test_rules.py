@@ -262,6 +262,15 @@ def test_integer_averages_by_rounding(rounding: Any, dtype: str, rng: np.random.
         ]
 
 
+@pytest.mark.parametrize("size", [41, 47, 55, 61, 83, 109, 243])
+@pytest.mark.parametrize("rounding", ["half_even", "trunc"])
+def test_an_average_that_is_an_integer_is_that_integer(size: int, rounding: Any) -> None:
+    """XLA multiplies by the inverse of a constant, and 41 / 41 is less than one then."""
+    x = jnp.broadcast_to(jnp.arange(-128, 128, dtype=jnp.int8)[:, None], (256, size))
+    got = average_by(Averaging(rounding=rounding), x, WindowArguments((size,), 1, **CHANNELS_FIRST))
+    np.testing.assert_array_equal(got[:, 0], x[:, 0])
+
+
 def test_the_test_knows_the_roundings() -> None:
     halves = [Fraction(n, 2) for n in (-5, -3, 3, 5)]
     expected = {
