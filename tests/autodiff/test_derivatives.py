@@ -342,6 +342,18 @@ def test_gradients_of_dilated_windows_are_those_of_the_oracle(op: str, seed: int
     np.testing.assert_allclose(pull(cotangent)[0], expected, 0, tolerance, err_msg=str(words))
 
 
+@pytest.mark.parametrize("padding", [0, ((2, 0), (0, 0), (0, 0)), "SAME"])
+@over_ops
+def test_gradients_of_windows_that_are_long_on_the_first_axis_alone(op: str, padding: Any) -> None:
+    words = {"window_shape": (17, 1, 1), "strides": (1, 1, 1), "padding": padding}
+    x = np.random.default_rng(0).permutation(20 * 2 * 3).reshape(1, 20, 2, 3, 1).astype(np.float32)
+    out, pull = jax.vjp(lambda x: OPS[op](x, **words), x)
+    cotangent = np.arange(1.0, 1 + out.size, dtype=np.float32).reshape(out.shape)
+    name = "max" if op == "max_pool_with_argmax" else op.removesuffix("_pool")
+    expected = testing.oracle_gradient(x, cotangent, name, **words)
+    np.testing.assert_allclose(pull(cotangent)[0], expected, 1e-5 * (op == "avg_pool"))
+
+
 @pytest.mark.parametrize(
     "strides, dilations, padding",
     [

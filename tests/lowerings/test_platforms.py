@@ -50,6 +50,8 @@ CASES: dict[str, tuple[Any, ...]] = {
     "two steps": ((12, 9), (8, 7), (1, 2), ((3, 4), (3, 3)), 1, "floor", 1),
     "levels": ((70, 5), (60, 2), (1, 1), ((20, 30), (0, 1)), 1, "floor", 1),
     "levels, strided and dilated": ((90,), (30,), (3,), ((9, 30),), 2, "floor", 0),
+    "levels, then one element": ((40, 3), (17, 1), (1, 1), ((2, 0), (0, 0)), 1, "floor", 1),
+    "levels, then strides": ((45, 5), (20, 1), (2, 3), ((3, 1), (0, 0)), 1, "floor", 0),
     "levels of chains": ((100, 5), (70, 2), (2, 1), ((20, 30), (0, 1)), 1, "floor", 1),
     "dilated and apart": ((17, 13), (2, 3), (6, 7), ((2, 1), (1, 0)), 2, "ceil", 1),
     "more than 255 elements": ((20, 19), (17, 18), (2, 1), ((0, 3), (2, 0)), 1, "floor", 1),

@@ -81,7 +81,7 @@ class Step(NamedTuple):
 
     geometry: Geometry
     terms: dict[Phase, list[Term]]
-    last: bool
+    last: bool = False
 
 
 # --- terms ----------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def steps_of(geometry: Geometry, max_terms: int) -> tuple[Step, ...]:
         joint = Geometry(axes, positions)
         unit //= joint.taps
         steps += [_single_step(joint, unit)] if count else _level_steps(axes[0], positions[0], unit)
-    return tuple(steps)
+    return (*steps[:-1], steps[-1]._replace(last=True))
 
 
 def _axes_of_step(kernel: Sequence[int], max_terms: int) -> int:
@@ -114,7 +114,7 @@ def _single_step(geometry: Geometry, unit: int) -> Step:
     for phase in itertools.product(*by_axis):
         choices = itertools.product(*(row[r] for row, r in zip(by_axis, phase, strict=True)))
         terms[phase] = [_term(choice, geometry.kernel, unit) for choice in choices]
-    return Step(geometry, terms, unit == 1)
+    return Step(geometry, terms)
 
 
 def _by_phase(axis: Axis, offsets: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
@@ -156,7 +156,7 @@ def _level_steps(axis: Axis, position: int, unit: int) -> Iterator[Step]:
             ]
             for phase, pairs in _by_phase(level_axis, shifts).items()
         }
-        yield Step(Geometry((level_axis,), (position,)), terms, unit == 1 and inner == 1)
+        yield Step(Geometry((level_axis,), (position,)), terms)
         out, stride = size, 1
 
 
