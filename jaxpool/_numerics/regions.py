@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff import boxes as maps
+from .._autodiff.linear import tangent_only
 from .._lowerings.boxes import Boxes, SampledElements
 from .._lowerings.parts.axis_slicing import iota
 
@@ -147,7 +148,7 @@ def weighted(
         ]
         return contributions[0] + contributions[1] + contributions[2]
 
-    clean = jnp.where(finite, x, zero)
+    clean = jnp.where(finite, primal, zero) + tangent_only(x)
     y = total(clean, boxes) if samples is None else maps.sums(clean, boxes, samples)
     return y + lax.cond(finite.all(), lambda: jnp.zeros_like(y), non_finite_sums)
 

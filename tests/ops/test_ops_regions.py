@@ -399,6 +399,18 @@ def test_the_number_of_an_image_does_not_wrap(dtype: str) -> None:
         np.testing.assert_array_equal(y.ravel(), [1, 0, 0, 0, 0])
 
 
+@pytest.mark.parametrize("op", ["roi_align", "ps_roi_align", "ps_roi_pool"])
+@pytest.mark.parametrize("element", [np.inf, np.nan])
+def test_derivatives_do_not_depend_on_elements(op: str, element: float) -> None:
+    """A pool of regions is linear in the image, also where the image is not finite."""
+    x, boxes = jnp.arange(16.0).reshape(1, 4, 4, 1), jnp.array([[0.0, 0, 0, 4, 4]])
+    pool = lambda x: getattr(jaxpool, op)(x, boxes, 1).sum()  # noqa: E731
+    odd = x.at[0, 1, 1, 0].set(element)
+    np.testing.assert_array_equal(jax.grad(pool)(odd), jax.grad(pool)(x))
+    tangents = [jax.jvp(pool, (a,), (jnp.ones_like(x),))[1] for a in (odd, x)]
+    np.testing.assert_array_equal(*tangents)
+
+
 @pytest.mark.parametrize("ratio", [1, 2, 3])
 def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator) -> None:
     """Two ways to compute the same: over whole images, and of the elements around each sample."""
