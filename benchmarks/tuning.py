@@ -79,6 +79,14 @@ def average_gradient(window: tuple[int, ...], stride: Any, *, first: bool = Fals
     return _with_gradient(_pooled("avg_pool", window, stride, first, {}))
 
 
+def before(name: str, op: Call, window: tuple[int, ...], stride: Any) -> Case:
+    """Averages before another op, and their gradient."""
+    case = _pooled("avg_pool", window, stride, False, {"shape": (8, 56, 56, 128)})
+    return _with_gradient(
+        case._replace(name=f"{name} {case.name}", call=lambda x: op(case.call(x)))
+    )
+
+
 def directional(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
     """A maximum and its derivative in a direction."""
     case = _pooled("max_pool", window, stride, first, {})
@@ -348,6 +356,12 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     "LONGEST_JOINED": (
         (1, 3, 5, 7, 9),
         both_layouts(variance, *squares(3, 5, 7, 9, stride=1), *squares(3, 6, 7, 9, stride=2)),
+    ),
+    "MIN_STORED_SUMS": (
+        (1, 3, 4, 5, 1000),
+        [before(name, op, w, w) for w in ((1, 2), (2, 2), (4, 4)) for name, op in (
+            ("relu", jax.nn.relu), ("sigmoid", jax.nn.sigmoid),
+            ("batch statistics", lambda x: jax.nn.standardize(x, (0, 1, 2))))],
     ),
     "MAX_IN_NETWORK": (
         (16, 32, 64, 100, 128),
