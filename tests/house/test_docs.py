@@ -272,6 +272,25 @@ def docstrings() -> dict[str, str]:
     return found
 
 
+def test_docstrings_of_functions_begin_with_a_verb():
+    """Such as "Return", "Raise" or "Pad", and not with an article, a pronoun or a preposition."""
+    others = {"a", "an", "the", "what", "which", "that", "those", "whether", "where", "how", "as"}
+    others |= {"of", "for", "from", "in", "on", "with", "by", "to", "it", "its", "all", "each"}
+    found = []
+    for path in sorted((ROOT / "jaxpool").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            properties = ("property", "cached_property")
+            if not isinstance(node, ast.FunctionDef) or any(
+                ast.unparse(decorator).split(".")[-1] in properties
+                for decorator in node.decorator_list
+            ):
+                continue
+            first = (ast.get_docstring(node) or "Return").split()[0]
+            if first.rstrip(",").lower() in others:
+                found.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert not found
+
+
 def test_words_are_spelled_in_one_way():
     """As the public names are: grey_dilation, quantised. Code keeps the words of its libraries."""
     prose = {page: re.sub(r"(?s)```.*?```|`.*?`", "", text) for page, text in PAGES.items()}
