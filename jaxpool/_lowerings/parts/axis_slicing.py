@@ -194,8 +194,9 @@ def window_levels(kernel: int, radix: int) -> list[tuple[int, list[int]]]:
     Returns:
       A list of levels ``(window, shifts)``. Copies of the next smaller window at the offsets
       ``shifts`` cover the window; the last copy may overlap the one before. An offset belongs to
-      the first copy that contains it. The smallest window is one element. ``levels(5, 2)`` is
-      ``[(5, [0, 1]), (4, [0, 2]), (2, [0, 1])]``; a kernel of 1 has the level ``(1, [0])``.
+      the first copy that contains it. The smallest window is one element. For example,
+      ``window_levels(5, 2)`` is ``[(5, [0, 1]), (4, [0, 2]), (2, [0, 1])]``; a kernel of 1 has the
+      level ``(1, [0])``.
     """
     result = []
     while kernel > 1:

@@ -1,7 +1,7 @@
 """The elements of every window as a new last axis.
 
-``stacked(x)[o, t] = x[o * stride - pad_low + t * dilation]`` for window ``o`` and tap ``t``, with
-the taps of several axes in row-major order.
+``stack_taps(x)[o, t] = x[o * stride - pad_low + t * dilation]`` for window ``o`` and tap ``t``. The
+taps of several axes are in row-major order.
 """
 
 import jax.numpy as jnp
