@@ -1,20 +1,20 @@
-"""Compiles functions for TPUs and GPUs on a machine that has neither, and counts what they cost.
+"""Compiles functions for TPUs and GPUs on a machine without either, and counts their costs.
 
 libtpu compiles ahead of time for the description of a TPU; XLA's CUDA plugin compiles from a
-description of a GPU, without its driver. Both bring their real compilers:
+description of a GPU, without its driver. Both contain the production compilers:
 ``pip install ".[accelerators]"``.
 
-The figures are the compilers' own and not timings. They rank formulations of one computation.
+The figures are estimates by the compilers, not timings. They rank formulations of one computation.
 
-* ``microseconds``: the longer of two estimates that a chip overlaps: bytes of all kernels over the
-  bandwidth of main memory, and on TPU the cycles of their schedules over the clock.
+* ``microseconds``: the larger of two estimates that overlap on a chip: the bytes of all kernels over
+  the bandwidth of main memory, and on TPU the cycles of their schedules over the clock.
 * ``megabytes``, ``kernels``: see :mod:`programs`. ``cycles``: see :mod:`schedules`.
-* ``temporaries``: megabytes that the program needs beside arguments and results.
+* ``temporaries``: megabytes that the program needs in addition to arguments and results.
 * ``seconds``: to lower and compile, on this machine.
 
-Arguments and results take the layout that the compiler likes best, as inside a network; with fixed
-layouts a TPU program that pools alone would pay for copies that no network has. Batches of 32 and
-more are large enough that arrays do not stay in a TPU's vector memory between kernels.
+The compiler chooses the layouts of arguments and results, as inside a network; with fixed layouts,
+a TPU program that only pools would include copies that no network needs. In batches of 32 and more,
+arrays are too large to stay in a TPU's vector memory between kernels.
 """
 
 import os
@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SCHEDULES = Path(tempfile.gettempdir()) / f"jaxpool-schedules-{os.getpid()}"
-"""Where libtpu writes the schedules of kernels, if it is asked to."""
+"""The folder for the schedules that libtpu writes, if enabled by :func:`prepare`."""
 
 
 class Chip(NamedTuple):
-    """A chip: what JAX calls its platform, its bandwidth in bytes and clock in cycles a second."""
+    """A chip: its platform in JAX, bandwidth in bytes per second and clock in cycles per second."""
 
     platform: str
     topology: dict[str, str]
@@ -67,20 +67,20 @@ CHIPS = {
         None,
     ),
 }
-"""Chips by name, with the figures that their makers publish."""
+"""Chips by name, with the figures that their manufacturers publish."""
 
 
 def prepare(schedules: bool = False) -> None:
-    """Set what the compilers read from the environment; before JAX is imported.
+    """Set the environment variables that the compilers read; call it before importing JAX.
 
     Args:
-      schedules: have libtpu write schedules, from which cycles are counted; compiling takes
+      schedules: whether libtpu writes schedules, from which cycles are counted; compiling takes
         several times as long.
     """
     os.environ |= {
         "JAX_PLATFORMS": "cpu",
         "TPU_SKIP_MDS_QUERY": "1",
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # or a lock lets one process load it
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # otherwise a lock allows one process only
         "TPU_ACCELERATOR_TYPE": "v5litepod-4",
         "TPU_WORKER_HOSTNAMES": "localhost",
     }
@@ -90,22 +90,24 @@ def prepare(schedules: bool = False) -> None:
 
 
 def compiled(chip: str, f: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``f`` compiled for arguments, given as anything with a shape and a dtype."""
+    """Return ``f`` compiled for arguments: any objects with a shape and a dtype."""
     import jax
     from jax.experimental.layout import Format, Layout
 
     platform = CHIPS[chip].platform
     mesh = jax.sharding.Mesh(topology(chip).devices[:1], ("x",))
     sharding = jax.sharding.NamedSharding(mesh, jax.P())
-    free = Format(Layout.AUTO, sharding)
-    words = {"in_shardings": free, "out_shardings": free} if platform == "tpu" else {}
-    placed = {} if words else {"sharding": sharding}
-    specs = [jax.ShapeDtypeStruct(a.shape, a.dtype, **placed) for a in arguments]
-    return jax.jit(f, **words).trace(*specs).lower(lowering_platforms=(platform,)).compile()
+    any_layout = Format(Layout.AUTO, sharding)
+    jit_options = (
+        {"in_shardings": any_layout, "out_shardings": any_layout} if platform == "tpu" else {}
+    )
+    spec_options = {} if jit_options else {"sharding": sharding}
+    specs = [jax.ShapeDtypeStruct(a.shape, a.dtype, **spec_options) for a in arguments]
+    return jax.jit(f, **jit_options).trace(*specs).lower(lowering_platforms=(platform,)).compile()
 
 
 def costs(chip: str, f: Callable[..., Any], *arguments: Any) -> dict[str, float]:
-    """Return what ``f`` costs on a chip by the figures of its compiler."""
+    """Return the costs of ``f`` on a chip, by the figures of its compiler."""
     from programs import traffic
 
     _clear(SCHEDULES)
@@ -121,15 +123,15 @@ def costs(chip: str, f: Callable[..., Any], *arguments: Any) -> dict[str, float]
     }
 
 
-def _microseconds(chip: Chip, moved: int) -> dict[str, float]:
+def _microseconds(chip: Chip, bytes_moved: int) -> dict[str, float]:
     from schedules import cycles
 
-    through_memory = moved / chip.bandwidth * 1e6
+    memory_time = bytes_moved / chip.bandwidth * 1e6
     if chip.clock is None or not SCHEDULES.exists():
-        return {"microseconds": round(through_memory, 2)}
-    busy = cycles(SCHEDULES)
-    longer = max(through_memory, busy / chip.clock * 1e6)
-    return {"microseconds": round(longer, 2), "cycles": busy}
+        return {"microseconds": round(memory_time, 2)}
+    busy_cycles = cycles(SCHEDULES)
+    estimate = max(memory_time, busy_cycles / chip.clock * 1e6)
+    return {"microseconds": round(estimate, 2), "cycles": busy_cycles}
 
 
 def _clear(folder: Path) -> None:
@@ -141,19 +143,19 @@ _topologies: dict[str, Any] = {}
 
 
 def topology(chip: str) -> Any:
-    """The description of the chip's machine that compilers take."""
+    """Return the description of the chip's machine that the compilers accept."""
     from jax.experimental import topologies
 
     if chip not in _topologies:
-        described = CHIPS[chip]
+        description = CHIPS[chip]
         _topologies[chip] = topologies.get_topology_desc(
-            platform=described.platform, **described.topology
+            platform=description.platform, **description.topology
         )
     return _topologies[chip]
 
 
 def specs(shapes: Sequence[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """Arguments of given shapes and dtypes, without data."""
+    """Return arguments of these shapes and dtypes, without data."""
     import jax
 
     return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]

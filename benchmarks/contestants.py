@@ -1,8 +1,8 @@
-"""What the benchmark compares: one builder per framework, each fed its own best layout.
+"""Contestants of the benchmark: one builder per framework, each with its preferred layout.
 
-A builder takes a job and returns a function of no arguments that runs it once and waits for the
-result, and a function that returns that result as a NumPy array with channels last. Inputs are
-already where the framework wants them: nothing is copied or transposed inside the timed call.
+A builder accepts a job and returns two functions without arguments: one runs the job once and waits
+for the result, the other returns this result as a NumPy array with channels last. Inputs are
+already in the memory and layout of the framework: the timed call copies and transposes nothing.
 """
 
 import functools
@@ -25,7 +25,10 @@ Contestant = tuple[Callable[[], Any], Callable[[], np.ndarray]]
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to time: a case in a layout and dtype; forward, also backward, or argmax."""
+    """A case in a layout and dtype, and the task to time: forward, backward or argmax.
+
+    Backward is a forward pass and its gradient.
+    """
 
     case: NamedCase
     layout: str
@@ -43,7 +46,7 @@ class Job:
 
     @functools.cached_property
     def data(self) -> np.ndarray:
-        """Channels last; sixteenths, so that sums are exact in every dtype's accumulator."""
+        """The array, channels last: multiples of 1/16, so that sums are exact in every dtype."""
         elements = np.random.default_rng(0).integers(-64, 64, self.case.shape)
         kind = np.int8 if self.dtype == "int8" else np.float32
         return (elements if kind is np.int8 else elements / 16).astype(kind)
@@ -59,16 +62,16 @@ class Job:
 
 
 def contestants(job: Job) -> dict[str, Contestant]:
-    """Every framework that has this job, by name."""
-    found = {}
+    """Return the contestants of every framework that supports this job, by name."""
+    by_name = {}
     for name, build in BUILDERS.items():
         contestant = build(job)
         if contestant is not None:
-            found[name] = contestant
-    return found
+            by_name[name] = contestant
+    return by_name
 
 
-# --- JAX: one memory pass, what ships with JAX, and jaxpool ---------------------------------------
+# --- JAX: one memory pass, lax.reduce_window, and jaxpool -----------------------------------------
 
 
 def _jax_array(job: Job, array: np.ndarray, dtype: str | None = None) -> jax.Array:
@@ -90,10 +93,10 @@ def _jax_contestant(job: Job, run: Callable, *arrays: jax.Array) -> Contestant:
     return once, result
 
 
-def _with_backward(pool: Callable) -> Callable:
+def _with_gradient(pool: Callable) -> Callable:
     def run(x, cotangent):
-        y, pull = jax.vjp(pool, x)
-        return y, pull(cotangent)[0]
+        y, pullback = jax.vjp(pool, x)
+        return y, pullback(cotangent)[0]
 
     return run
 
@@ -101,28 +104,31 @@ def _with_backward(pool: Callable) -> Callable:
 def _jax_task(job: Job, pool: Callable, argmax: Callable | None) -> Contestant | None:
     x = _jax_array(job, job.data)
     if job.task == "backward":
-        return _jax_contestant(job, _with_backward(pool), x, _jax_array(job, job.cotangent))
+        return _jax_contestant(job, _with_gradient(pool), x, _jax_array(job, job.cotangent))
     if job.task == "argmax":
         return None if argmax is None else _jax_contestant(job, argmax, x)
     return _jax_contestant(job, pool, x)
 
 
 def one_pass(job: Job) -> Contestant:
-    """x + 1: reads and writes the input once. The yardstick of every table; not compared."""
+    """Return x + 1, which reads and writes the input once: the yardstick of every table.
+
+    Its result is not compared.
+    """
     return _jax_contestant(job, lambda x: x + 1, _jax_array(job, job.data))
 
 
 def ours(job: Job) -> Contestant | None:
-    words = {**job.case.settings, "data_format": job.data_format}
-    pool = functools.partial(getattr(jaxpool, job.case.op), **words)
+    settings = {**job.case.settings, "data_format": job.data_format}
+    pool = functools.partial(getattr(jaxpool, job.case.op), **settings)
     argmax = None
     if job.case.op == "max_pool":
-        argmax = functools.partial(jaxpool.max_pool_with_argmax, **words)
+        argmax = functools.partial(jaxpool.max_pool_with_argmax, **settings)
     return _jax_task(job, pool, argmax)
 
 
 def reduce_window(job: Job) -> Contestant | None:
-    """``lax.reduce_window`` as Flax calls it; for argmax with two operands, as users write it."""
+    """Return ``lax.reduce_window`` as Flax calls it; for argmax with two operands, as users do."""
     config = _window_config(job)
     op = job.case.op
     if job.task == "backward" and any(axis.dilation > 1 for axis in job.geometry.axes):
@@ -131,8 +137,8 @@ def reduce_window(job: Job) -> Contestant | None:
         pool = functools.partial(_flax_average, job=job, config=config)
     else:
         extreme = lax.max if op == "max_pool" else lax.min
-        pool = lambda x: lax.reduce_window(x, _start(op, x.dtype), extreme, **config)  # noqa: E731
-    argmax = functools.partial(_two_operands, job=job, config=config)
+        pool = lambda x: lax.reduce_window(x, _init_value(op, x.dtype), extreme, **config)  # noqa: E731
+    argmax = functools.partial(_two_operand_argmax, job=job, config=config)
     return _jax_task(job, pool, argmax if op == "max_pool" else None)
 
 
@@ -151,7 +157,7 @@ def _window_config(job: Job) -> dict[str, Any]:
     }
 
 
-def _start(op: str, dtype: Any) -> Any:
+def _init_value(op: str, dtype: Any) -> Any:
     if jnp.issubdtype(dtype, jnp.integer):
         limits = jnp.iinfo(dtype)
         return np.asarray(limits.min if op == "max_pool" else limits.max, dtype)
@@ -168,17 +174,21 @@ def _flax_average(x: jax.Array, job: Job, config: dict[str, Any]) -> jax.Array:
     return total / lax.reduce_window(jnp.ones(shape, x.dtype), zero, lax.add, **config)
 
 
-def _two_operands(x: jax.Array, job: Job, config: dict[str, Any]) -> tuple[jax.Array, jax.Array]:
+def _two_operand_argmax(
+    x: jax.Array, job: Job, config: dict[str, Any]
+) -> tuple[jax.Array, jax.Array]:
     spatial = x.shape[1:-1] if job.layout == "NHWC" else x.shape[2:]
     shape = (1, *spatial, 1) if job.layout == "NHWC" else (1, 1, *spatial)
-    places = jnp.arange(np.prod(spatial), dtype=jnp.int32).reshape(shape)
+    positions = jnp.arange(np.prod(spatial), dtype=jnp.int32).reshape(shape)
 
-    def better(a, b):
-        take = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
-        return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
+    def combine(a, b):
+        takes_b = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+        return jnp.where(takes_b, b[0], a[0]), jnp.where(takes_b, b[1], a[1])
 
-    start = (_start("max_pool", x.dtype), np.int32(np.iinfo(np.int32).max))
-    return lax.reduce_window((x, jnp.broadcast_to(places, x.shape)), start, better, **config)
+    init_values = (_init_value("max_pool", x.dtype), np.int32(np.iinfo(np.int32).max))
+    return lax.reduce_window(
+        (x, jnp.broadcast_to(positions, x.shape)), init_values, combine, **config
+    )
 
 
 # --- torch ----------------------------------------------------------------------------------------
@@ -218,19 +228,19 @@ def _torch_call(job: Job) -> Callable | None:
     if job.dtype == "int8" and (len(axes) == 1 or case.op != "max_pool"):
         return None
     if job.dtype == "int8" and job.layout == "NHWC":
-        return None  # its indices are int8 there too, so a plane holds at most 127 elements
-    words: dict[str, Any] = {
+        return None  # indices are then int8 as well, so a plane has at most 127 elements
+    settings: dict[str, Any] = {
         "kernel_size": case.window,
         "stride": case.strides,
         "padding": tuple(axis.pad_low for axis in axes),
         "ceil_mode": case.rounding == "ceil_torch",
     }
     if case.op == "avg_pool":
-        words["count_include_pad"] = case.count_include_pad
+        settings["count_include_pad"] = case.count_include_pad
     else:
-        words["dilation"] = tuple(axis.dilation for axis in axes)
-        words["return_indices"] = job.task == "argmax"
-    return functools.partial(getattr(F, f"{case.op}{len(axes)}d"), **words)
+        settings["dilation"] = tuple(axis.dilation for axis in axes)
+        settings["return_indices"] = job.task == "argmax"
+    return functools.partial(getattr(F, f"{case.op}{len(axes)}d"), **settings)
 
 
 def _torch_tensor(job: Job, array: np.ndarray, dtype: str) -> Any:
@@ -278,7 +288,7 @@ def _onnx_model(job: Job) -> bytes:
     from onnx import helper
 
     case, axes = job.case, job.geometry.axes
-    words: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "kernel_shape": case.window,
         "strides": case.strides,
         "pads": [axis.pad_low for axis in axes] + [axis.pad_high for axis in axes],
@@ -286,16 +296,16 @@ def _onnx_model(job: Job) -> bytes:
         "ceil_mode": int(case.rounding == "ceil_torch"),
     }
     if case.op == "avg_pool":
-        words["count_include_pad"] = int(case.count_include_pad)
+        attributes["count_include_pad"] = int(case.count_include_pad)
     outputs = ["y", "indices"] if job.task == "argmax" else ["y"]
     kind = "MaxPool" if case.op == "max_pool" else "AveragePool"
-    element = _ONNX_TYPES[job.dtype]
-    types = {"y": element, "indices": 7}
+    element_type = _ONNX_TYPES[job.dtype]
+    types = {"y": element_type, "indices": 7}
     shape = [case.shape[0], case.shape[-1], *case.shape[1:-1]]
     graph = helper.make_graph(
-        [helper.make_node(kind, ["x"], outputs, **words)],
+        [helper.make_node(kind, ["x"], outputs, **attributes)],
         "pool",
-        [helper.make_tensor_value_info("x", element, shape)],
+        [helper.make_tensor_value_info("x", element_type, shape)],
         [helper.make_tensor_value_info(name, types[name], None) for name in outputs],
     )
     opset = [helper.make_opsetid("", 21)]
@@ -303,7 +313,7 @@ def _onnx_model(job: Job) -> bytes:
 
 
 def _plane_indices(job: Job, indices: np.ndarray) -> np.ndarray:
-    """Indices over the whole array to indices in their plane, as jaxpool's default counts."""
+    """Return indices within each plane, jaxpool's default, from indices over the whole array."""
     return indices % np.prod(job.case.shape[1:-1])
 
 
@@ -316,7 +326,7 @@ def openvino_cpu(job: Job) -> Contestant | None:
     if job.dtype == "bfloat16" or (job.task == "argmax" and job.dtype != "float32"):
         return None
     if job.task == "argmax" and job.geometry.taps > 256:
-        return None  # minutes for each call
+        return None  # each call takes minutes
     import openvino as ov
 
     compiled = ov.Core().compile_model(

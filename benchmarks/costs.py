@@ -1,8 +1,8 @@
-"""What pooling costs besides time: memory, residuals, program size, compile time, dispatch.
+"""Measures other costs of pooling than time: memory, residuals, program size, dispatch.
 
     python benchmarks/costs.py [--out results/costs.json]
 
-Prints one table a question. Sizes are exact; times are ratios of medians taken in one run.
+Prints one table per question. Sizes are exact; times are ratios of medians from one run.
 """
 
 import statistics
@@ -31,7 +31,7 @@ def main() -> int:
         "long_window": _long_window(),
         "dispatch": _dispatch(),
     }
-    _print(report)
+    _print_report(report)
     write(options.out, report)
     return 0
 
@@ -41,32 +41,32 @@ def _max_cases() -> list[NamedCase]:
 
 
 def _gradient_memory(case: NamedCase) -> dict[str, Any]:
-    """Bytes that a forward and backward pass holds between and inside its steps."""
+    """Return the bytes that a forward and backward pass needs between and inside its two steps."""
     x = jax.ShapeDtypeStruct(case.shape, jnp.float32)
-    pool = lambda x: jaxpool.max_pool(x, **_words(case))  # noqa: E731
+    pool = lambda x: jaxpool.max_pool(x, **_settings(case))  # noqa: E731
     y = jax.eval_shape(pool, x)
-    kept = jax.eval_shape(lambda x: jax.vjp(pool, x)[1], x)
-    residual = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(kept))
+    residuals = jax.eval_shape(lambda x: jax.vjp(pool, x)[1], x)
+    residual_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(residuals))
     return {
         "case": case.name,
         "input": 4 * int(np.prod(case.shape)),
         "output": 4 * y.size,
-        "residual_bytes_per_output": residual / y.size,
+        "residual_bytes_per_output": residual_bytes / y.size,
         "temporaries": _temporaries(pool, x, y),
         "temporaries_of_reduce_window": _temporaries(_reference(case), x, y),
     }
 
 
-def _words(case: NamedCase) -> dict[str, Any]:
+def _settings(case: NamedCase) -> dict[str, Any]:
     return dict(case.settings)
 
 
 def _temporaries(pool: Callable, x: Any, y: Any) -> int | None:
-    """Scratch bytes of a jitted forward and backward; None where JAX has no such gradient."""
+    """Return the scratch bytes of a jitted forward and backward pass; None if JAX has no gradient."""
 
     def both(x, cotangent):
-        value, pull = jax.vjp(pool, x)
-        return value, pull(cotangent)[0]
+        value, pullback = jax.vjp(pool, x)
+        return value, pullback(cotangent)[0]
 
     try:
         compiled = jax.jit(both).lower(x, y).compile()
@@ -76,8 +76,8 @@ def _temporaries(pool: Callable, x: Any, y: Any) -> int | None:
 
 
 def _reference(case: NamedCase) -> Callable:
-    words = {k: v for k, v in _words(case).items() if k != "count_include_pad"}
-    axes = jaxpool.geometry(case.shape[1:-1], **words).axes
+    settings = {k: v for k, v in _settings(case).items() if k != "count_include_pad"}
+    axes = jaxpool.geometry(case.shape[1:-1], **settings).axes
     padding = [(axis.pad_low, max(axis.reach, 0)) for axis in axes]
     return lambda x: lax.reduce_window(
         x,
@@ -91,7 +91,7 @@ def _reference(case: NamedCase) -> Callable:
 
 
 def _growth(kernel: int) -> dict[str, Any]:
-    """Program size, compile time and run time of one square window after the other."""
+    """Return program size, compile time and run time of a square window of this length."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(1, 256, 256, 16)), jnp.float32)
     pool = lambda x: jaxpool.max_pool(x, (kernel, kernel), 1, "SAME")  # noqa: E731
     grad = jax.grad(lambda x: pool(x).sum())
@@ -117,7 +117,7 @@ def _median(run: Callable, rounds: int) -> float:
 
 
 def _long_window() -> dict[str, float]:
-    """A window of a million taps over an axis of a million elements."""
+    """Return the seconds of a window of a million taps over an axis of a million elements."""
     x = jnp.zeros((10**6, 1), jnp.float32)
     seconds = {}
     for name in ("max_pool", "avg_pool"):
@@ -129,7 +129,7 @@ def _long_window() -> dict[str, float]:
 
 
 def _dispatch() -> dict[str, float]:
-    """Eager calls on a tiny array, as a ratio to a bare jitted function of the same array."""
+    """Return the times of eager calls on a tiny array over that of a jitted ``reduce_window``."""
     x = jnp.ones((1, 8, 8, 1))
     config = ((1, 2, 2, 1), (1, 2, 2, 1), "VALID")
     bare = jax.jit(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, *config))
@@ -151,7 +151,7 @@ def _dispatch() -> dict[str, float]:
     return {name: t / medians["bare jit"] for name, t in medians.items()}
 
 
-def _print(report: dict[str, Any]) -> None:
+def _print_report(report: dict[str, Any]) -> None:
     mib = lambda n: "none" if n is None else f"{n / 2**20:.1f}"  # noqa: E731
     print("gradient memory, MiB (forward and backward in one program, float32, NHWC)")
     print(f"  {'case':22} {'input':>8} {'output':>8} {'jaxpool':>8} {'JAX':>8}  residual/output")

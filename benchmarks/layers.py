@@ -1,10 +1,10 @@
-"""Times the layers of ``jaxpool.layers`` against the pools of the libraries they are for.
+"""Times the layers of ``jaxpool.layers`` against the pools of the libraries that they extend.
 
     python benchmarks/layers.py [--rounds N] [--out results/layers.json]
 
-Both are called as a model of that library calls them, inside ``jax.jit``: forward, and the gradient
-of a loss. Results are compared before anything is timed. Read the ratios: the time of the library's
-own pool over that of jaxpool's layer.
+Both are called inside ``jax.jit``, as a model of that library calls them: forward, and the gradient
+of a loss. Results are compared before the timing. Read the ratios: the time of the library's pool
+over that of jaxpool's layer.
 """
 
 import functools
@@ -14,16 +14,19 @@ from typing import Any, NamedTuple
 
 from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
 
-STEM, EVEN = (8, 112, 112, 64), (8, 56, 56, 128)
+STEM_SHAPE, BLOCK_SHAPE = (8, 112, 112, 64), (8, 56, 56, 128)
 MAXIMUM = {"window_shape": (3, 3), "strides": (2, 2), "padding": "SAME"}
 AVERAGE = {"window_shape": (2, 2), "strides": (2, 2), "padding": "VALID"}
-BORDERED = {"window_shape": (3, 3), "strides": (1, 1), "padding": "SAME"}
-ONLY_REAL = {**BORDERED, "count_include_pad": False}  # as Haiku's averages count
-AROUND = ((1, 1), (1, 1))
+PADDED_AVERAGE = {"window_shape": (3, 3), "strides": (1, 1), "padding": "SAME"}
+AVERAGE_WITHOUT_PADDING = {**PADDED_AVERAGE, "count_include_pad": False}  # the divisor of Haiku
+PADDING = ((1, 1), (1, 1))
 
 
 class Case(NamedTuple):
-    """A pool of jaxpool and of a peer: two functions of an array, channels last but in Equinox."""
+    """A pool of jaxpool and of a peer, as functions of an array.
+
+    The array has channels last, except for Equinox.
+    """
 
     peer: str
     name: str
@@ -56,20 +59,26 @@ def _flax() -> Iterator[Case]:
     from jaxpool.layers import linen as linen_layers
     from jaxpool.layers import nnx as nnx_layers
 
-    def of_linen(module: Any) -> Callable[[Any], Any]:
+    def bound(module: Any) -> Callable[[Any], Any]:
         return lambda x: module.apply({}, x)
 
-    for library, theirs, layers, ready in (
-        ("linen", linen, linen_layers, of_linen),
+    for library, theirs, layers, as_function in (
+        ("linen", linen, linen_layers, bound),
         ("nnx", nnx, nnx_layers, lambda module: module),
     ):
-        for name, shape, layer, pool, words in (
-            ("maximum 3x3/2", STEM, layers.MaxPool, theirs.max_pool, MAXIMUM),
-            ("average 2x2/2", EVEN, layers.AvgPool, theirs.avg_pool, AVERAGE),
-            ("average 3x3/1", EVEN, layers.AvgPool, theirs.avg_pool, ONLY_REAL),
+        for name, shape, layer, pool, settings in (
+            ("maximum 3x3/2", STEM_SHAPE, layers.MaxPool, theirs.max_pool, MAXIMUM),
+            ("average 2x2/2", BLOCK_SHAPE, layers.AvgPool, theirs.avg_pool, AVERAGE),
+            (
+                "average 3x3/1",
+                BLOCK_SHAPE,
+                layers.AvgPool,
+                theirs.avg_pool,
+                AVERAGE_WITHOUT_PADDING,
+            ),
         ):
-            ours = ready(layer(**words))
-            yield Case(library, name, shape, ours, functools.partial(pool, **words))
+            ours = as_function(layer(**settings))
+            yield Case(library, name, shape, ours, functools.partial(pool, **settings))
 
 
 def _haiku() -> Iterator[Case]:
@@ -77,22 +86,22 @@ def _haiku() -> Iterator[Case]:
 
     from jaxpool.layers import haiku as pooling
 
-    def module(make: Any, words: dict[str, Any]) -> Callable[[Any], Any]:
+    def transformed(layer_class: Any, words: dict[str, Any]) -> Callable[[Any], Any]:
         settings = {
             **words,
             "window_shape": (*words["window_shape"], 1),
             "strides": (*words["strides"], 1),
         }
-        pure = hk.without_apply_rng(hk.transform(lambda x: make(**settings)(x)))
+        pure = hk.without_apply_rng(hk.transform(lambda x: layer_class(**settings)(x)))
         return lambda x: pure.apply({}, x)
 
-    for name, shape, kind, words in (
-        ("maximum 3x3/2", STEM, "MaxPool", MAXIMUM),
-        ("average 2x2/2", EVEN, "AvgPool", AVERAGE),
-        ("average 3x3/1", EVEN, "AvgPool", BORDERED),
+    for name, shape, class_name, words in (
+        ("maximum 3x3/2", STEM_SHAPE, "MaxPool", MAXIMUM),
+        ("average 2x2/2", BLOCK_SHAPE, "AvgPool", AVERAGE),
+        ("average 3x3/1", BLOCK_SHAPE, "AvgPool", PADDED_AVERAGE),
     ):
-        ours, theirs = getattr(pooling, kind), getattr(hk, kind)
-        yield Case("haiku", name, shape, module(ours, words), module(theirs, words))
+        ours, theirs = getattr(pooling, class_name), getattr(hk, class_name)
+        yield Case("haiku", name, shape, transformed(ours, words), transformed(theirs, words))
 
 
 def _equinox() -> Iterator[Case]:
@@ -104,14 +113,29 @@ def _equinox() -> Iterator[Case]:
     for name, shape, layer, theirs in (
         (
             "maximum 3x3/2",
-            STEM,
-            pooling.MaxPool((3, 3), (2, 2), AROUND),
-            nn.MaxPool2d(3, 2, AROUND),
+            STEM_SHAPE,
+            pooling.MaxPool((3, 3), (2, 2), PADDING),
+            nn.MaxPool2d(3, 2, PADDING),
         ),
-        ("average 2x2/2", EVEN, pooling.AvgPool((2, 2), (2, 2)), nn.AvgPool2d(2, 2)),
-        ("average 3x3/1", EVEN, pooling.AvgPool((3, 3), 1, AROUND), nn.AvgPool2d(3, 1, AROUND)),
-        ("adaptive average to 7x7", EVEN, pooling.AdaptiveAvgPool((7, 7)), nn.AdaptiveAvgPool2d(7)),
-        ("adaptive maximum to 7x7", EVEN, pooling.AdaptiveMaxPool((7, 7)), nn.AdaptiveMaxPool2d(7)),
+        ("average 2x2/2", BLOCK_SHAPE, pooling.AvgPool((2, 2), (2, 2)), nn.AvgPool2d(2, 2)),
+        (
+            "average 3x3/1",
+            BLOCK_SHAPE,
+            pooling.AvgPool((3, 3), 1, PADDING),
+            nn.AvgPool2d(3, 1, PADDING),
+        ),
+        (
+            "adaptive average to 7x7",
+            BLOCK_SHAPE,
+            pooling.AdaptiveAvgPool((7, 7)),
+            nn.AdaptiveAvgPool2d(7),
+        ),
+        (
+            "adaptive maximum to 7x7",
+            BLOCK_SHAPE,
+            pooling.AdaptiveMaxPool((7, 7)),
+            nn.AdaptiveMaxPool2d(7),
+        ),
     ):
         n, h, w, c = shape
         yield Case("equinox", name, (n, c, h, w), jax.vmap(layer), jax.vmap(theirs))
@@ -127,8 +151,8 @@ def _measure(case: Case, task: str, rounds: int) -> dict[str, Any]:
 
     def call(pool: Callable[[Any], Any]) -> Callable[[], Any]:
         loss = lambda x: (pool(x) ** 2).sum()  # noqa: E731
-        run = jax.jit(pool if task == "forward" else jax.grad(loss))
-        return lambda: run(x).block_until_ready()
+        compiled = jax.jit(pool if task == "forward" else jax.grad(loss))
+        return lambda: compiled(x).block_until_ready()
 
     calls = {"jaxpool": call(case.ours), case.peer: call(case.theirs)}
     ours, theirs = (np.asarray(once()) for once in calls.values())

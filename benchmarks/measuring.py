@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, memory kept between calls, turns, versions and reports."""
+"""Functions that the benchmarks share: options, allocator settings, timing and reports."""
 
 import argparse
 import json
@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# Fresh memory for large arrays is mapped and unmapped on every call, which can cost more than the
-# pooling itself and differs from contestant to contestant; keep the memory for all of them alike.
+# By default, large arrays are mapped and unmapped on every call. This can cost more than the pooling
+# itself, and the cost differs between contestants. These settings keep the memory for all of them.
 ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
     "MALLOC_TRIM_THRESHOLD_": "4294967296",
@@ -27,67 +27,72 @@ Call = Callable[[], Any]
 
 
 def parser(doc: str, rounds: int | None = None) -> argparse.ArgumentParser:
-    """The options of a benchmark: ``--out``, and ``--rounds`` for one whose calls take turns."""
-    found = argparse.ArgumentParser(description=doc.splitlines()[0])
-    found.add_argument("--out", help="JSON file for the results")
+    """Return a parser with ``--out``, and with ``--rounds`` for a benchmark of alternating calls."""
+    arguments = argparse.ArgumentParser(description=doc.splitlines()[0])
+    arguments.add_argument("--out", help="JSON file for the results")
     if rounds is not None:
-        found.add_argument("--rounds", type=int, default=rounds)
-    return found
+        arguments.add_argument("--rounds", type=int, default=rounds)
+    return arguments
 
 
 def keep_memory() -> None:
-    """Start this program anew with ``ALLOCATOR`` in its environment, unless it is there."""
+    """Restart this program with ``ALLOCATOR`` in its environment, unless it is already set."""
     if any(os.environ.get(key) != value for key, value in ALLOCATOR.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
 
 
 def interleaved(
-    calls: dict[str, Call], rounds: int, most: float = SECONDS_PER_CONTESTANT
+    calls: dict[str, Call], rounds: int, max_seconds: float = SECONDS_PER_CONTESTANT
 ) -> dict[str, list[float]]:
-    """Seconds of each call, the calls taking turns; one that took ``most`` in all is done."""
+    """Return the seconds of each call; the calls alternate.
+
+    A call is done once its times add up to ``max_seconds``, except that a call is timed up to three
+    times within five times that limit.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+    for round_number in range(rounds):
+        for name in names[round_number % len(names) :] + names[: round_number % len(names)]:
             spent = sum(times[name])
-            few = len(times[name]) < 3 and spent < 5 * most
-            if spent < most or few:
+            needs_more = len(times[name]) < 3 and spent < 5 * max_seconds
+            if spent < max_seconds or needs_more:
                 times[name].append(_seconds(calls[name]))
     return times
 
 
-def _seconds(once: Call) -> float:
-    """Time of a call that follows calls of its own, after a pause.
+def _seconds(call: Call) -> float:
+    """Return the time of one call that follows a pause and untimed calls of the same function.
 
-    Some runtimes' threads spin for a while when they have nothing to do, at the cost of the next
-    contestant. That one finds the caches full of other arrays, and its own threads asleep: for some
-    calls the system wakes them on one core, and only then spreads them over all.
+    The threads of some runtimes spin for a while when they are idle, which slows the next
+    contestant: hence the pause. After it the caches hold other arrays and the contestant's threads
+    sleep: for some calls the system wakes them on one core and only then spreads them over all
+    cores. Hence the untimed calls.
     """
     time.sleep(0.01)
     begin = time.perf_counter()
-    once()
+    call()
     while time.perf_counter() < begin + SECONDS_OF_WARMUP:
-        once()
+        call()
     start = time.perf_counter()
-    once()
+    call()
     return time.perf_counter() - start
 
 
 def milliseconds(times: dict[str, list[float]]) -> dict[str, float]:
-    """The median of each."""
+    """Return the median time of each call."""
     return {name: 1e3 * statistics.median(seconds) for name, seconds in times.items()}
 
 
 def versions(*peers: str) -> dict[str, str]:
-    """Versions of Python, of what jaxpool runs on and of the peers that are installed."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
-    found["cores"] = str(os.cpu_count())
+    """Return the versions of Python, jaxpool, its dependencies and the peers that are installed."""
+    versions_by_name = {"python": platform.python_version(), "machine": platform.machine()}
+    versions_by_name["cores"] = str(os.cpu_count())
     for name in ("jaxpool", "jax", "jaxlib", "numpy", *peers):
         try:
-            found[name] = version(name)
+            versions_by_name[name] = version(name)
         except ModuleNotFoundError:
             pass
-    return found
+    return versions_by_name
 
 
 def write(path: str | None, report: Any) -> None:

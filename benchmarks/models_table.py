@@ -1,10 +1,10 @@
-"""What the pages say of ``results/models.json``: README.md in short, docs/performance.md in full.
+"""Writes the tables of ``results/models.json``: a short one in README.md, the full one in docs.
 
     python benchmarks/models.py --out benchmarks/results/models.json
     python benchmarks/models_table.py
 
-The second writes both between marks on the pages. A ratio is the library's figure over jaxpool's,
-so that above 1 jaxpool takes less.
+The second command writes both tables between the marks on README.md and docs/performance.md. A
+ratio is the library's figure over jaxpool's, so above 1 jaxpool takes less.
 """
 
 import json
@@ -20,7 +20,7 @@ BEGIN, END = "<!-- benchmarks/models_table.py -->", "<!-- end -->"
 Row = dict[str, Any]
 
 LARGE = 1e-5
-"""Difference above which the page shows what the last place of the images makes."""
+"""Above this, the page also shows the difference that changing the images by one ulp makes."""
 
 LIBRARIES = {"flax": "Flax", "haiku": "Haiku", "equinox": "Equinox"}
 SHORT = {
@@ -37,12 +37,12 @@ FIGURES = {
 
 
 def ratio(row: Row, figure: str) -> float:
-    """The library's figure over jaxpool's."""
+    """Return the library's figure over jaxpool's."""
     return row[FIGURES[figure]]["library"] / row[FIGURES[figure]]["jaxpool"]
 
 
 def full(rows: list[Row]) -> str:
-    """A line for each network."""
+    """Return a table with a line for each network."""
     lines = [
         f"| network | library | {' | '.join(FIGURES)} | outputs differ by | gradients differ by |",
         "|---|---|---|---|---|---|---|",
@@ -56,7 +56,7 @@ def full(rows: list[Row]) -> str:
 
 
 def short(rows: list[Row]) -> str:
-    """A sentence, and a column for each network."""
+    """Return a sentence, and a table with a column for each network."""
     names = [SHORT.get(row["network"], row["network"]) for row in rows]
     lines = [
         "Training steps of whole networks: time, compile time and temporaries as they are, over",
@@ -71,9 +71,11 @@ def short(rows: list[Row]) -> str:
 
 
 def _difference(row: Row, name: str) -> str:
-    """The difference; where it is large, beside that which the last place of the images makes."""
-    found, floor = (row[key][name] for key in ("largest_difference", "difference_by_last_place"))
-    return f"{found:.0e} ({floor:.0e})" if found > LARGE else f"{found:.0e}"
+    """Return the difference as text; if it is large, followed by that of a change by one ulp."""
+    difference, floor = (
+        row[key][name] for key in ("largest_difference", "difference_by_last_place")
+    )
+    return f"{difference:.0e} ({floor:.0e})" if difference > LARGE else f"{difference:.0e}"
 
 
 PAGES: dict[str, Callable[[list[Row]], str]] = {"docs/performance.md": full, "README.md": short}
@@ -84,7 +86,7 @@ def _line(*cells: str) -> str:
 
 
 def filled(page: str, text: str) -> str:
-    """A page with a text of whole lines between the marks."""
+    """Return a page with the text, which consists of full lines, between the marks."""
     if (page.count(BEGIN), page.count(END)) != (1, 1):
         raise ValueError(f"{BEGIN} and {END} must be on the page once each")
     before, _, rest = page.partition(BEGIN)
@@ -93,10 +95,10 @@ def filled(page: str, text: str) -> str:
 
 def main() -> int:
     rows = json.loads(RESULTS.read_text())["rows"]
-    for name, make in PAGES.items():
+    for name, table in PAGES.items():
         path = ROOT / name
-        path.write_text(filled(path.read_text(), make(rows)))
-        print(make(rows))
+        path.write_text(filled(path.read_text(), table(rows)))
+        print(table(rows))
     return 0
 
 

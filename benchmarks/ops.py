@@ -1,9 +1,9 @@
-"""Times the ops that are no sliding maximum or average against PyTorch, in one run.
+"""Times the ops other than sliding maxima and averages against PyTorch, in one run.
 
     python benchmarks/ops.py [--rounds N] [--out results/ops.json]
 
-Forward, and forward with the gradient; PyTorch gets the layout of the row as memory format.
-Results are compared before anything is timed. Read the ratios: PyTorch's time over jaxpool's.
+The tasks are forward, and forward with the gradient; PyTorch's memory format is the layout of the
+row. Results are compared before the timing. Read the ratios: PyTorch's time over jaxpool's.
 """
 
 import sys
@@ -16,7 +16,10 @@ LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 
 
 class Case(NamedTuple):
-    """An op in both libraries: ``ours`` takes an array and a data format, ``theirs`` a tensor."""
+    """An op in both libraries.
+
+    ``ours`` accepts an array and a data format, ``theirs`` a tensor with channels first.
+    """
 
     name: str
     shape: tuple[int, int, int, int]
@@ -42,43 +45,43 @@ def _cases() -> list[Case]:
 
     import jaxpool
 
-    def pool(op: str, *window: Any, **words: Any) -> Callable[[Any, str], Any]:
-        return lambda x, f: getattr(jaxpool, op)(x, *window, data_format=f, **words)
+    def pool(op: str, *window: Any, **settings: Any) -> Callable[[Any, str], Any]:
+        return lambda x, f: getattr(jaxpool, op)(x, *window, data_format=f, **settings)
 
-    def there_and_back(x, data_format):
+    def pool_and_unpool(x, data_format):
         y, indices = jaxpool.max_pool_with_argmax(x, (2, 2), 2, data_format=data_format)
-        sides = x.shape[1:3] if data_format == "channels_last" else x.shape[2:]
-        return jaxpool.max_unpool(y, indices, sides, data_format=data_format)
+        spatial_shape = x.shape[1:3] if data_format == "channels_last" else x.shape[2:]
+        return jaxpool.max_unpool(y, indices, spatial_shape, data_format=data_format)
 
-    def torch_there_and_back(x):
+    def torch_pool_and_unpool(x):
         return F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
 
     def torch_lp(p: float) -> Callable[[Any], Any]:
         return lambda x: F.lp_pool2d(x.abs(), p, 3, 2)
 
-    plane, even, head = (8, 64, 112, 112), (8, 64, 56, 56), (32, 1024, 7, 7)
+    large, medium, small = (8, 64, 112, 112), (8, 64, 56, 56), (32, 1024, 7, 7)
     return [
-        Case("adaptive average to 7", even, pool("adaptive_avg_pool", (7, 7)),
+        Case("adaptive average to 7", medium, pool("adaptive_avg_pool", (7, 7)),
              lambda x: F.adaptive_avg_pool2d(x, 7)),
-        Case("adaptive average to 5", even, pool("adaptive_avg_pool", (5, 5)),
+        Case("adaptive average to 5", medium, pool("adaptive_avg_pool", (5, 5)),
              lambda x: F.adaptive_avg_pool2d(x, 5)),
-        Case("adaptive average to 6", even, pool("adaptive_avg_pool", (6, 6)),
+        Case("adaptive average to 6", medium, pool("adaptive_avg_pool", (6, 6)),
              lambda x: F.adaptive_avg_pool2d(x, 6)),
-        Case("adaptive maximum to 7", even, pool("adaptive_max_pool", (7, 7)),
+        Case("adaptive maximum to 7", medium, pool("adaptive_max_pool", (7, 7)),
              lambda x: F.adaptive_max_pool2d(x, 7)),
-        Case("adaptive maximum to 5", even, pool("adaptive_max_pool", (5, 5)),
+        Case("adaptive maximum to 5", medium, pool("adaptive_max_pool", (5, 5)),
              lambda x: F.adaptive_max_pool2d(x, 5)),
-        Case("adaptive maximum to 6", even, pool("adaptive_max_pool", (6, 6)),
+        Case("adaptive maximum to 6", medium, pool("adaptive_max_pool", (6, 6)),
              lambda x: F.adaptive_max_pool2d(x, 6)),
-        Case("global average", head, pool("global_avg_pool"),
+        Case("global average", small, pool("global_avg_pool"),
              lambda x: F.adaptive_avg_pool2d(x, 1)),
-        Case("global maximum", head, pool("global_max_pool"),
+        Case("global maximum", small, pool("global_max_pool"),
              lambda x: F.adaptive_max_pool2d(x, 1)),
-        Case("maximum and unpooling", plane, there_and_back, torch_there_and_back),
-        Case("lp, p = 2", plane, pool("lp_pool", (3, 3), 2, p=2), torch_lp(2)),
-        Case("lp, p = 3", plane, pool("lp_pool", (3, 3), 2, p=3), torch_lp(3)),
-        Case("lp, p = 3.5", plane, pool("lp_pool", (3, 3), 2, p=3.5), torch_lp(3.5)),
-        Case("lp, p = 1.2", plane, pool("lp_pool", (3, 3), 2, p=1.2), torch_lp(1.2)),
+        Case("maximum and unpooling", large, pool_and_unpool, torch_pool_and_unpool),
+        Case("lp, p = 2", large, pool("lp_pool", (3, 3), 2, p=2), torch_lp(2)),
+        Case("lp, p = 3", large, pool("lp_pool", (3, 3), 2, p=3), torch_lp(3)),
+        Case("lp, p = 3.5", large, pool("lp_pool", (3, 3), 2, p=3.5), torch_lp(3.5)),
+        Case("lp, p = 1.2", large, pool("lp_pool", (3, 3), 2, p=1.2), torch_lp(1.2)),
     ]  # fmt: skip
 
 
@@ -88,7 +91,7 @@ def _measure(case: Case, layout: str, task: str, rounds: int) -> dict[str, Any]:
     x = np.random.default_rng(0).permutation(int(np.prod(case.shape))).astype(np.float32)
     x = (x / x.size - 0.5).reshape(case.shape)
     calls = {"jaxpool": _jaxpool(case, x, layout, task), "torch": _torch(case, x, layout, task)}
-    ours, theirs = (np.asarray(once()) for once in calls.values())
+    ours, theirs = (np.asarray(call()) for call in calls.values())
     ours = ours if layout == "NCHW" else np.moveaxis(ours, -1, 1)
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5, err_msg=f"{case.name} {task}")
     times = milliseconds(interleaved(calls, rounds))
@@ -102,8 +105,8 @@ def _jaxpool(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:
     array = jnp.asarray(x if layout == "NCHW" else x.transpose(0, 2, 3, 1))
     forward = jax.jit(lambda x: case.ours(x, LAYOUTS[layout]))
     backward = jax.jit(jax.grad(lambda x: (case.ours(x, LAYOUTS[layout]) ** 2).sum()))
-    run = forward if task == "forward" else backward
-    return lambda: run(array).block_until_ready()
+    compiled = forward if task == "forward" else backward
+    return lambda: compiled(array).block_until_ready()
 
 
 def _torch(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:

@@ -1,11 +1,12 @@
-"""What a compiled XLA program moves: bytes through main memory and kernels, read from its text.
+"""Counts the main-memory traffic and the kernels of a compiled XLA program, from its text.
 
 A scheduled program is a list of kernels. Each reads its operands from main memory and writes its
-results there, so the bytes of both over the bandwidth are a floor of its time. Counted are the
-tiles that arrays are padded to. Not counted are arrays that a TPU keeps in its vector memory,
-marked ``S(1)``, and what an update in place passes by. A slice reads what it yields. A loop counts
-as often as it goes round, where its program says so; of branches the one that moves least counts,
-since the others are for rare values.
+results to it, so the bytes of both over the bandwidth are a lower bound of its time. The bytes of
+an array include the padding to tiles. Not counted are arrays that a TPU keeps in its vector memory,
+marked ``S(1)``, and the elements that an update in place leaves alone. A slice reads only the
+elements of its result. The body of a loop counts once per iteration, if the program states the
+number. Of the branches of a conditional, the one with the least traffic counts, since the others
+are for rare values.
 """
 
 import math
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 BYTES = {"pred": 1, "bf16": 2} | {f"{kind}4": 1 for kind in "su"}
 BYTES |= {f"{kind}{8 * n}": n for kind in "sufc" for n in (1, 2, 4, 8, 16)}
-"""Bytes of a number of each dtype; 4-bit integers are counted as they are stored, one each."""
+"""Bytes of a number of each dtype; a 4-bit integer is stored in one byte."""
 
 _FREE = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all"}
 _FREE |= {"copy-done", "slice-done", "async-done", "partition-id"}
@@ -34,7 +35,7 @@ class Traffic(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """One line of a program: a result, its shape, and what makes it from which operands."""
+    """One line of a program: a result, its shape, its opcode, operands and called computation."""
 
     name: str
     shape: str
@@ -44,62 +45,64 @@ class Instruction(NamedTuple):
 
 
 def instructions(lines: list[str]) -> Iterator[Instruction]:
-    """The instructions among the lines of a program's text."""
+    """Yield the instructions among the lines of a program's text."""
     for line in lines:
-        found = _INSTRUCTION.match(line)
-        if found:
-            name, shape, opcode, rest = found.groups()
-            operands = re.findall(r"%([\w.\-]+)", rest.split("), ")[0])
-            called = re.search(r"calls=%([\w.\-]+)", rest)
+        match = _INSTRUCTION.match(line)
+        if match:
+            name, shape, opcode, remainder = match.groups()
+            operands = re.findall(r"%([\w.\-]+)", remainder.split("), ")[0])
+            called = re.search(r"calls=%([\w.\-]+)", remainder)
             yield Instruction(name, shape, opcode, tuple(operands), called and called[1])
 
 
 def traffic(text: str) -> Traffic:
-    """What the kernels of a scheduled program move: those of a loop as often as it goes round."""
+    """Return the traffic of a scheduled program; a loop body counts once per iteration."""
     updates, bodies = _updates(text), _bodies(text)
 
-    def of(name: str) -> Traffic:
-        held, total, kernels = dict[str, int](), 0, 0
+    def of_computation(name: str) -> Traffic:
+        sizes, total, kernels = dict[str, int](), 0, 0
         for line in bodies[name]:
             for instruction in instructions([line]):
-                held[instruction.name] = in_memory(instruction.shape)
+                sizes[instruction.name] = bytes_in_memory(instruction.shape)
                 if instruction.opcode == "while":
-                    inner, trips = of(_called("body", line)), _trips(line, bodies)
-                    total, kernels = total + trips * inner.bytes, kernels + trips * inner.kernels
+                    body, trips = of_computation(_called("body", line)), _trip_count(line, bodies)
+                    total, kernels = total + trips * body.bytes, kernels + trips * body.kernels
                 elif instruction.opcode == "conditional":
-                    branches = (of(branch) for branch in _branches(line) if branch in bodies)
-                    least = min(branches, default=Traffic(0, 0))
-                    total, kernels = total + least.bytes, kernels + least.kernels
+                    branches = (
+                        of_computation(branch) for branch in _branches(line) if branch in bodies
+                    )
+                    smallest = min(branches, default=Traffic(0, 0))
+                    total, kernels = total + smallest.bytes, kernels + smallest.kernels
                 elif instruction.opcode not in _FREE:
-                    total += _moved(instruction, held, updates)
+                    total += _bytes_moved(instruction, sizes, updates)
                     kernels += not instruction.opcode.endswith("-start")
         return Traffic(total, kernels)
 
-    return of("ENTRY")
+    return of_computation("ENTRY")
 
 
 def _bodies(text: str) -> dict[str, list[str]]:
-    """The lines of every computation by its name; those of the first as ENTRY."""
-    found = re.findall(r"^(ENTRY )?%([\w.\-]+) \([^\n]*\{\n(.*?)^\}", text, re.M | re.S)
-    return {entry.strip() or name: body.splitlines() for entry, name, body in found}
+    """Return the lines of every computation by its name; the entry computation is named ENTRY."""
+    computations = re.findall(r"^(ENTRY )?%([\w.\-]+) \([^\n]*\{\n(.*?)^\}", text, re.M | re.S)
+    return {entry.strip() or name: body.splitlines() for entry, name, body in computations}
 
 
 def _called(role: str, line: str) -> str:
-    found = re.search(rf"\b{role}=%([\w.\-]+)", line)
-    assert found, line
-    return found[1]
+    match = re.search(rf"\b{role}=%([\w.\-]+)", line)
+    assert match, line
+    return match[1]
 
 
 def _branches(line: str) -> list[str]:
-    """The computations that a conditional takes one of."""
-    _, _, rest = line.partition("conditional(")
-    return re.findall(r"%([\w.\-]+)", rest.partition(")")[2])
+    """Return the names of the branches of a conditional."""
+    _, _, remainder = line.partition("conditional(")
+    return re.findall(r"%([\w.\-]+)", remainder.partition(")")[2])
 
 
-def _trips(line: str, bodies: dict[str, list[str]]) -> int:
-    """How often a loop goes round: as XLA found, or else the number that its counter goes up to.
+def _trip_count(line: str, bodies: dict[str, list[str]]) -> int:
+    """Return the iterations of a loop: as annotated by XLA, or else the bound of its counter.
 
-    1 where neither is known, as of a counter that goes down.
+    The result is 1 if neither is known, as for a counter that decreases.
     """
     known = re.search(r'known_trip_count":\{"n":"(\d+)"', line)
     if known:
@@ -109,38 +112,38 @@ def _trips(line: str, bodies: dict[str, list[str]]) -> int:
     return max(1, int(bounds[0])) if len(bounds) == 1 and "direction=LT" in condition else 1
 
 
-def _moved(instruction: Instruction, held: dict[str, int], updates: dict[str, int]) -> int:
-    written = held[instruction.name]
+def _bytes_moved(instruction: Instruction, sizes: dict[str, int], updates: dict[str, int]) -> int:
+    written = sizes[instruction.name]
     if instruction.opcode == "copy-start":
         return written  # its shape lists both ends
     if instruction.opcode == "dynamic-update-slice":
-        return 2 * held.get(instruction.operands[1], 0)
+        return 2 * sizes.get(instruction.operands[1], 0)
     if instruction.opcode in _SLICES:
-        starts = instruction.opcode == "slice-start"
-        dtype, lengths, layout = _ARRAY.findall(instruction.shape)[int(starts)]
-        read = in_memory(f"{dtype}[{lengths}]{{{layout.replace('S(1)', '')}}}")
-        return read if starts else read + written
-    read = [held.get(operand, 0) for operand in set(instruction.operands)]
+        is_start = instruction.opcode == "slice-start"
+        dtype, lengths, layout = _ARRAY.findall(instruction.shape)[int(is_start)]
+        read = bytes_in_memory(f"{dtype}[{lengths}]{{{layout.replace('S(1)', '')}}}")
+        return read if is_start else read + written
+    read = [sizes.get(operand, 0) for operand in set(instruction.operands)]
     if instruction.calls in updates:
         return updates[instruction.calls] + sum(size for size in read if size != written)
     return written + sum(read)
 
 
 def _updates(text: str) -> dict[str, int]:
-    """Bytes of the updates in each fused computation that updates an array in place."""
-    found: dict[str, int] = {}
-    for head, body in re.findall(r"^%([\w.\-]+) \([^\n]*\{\n(.*?)^\}", text, re.M | re.S):
+    """Return the bytes of the updates in each fused computation that updates an array in place."""
+    sizes: dict[str, int] = {}
+    for name, body in re.findall(r"^%([\w.\-]+) \([^\n]*\{\n(.*?)^\}", text, re.M | re.S):
         shapes = {}
         for instruction in instructions(body.splitlines()):
             shapes[instruction.name] = instruction.shape
             if instruction.opcode == "dynamic-update-slice":
                 update = shapes.get(instruction.operands[1], "")
-                found[head] = found.get(head, 0) + in_memory(update)
-    return found
+                sizes[name] = sizes.get(name, 0) + bytes_in_memory(update)
+    return sizes
 
 
-def in_memory(shape: str) -> int:
-    """Bytes of a shape in main memory, or of all shapes in a tuple."""
+def bytes_in_memory(shape: str) -> int:
+    """Return the bytes of a shape in main memory, or of all shapes in a tuple."""
     return sum(_array_bytes(*array) for array in _ARRAY.findall(shape))
 
 
@@ -152,6 +155,6 @@ def _array_bytes(dtype: str, lengths: str, layout: str) -> int:
     tile = re.search(r"T\(([\d,]+)\)", layout)
     if tile and len(order) == len(sizes):
         steps = map(int, reversed(tile[1].split(",")))
-        for axis, step in zip(order, steps, strict=False):  # both from the minor-most axis on
+        for axis, step in zip(order, steps, strict=False):  # both begin at the minor-most axis
             sizes[axis] = -(-sizes[axis] // step) * step
     return BYTES.get(dtype, 1) * math.prod(sizes)

@@ -1,11 +1,12 @@
-"""Random pools beside ``lax.reduce_window``, forward and backward, each in the same layout.
+"""Times random pools against ``lax.reduce_window``, forward and backward, in the same layout.
 
     python benchmarks/random_pools.py [--pools N] [--seed N] [--rounds N] [--out random_pools.json]
 
-Maxima and averages of float32, of any rank, size, layout, window, stride and padding, drawn from a
-seed that is printed. Results are compared, then both take turns. The ratio is that of the shortest
-times, jaxpool's over the other's: above 1 jaxpool is slower. A pool that seems slower is measured
-again, in more rounds. The last lines are the pools above 1.25, the slowest first.
+Maxima and averages of float32, of random rank, size, layout, window, stride and padding, are drawn
+from a seed, which is printed. Results are compared, then both are timed alternately. The ratio is
+that of the shortest times, jaxpool's over the other's: above 1 jaxpool is slower. A pool that seems
+slower is measured again, in more rounds. The last lines are the pools above 1.25, in order of
+decreasing ratio.
 """
 
 import functools
@@ -25,16 +26,16 @@ from measuring import interleaved, keep_memory, parser, versions, write
 import jaxpool
 
 SLOWER = 1.25
-SUSPECT, MORE_ROUNDS = 1.1, 8
-LONGEST = 9
+REMEASURED, MORE_ROUNDS = 1.1, 8
+MAX_WINDOW = 9
 MAX_READS = 2**25
-"""Elements of an array times those of a window: ``lax.reduce_window`` reads as many."""
+"""Elements of an array times those of a window, which ``lax.reduce_window`` reads."""
 
 TASKS = ("forward", "backward")
 
 
 class Pool(NamedTuple):
-    """A pooling of an array of this shape."""
+    """A pooling of an array of a shape."""
 
     op: str
     shape: tuple[int, ...]
@@ -63,39 +64,40 @@ def main() -> int:
 
 
 def _options() -> Any:
-    found = parser(__doc__, rounds=9)
-    found.add_argument("--pools", type=int, default=300)
-    found.add_argument("--seed", type=int, default=secrets.randbits(32))
-    return found.parse_args()
+    options = parser(__doc__, rounds=9)
+    options.add_argument("--pools", type=int, default=300)
+    options.add_argument("--seed", type=int, default=secrets.randbits(32))
+    return options.parse_args()
 
 
 def draw(rng: np.random.Generator) -> Pool:
-    """A random pool."""
+    """Return a random pool."""
     rank = int(rng.integers(1, 4))
-    window = tuple(int(n) for n in rng.integers(1, LONGEST + 1, rank))
+    window = tuple(int(n) for n in rng.integers(1, MAX_WINDOW + 1, rank))
     strides = tuple(int(rng.integers(1, length + 1)) for length in window)
     elements = min(2 ** rng.uniform(12, 21), MAX_READS / math.prod(window))
-    batch, channels = (int(2 ** rng.uniform(0, most)) for most in (4, 7))
-    side = (elements / (batch * channels)) ** (1 / rank)
-    sizes = (max(length, int(side * 2 ** rng.uniform(-1, 1))) for length in window)
+    batch, channels = (int(2 ** rng.uniform(0, max_log)) for max_log in (4, 7))
+    mean_size = (elements / (batch * channels)) ** (1 / rank)
+    sizes = (max(length, int(mean_size * 2 ** rng.uniform(-1, 1))) for length in window)
     layout = str(rng.choice(["channels_last", "channels_first"]))
-    last = layout == "channels_last"
-    shape = (batch, *sizes, channels) if last else (batch, channels, *sizes)
+    channels_last = layout == "channels_last"
+    shape = (batch, *sizes, channels) if channels_last else (batch, channels, *sizes)
     op, padding = str(rng.choice(["max_pool", "avg_pool"])), str(rng.choice(["SAME", "VALID"]))
     return Pool(op, shape, window, strides, padding, layout)
 
 
 def ours(pool: Pool) -> Callable[[Any], Any]:
-    """The pool by jaxpool."""
-    words = {"strides": pool.strides, "padding": pool.padding, "data_format": pool.layout}
-    return functools.partial(getattr(jaxpool, pool.op), window_shape=pool.window, **words)
+    """Return the pool by jaxpool."""
+    settings = {"strides": pool.strides, "padding": pool.padding, "data_format": pool.layout}
+    return functools.partial(getattr(jaxpool, pool.op), window_shape=pool.window, **settings)
 
 
 def theirs(pool: Pool) -> Callable[[Any], Any]:
-    """The pool by ``lax.reduce_window``."""
-    last = pool.layout == "channels_last"
+    """Return the pool by ``lax.reduce_window``."""
+    channels_last = pool.layout == "channels_last"
     window, strides = (
-        (1, *lengths, 1) if last else (1, 1, *lengths) for lengths in (pool.window, pool.strides)
+        (1, *lengths, 1) if channels_last else (1, 1, *lengths)
+        for lengths in (pool.window, pool.strides)
     )
     settings = window, strides, pool.padding
     if pool.op == "max_pool":
@@ -104,7 +106,7 @@ def theirs(pool: Pool) -> Callable[[Any], Any]:
 
 
 def measure(pool: Pool, rounds: int) -> dict[str, Any]:
-    """The pool and its ratio in each task."""
+    """Return a row: the pool and its ratio in each task."""
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.normal(size=pool.shape), jnp.float32)
     y = jax.eval_shape(ours(pool), x)
@@ -113,24 +115,26 @@ def measure(pool: Pool, rounds: int) -> dict[str, Any]:
     ratios = {}
     for task in TASKS:
         arrays = (x,) if task == "forward" else (x, cotangent)
-        programs = {n: jax.jit(p if task == "forward" else _step(p)) for n, p in both.items()}
+        programs = {
+            n: jax.jit(p if task == "forward" else _with_gradient(p)) for n, p in both.items()
+        }
         _compare(pool, *(program(*arrays) for program in programs.values()))
         ratios[task] = _ratio(programs, arrays, rounds)
-        if ratios[task] > SUSPECT:
+        if ratios[task] > REMEASURED:
             ratios[task] = _ratio(programs, arrays, MORE_ROUNDS * rounds)
     return {**pool._asdict(), "ratios": ratios}
 
 
-def _step(pool: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+def _with_gradient(pool: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     def both(x: Any, cotangent: Any) -> Any:
-        y, pull = jax.vjp(pool, x)
-        return y, pull(cotangent)[0]
+        y, pullback = jax.vjp(pool, x)
+        return y, pullback(cotangent)[0]
 
     return both
 
 
-def _compare(pool: Pool, got: Any, want: Any) -> None:
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+def _compare(pool: Pool, ours: Any, theirs: Any) -> None:
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(a, b, 1e-4, 1e-4, err_msg=str(pool))
 
 
@@ -144,13 +148,13 @@ def _ratio(programs: dict[str, Any], arrays: tuple[Any, ...], rounds: int) -> fl
 
 
 def line(row: dict[str, Any]) -> str:
-    """A row in words."""
+    """Return a row as text."""
     pool = Pool(**{field: row[field] for field in Pool._fields})
     return "  ".join(f"{task} {row['ratios'][task]:5.2f}" for task in TASKS) + f"  {pool}"
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:
-    """Geometric mean and worst of each task, and the pools that are slower."""
+    """Return lines: geometric mean and maximum of each task, and the pools that are slower."""
     lines = []
     for task in TASKS:
         ratios = [row["ratios"][task] for row in rows]
@@ -159,8 +163,10 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
             f"{task}: geometric mean {statistics.geometric_mean(ratios):.2f}, "
             f"worst {max(ratios):.2f}, {slower} of {len(rows)} above {SLOWER}"
         )
-    worst = lambda row: max(row["ratios"].values())  # noqa: E731
-    return lines + [line(row) for row in sorted(rows, key=worst)[::-1] if worst(row) > SLOWER]
+    worst_ratio = lambda row: max(row["ratios"].values())  # noqa: E731
+    return lines + [
+        line(row) for row in sorted(rows, key=worst_ratio)[::-1] if worst_ratio(row) > SLOWER
+    ]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Times jaxpool beside what ships with JAX, torch, ONNX Runtime and OpenVINO, in one run.
+"""Times jaxpool, lax.reduce_window, PyTorch, ONNX Runtime and OpenVINO in one run.
 
     python benchmarks/run.py [--cases NAME ...] [--tasks ...] [--rounds N] [--out results/cpu.json]
 
-Contestants take turns in every round, after warming up, and their results are compared before
-anything is timed. Read the ratios: absolute times are those of one machine at one moment.
+Contestants alternate in every round, after warming up, and their results are compared before the
+timing. Read the ratios: absolute times are those of one machine at one moment.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> int:
                     job = Job(case, layout, dtype, task)
                     rows.append(_measure(job, options.rounds))
                     print(_line(rows[-1]), flush=True)
-        write(options.out, _report(rows))  # after every task, so a run cut short is not lost
+        write(options.out, _report(rows))  # after every task: an aborted run keeps its rows
     for line in _summary_lines(_summary(rows)):
         print(line)
     return 0
@@ -50,12 +50,12 @@ def _report(rows: list[dict]) -> dict:
 
 
 def _options() -> argparse.Namespace:
-    found = parser(__doc__, rounds=25)
-    found.add_argument("--cases", nargs="*", help="names of jaxpool.testing.NAMED_CASES")
-    found.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS)
-    found.add_argument("--layouts", nargs="*", default=("NHWC", "NCHW"))
-    found.add_argument("--dtypes", nargs="*", default=("float32",))
-    return found.parse_args()
+    options = parser(__doc__, rounds=25)
+    options.add_argument("--cases", nargs="*", help="names of jaxpool.testing.NAMED_CASES")
+    options.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS)
+    options.add_argument("--layouts", nargs="*", default=("NHWC", "NCHW"))
+    options.add_argument("--dtypes", nargs="*", default=("float32",))
+    return options.parse_args()
 
 
 def _measure(job, rounds: int) -> dict:
@@ -75,44 +75,49 @@ def _measure(job, rounds: int) -> dict:
 
 
 def _compare(job, results: dict) -> None:
-    """Raise unless every contestant computed what jaxpool computed."""
+    """Raise unless all results equal that of jaxpool, up to rounding."""
     import numpy as np
 
-    want = np.asarray(results["jaxpool"], np.float64)
-    # Sums of sixteenths are exact in float32. bfloat16 rounds results, and others also round each
-    # gradient that they add to others, of whatever sign.
-    narrow = job.dtype == "bfloat16"
-    largest = np.abs(want).max() if narrow and job.task == "backward" else 1
-    loose = 0.05 if narrow else 1e-5
-    for name, got in results.items():
-        got = np.asarray(got, np.float64)
-        np.testing.assert_allclose(got, want, loose, loose * largest, err_msg=f"{name}: {job}")
+    expected = np.asarray(results["jaxpool"], np.float64)
+    # Sums of multiples of 1/16 are exact in float32. In bfloat16 results are rounded, and other
+    # libraries also round every partial sum of a gradient, whose terms may cancel.
+    is_bfloat16 = job.dtype == "bfloat16"
+    largest = np.abs(expected).max() if is_bfloat16 and job.task == "backward" else 1
+    tolerance = 0.05 if is_bfloat16 else 1e-5
+    for name, actual in results.items():
+        actual = np.asarray(actual, np.float64)
+        np.testing.assert_allclose(
+            actual, expected, tolerance, tolerance * largest, err_msg=f"{name}: {job}"
+        )
 
 
 def _line(row: dict) -> str:
     times = row["milliseconds"]
-    own = times["jaxpool"]
-    cells = [f"{name} {t:.2f} ({t / own:.2f})" for name, t in times.items() if name != "jaxpool"]
-    head = f"{row['case']:22} {row['layout']} {row['dtype']:8} jaxpool {own:8.2f}"
+    ours = times["jaxpool"]
+    cells = [f"{name} {t:.2f} ({t / ours:.2f})" for name, t in times.items() if name != "jaxpool"]
+    head = f"{row['case']:22} {row['layout']} {row['dtype']:8} jaxpool {ours:8.2f}"
     return f"{head}  " + "  ".join(cells)
 
 
 def _summary(rows: list[dict]) -> list[dict]:
-    """Per task and dtype: geometric mean and worst ratio of jaxpool's time to each other's."""
-    found = []
+    """Return the mean and maximum of jaxpool's time over each other's, per task and dtype.
+
+    The mean is the geometric mean.
+    """
+    entries = []
     for task, dtype in sorted({(row["task"], row["dtype"]) for row in rows}):
-        chosen = [row for row in rows if (row["task"], row["dtype"]) == (task, dtype)]
+        selected = [row for row in rows if (row["task"], row["dtype"]) == (task, dtype)]
         ratios: dict[str, list[float]] = {}
-        for row in chosen:
+        for row in selected:
             times = row["milliseconds"]
             for name, t in times.items():
                 if name != "jaxpool":
                     ratios.setdefault(name, []).append(times["jaxpool"] / t)
-        best = _best_peer_ratios(chosen)
+        best = _best_peer_ratios(selected)
         if best:
             ratios["best peer of each case"] = best
         for name, values in ratios.items():
-            found.append(
+            entries.append(
                 {
                     "task": task,
                     "dtype": dtype,
@@ -122,11 +127,11 @@ def _summary(rows: list[dict]) -> list[dict]:
                     "worst": max(values),
                 }
             )
-    return found
+    return entries
 
 
 def _best_peer_ratios(rows: list[dict]) -> list[float]:
-    """jaxpool's time over that of the fastest other runtime in either layout."""
+    """Return jaxpool's time over that of the fastest other runtime in any layout, for each row."""
     peers = ("torch", "onnxruntime", "openvino")
     ratios = []
     for row in rows:

@@ -1,8 +1,8 @@
-"""Cycles of a TPU kernel, read from the schedule that the compiler writes out.
+"""Counts the cycles of a TPU kernel in the schedule that the compiler writes.
 
-A kernel is a list of bundles, instructions that issue in one cycle, and of loops around them. The
-bundles are exact. The trips of a loop are read from the constant that its exit test compares with;
-a loop without one counts once, so the sum is an estimate from below.
+A kernel is a list of bundles, each with the instructions that issue in one cycle, and of loops
+around them. The numbers of bundles are exact. The trip count of a loop is the constant that its
+exit test compares with; a loop without a constant counts once, so the sum is a lower bound.
 """
 
 import re
@@ -15,38 +15,41 @@ _NOT_KERNELS = ("schedule-analysis", "-<", "-TLP-")
 
 
 def cycles(folder: Path) -> int:
-    """Cycles of all kernels whose schedules were written to a folder."""
+    """Return the cycles of all kernels whose schedules are in a folder."""
     schedules = (
         path
         for path in folder.glob("*final_bundles.txt")
-        if not any(word in path.name for word in _NOT_KERNELS)
+        if not any(part in path.name for part in _NOT_KERNELS)
     )
-    return sum(_of_kernel(path.read_text().splitlines()) for path in schedules)
+    return sum(_kernel_cycles(path.read_text().splitlines()) for path in schedules)
 
 
-def _of_kernel(lines: Iterable[str]) -> int:
-    """Bundles times the trips of the loops around them; ">" marks the depth of a loop."""
+def _kernel_cycles(lines: Iterable[str]) -> int:
+    """Return the bundles times the trip counts of the loops around them.
+
+    The number of ">" marks of a line is its loop depth.
+    """
     counts, trips = [0], [1]
     for line in lines:
-        found = _BUNDLE.match(line)
-        if not found:
+        match = _BUNDLE.match(line)
+        if not match:
             continue
-        # A delay slot bears no mark: it belongs where it stands.
-        depth = len(counts) - 1 if found[2].startswith("}") else len(found[1])
-        _close(counts, trips, depth)
+        # A delay slot has no mark: its depth is that of the line before.
+        depth = len(counts) - 1 if match[2].startswith("}") else len(match[1])
+        _close_loops(counts, trips, depth)
         while len(counts) - 1 < depth:
             counts.append(0)
             trips.append(1)
         counts[-1] += 1
-        last = _TRIPS.search(line)
-        if last:
-            trips[-1] = int(last[1])
-    _close(counts, trips, 0)
+        exit_test = _TRIPS.search(line)
+        if exit_test:
+            trips[-1] = int(exit_test[1])
+    _close_loops(counts, trips, 0)
     return counts[0]
 
 
-def _close(counts: list[int], trips: list[int], depth: int) -> None:
-    """Add the loops deeper than ``depth`` to those around them."""
+def _close_loops(counts: list[int], trips: list[int], depth: int) -> None:
+    """Add the loops deeper than ``depth`` to the loops that contain them."""
     while len(counts) - 1 > depth:
         inner, times = counts.pop(), trips.pop()
         counts[-1] += inner * times

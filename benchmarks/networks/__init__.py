@@ -1,9 +1,9 @@
-"""Published networks, as users of each library write them, with that library's own pools.
+"""Published networks, written as users of each library write them, with that library's pools.
 
-No word of jaxpool is in them. ``haiku.nets.ResNet50`` is the library's; the others follow the paper
-or the original code that their docstrings name, in full depth, since the packages that hold them do
-not run with the library of today or are no packages. Where a width or a head is smaller than
-published, the docstring says so.
+They do not mention jaxpool. ``haiku.nets.ResNet50`` is the library's network. The other networks
+follow the paper or the original code that their docstrings name, at full depth: the packages that
+contain them do not run with today's libraries, or do not exist. If a width or a head is smaller
+than published, the docstring says so.
 """
 
 from .common import Network

@@ -1,4 +1,4 @@
-"""What a network is to the benchmark."""
+"""The types that describe a network to the benchmark."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import jax
 
 
 class Program(NamedTuple):
-    """Functions of a network, neither of which computes when it is made.
+    """Functions of a network; creating a ``Program`` computes nothing.
 
     Attributes:
       init: of a key and images; returns parameters, and the state that training does not learn.
@@ -19,13 +19,13 @@ class Program(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A network, the library that it is written in, and the images that it is measured with.
+    """A network, its library, and the images for its measurement.
 
     Attributes:
       name: as in the tables.
-      library: as :func:`jaxpool.patch` knows it.
-      build: of images, channels last, whose shape alone counts.
-      batch, pixels: of the images.
+      library: the name that :func:`jaxpool.patch` accepts.
+      build: of images, channels last, of which it uses only the shape.
+      batch, pixels: the batch size and the side of the images.
     """
 
     name: str
@@ -35,5 +35,5 @@ class Network(NamedTuple):
     pixels: int
 
     def images(self) -> jax.Array:
-        """Images of noise, no two numbers of which are likely to be equal."""
+        """Return images of noise, in which equal numbers are unlikely."""
         return jax.random.normal(jax.random.key(0), (self.batch, self.pixels, self.pixels, 3))

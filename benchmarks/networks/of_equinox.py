@@ -1,4 +1,4 @@
-"""Networks of Equinox, which take one image, channels first; a batch of them is a ``vmap``."""
+"""Networks in Equinox, whose modules accept one image, channels first; ``vmap`` adds the batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,24 +9,24 @@ import jax.numpy as jnp
 
 from .common import Program
 
-Make = Callable[[jax.Array], eqx.Module]
+ModuleFactory = Callable[[jax.Array], eqx.Module]
 RELU = eqx.nn.Lambda(jax.nn.relu)
 
 
-def _program(make: Make) -> Program:
+def _program(build: ModuleFactory) -> Program:
     def is_array(leaf: Any) -> bool:
         return isinstance(leaf, jax.ShapeDtypeStruct)
 
-    shapes = eqx.filter_eval_shape(make, jax.random.key(0))
-    rest = eqx.partition(shapes, is_array)[1]
+    shapes = eqx.filter_eval_shape(build, jax.random.key(0))
+    static = eqx.partition(shapes, is_array)[1]
 
     def init(key: jax.Array, x: jax.Array) -> tuple[Any, None]:
         del x
-        return eqx.partition(make(key), eqx.is_array)[0], None
+        return eqx.partition(build(key), eqx.is_array)[0], None
 
     def apply(parameters: Any, state: None, x: jax.Array) -> jax.Array:
         del state
-        network: Any = eqx.combine(parameters, rest)
+        network: Any = eqx.combine(parameters, static)
         return jax.vmap(network)(x.transpose(0, 3, 1, 2)).reshape(len(x), -1)
 
     return Program(init, apply)
@@ -36,7 +36,7 @@ def _program(make: Make) -> Program:
 
 
 class Fire(eqx.Module):
-    """1x1 to few channels, then 1x1 and 3x3 to many, joined."""
+    """A 1x1 convolution to few channels, then 1x1 and 3x3 convolutions to many, concatenated."""
 
     squeeze: eqx.nn.Conv2d
     one: eqx.nn.Conv2d
@@ -56,28 +56,29 @@ class Fire(eqx.Module):
 FIRES = (64, 16, 64), (128, 16, 64), (128, 32, 128), (256, 32, 128)
 FIRES += (256, 48, 192), (384, 48, 192), (384, 64, 256), (512, 64, 256)
 POOLED_FIRES = (1, 3)
-"""Numbers of the modules that a pool follows."""
+"""Indices of the modules that a pool follows."""
 
 
 def squeezenet(x: jax.Array) -> Program:
-    """Iandola et al., "SqueezeNet", 2016, version 1.1, with 10 classes and without dropout.
+    """Return the program of SqueezeNet 1.1, with 10 classes and without dropout.
 
-    Maxima of 3x3 at strides 2 with ceil, and an adaptive average at the end.
+    Iandola et al., "SqueezeNet", 2016. The pools are 3x3 maxima with strides 2 and ceil rounding,
+    and an adaptive average at the end.
     """
     del x
 
-    def make(key: jax.Array) -> eqx.Module:
+    def build(key: jax.Array) -> eqx.Module:
         first, last, *keys = jax.random.split(key, 2 + len(FIRES))
-        layers: list[Any] = [eqx.nn.Conv2d(3, 64, 3, 2, key=first), RELU, _ceil()]
+        layers: list[Any] = [eqx.nn.Conv2d(3, 64, 3, 2, key=first), RELU, _ceil_maximum()]
         for n, (fire, fire_key) in enumerate(zip(FIRES, keys, strict=True)):
-            layers += [Fire(*fire, fire_key), *([_ceil()] if n in POOLED_FIRES else [])]
+            layers += [Fire(*fire, fire_key), *([_ceil_maximum()] if n in POOLED_FIRES else [])]
         layers += [eqx.nn.Conv2d(512, 10, 1, key=last), RELU, eqx.nn.AdaptiveAvgPool2d(1)]
         return eqx.nn.Sequential(layers)
 
-    return _program(make)
+    return _program(build)
 
 
-def _ceil() -> eqx.nn.MaxPool2d:
+def _ceil_maximum() -> eqx.nn.MaxPool2d:
     return eqx.nn.MaxPool2d(3, 2, use_ceil=True)
 
 
@@ -85,14 +86,17 @@ def _ceil() -> eqx.nn.MaxPool2d:
 
 GROUPS = (64,), (128,), (256, 256), (512, 512), (512, 512)
 HEAD = 512
-"""Width of the head; published are 4,096, most of its parameters, none of which is pooled."""
+"""Width of the head; the published 4,096 has most parameters, and no pool is in the head."""
 
 
 def vgg(x: jax.Array) -> Program:
-    """Simonyan and Zisserman, 2014, column A: a maximum of 2x2 after each group of convolutions."""
+    """Return the program of column A: a 2x2 maximum after each group of convolutions.
+
+    Simonyan and Zisserman, 2014.
+    """
     features = GROUPS[-1][-1] * (x.shape[1] // 2 ** len(GROUPS)) ** 2
 
-    def make(key: jax.Array) -> eqx.Module:
+    def build(key: jax.Array) -> eqx.Module:
         keys, channels, layers = iter(jax.random.split(key, 16)), 3, list[Any]()
         for group in GROUPS:
             for width in group:
@@ -102,4 +106,4 @@ def vgg(x: jax.Array) -> Program:
         layers += [eqx.nn.Lambda(jnp.ravel), eqx.nn.Linear(features, HEAD, key=next(keys)), RELU]
         return eqx.nn.Sequential([*layers, eqx.nn.Linear(HEAD, 10, key=next(keys))])
 
-    return _program(make)
+    return _program(build)

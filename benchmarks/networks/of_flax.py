@@ -1,4 +1,4 @@
-"""Networks of Flax: Linen, and one of NNX."""
+"""Networks in Flax: several in Linen, one in NNX."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,21 +13,21 @@ from .common import Program
 
 
 def of_linen(network: nn.Module) -> Callable[[jax.Array], Program]:
-    """The functions of a module of Linen; statistics of a batch norm are its state."""
+    """Return a function that makes the program of a Linen module; its state has the batch norms."""
 
     def init(key: jax.Array, x: jax.Array) -> tuple[Any, Any]:
         variables = dict(network.init(key, x))
         return variables.pop("params"), variables
 
     def apply(parameters: Any, state: Any, x: jax.Array) -> jax.Array:
-        made: Any = network.apply({"params": parameters, **state}, x, mutable=list(state))
-        return made[0]
+        result: Any = network.apply({"params": parameters, **state}, x, mutable=list(state))
+        return result[0]
 
     return lambda x: Program(init, apply)
 
 
 class Normed(nn.Module):
-    """A convolution of 3x3, the norm of the batch, and a ReLU."""
+    """A 3x3 convolution, batch norm, and a ReLU."""
 
     channels: int
 
@@ -41,7 +41,7 @@ class Normed(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1, with a projection where the shape changes."""
+    """1x1, 3x3 and 1x1 convolutions, with a projection if the shape changes."""
 
     width: int
     strides: int
@@ -59,7 +59,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """As in ``examples/imagenet`` of Flax's repository."""
+    """The network of ``examples/imagenet`` in Flax's repository."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -73,11 +73,11 @@ class ResNet50(nn.Module):
         return nn.Dense(10)(jnp.mean(x, axis=(1, 2)))
 
 
-# --- networks that take sizes down and up ---------------------------------------------------------
+# --- networks that downsample and upsample --------------------------------------------------------
 
 
 class UNet(nn.Module):
-    """Ronneberger et al., 2015: four maxima of 2x2 down, four skips up; a quarter of the widths."""
+    """Ronneberger et al., 2015: four 2x2 maxima and four skip connections; a quarter of the widths."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -98,9 +98,9 @@ class UNet(nn.Module):
 
 
 class SegNet(nn.Module):
-    """Badrinarayanan et al., 2015: unpooling to where the maxima were; a quarter of the widths.
+    """Badrinarayanan et al., 2015: unpools to the positions of the maxima; a quarter of the widths.
 
-    Flax has no unpooling. The transpose of the pool, which is its gradient, takes its place.
+    Flax has no unpooling, so the transpose of the pool, which is its gradient, replaces it.
     """
 
     @nn.compact
@@ -124,7 +124,7 @@ class SegNet(nn.Module):
 
 
 class LayerScale(nn.Module):
-    """A factor for each channel, small at first."""
+    """A learned factor for each channel, initially small."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -134,7 +134,7 @@ class LayerScale(nn.Module):
 class PoolFormer(nn.Module):
     """Yu et al., "MetaFormer Is Actually What You Need for Vision", 2022, model S12.
 
-    Averages of 3x3 over real elements mix the tokens, as attention would.
+    3x3 averages, which leave padding out of the divisor, mix the tokens in place of attention.
     """
 
     @nn.compact
@@ -155,7 +155,7 @@ class PoolFormer(nn.Module):
 
 
 class SmallCNN(nnx.Module):
-    """Three convolutions of 3x3, a maximum of 2x2 after each, and a linear head."""
+    """Three 3x3 convolutions, each followed by a 2x2 maximum, and a linear head."""
 
     def __init__(self, pixels: int, rngs: nnx.Rngs):
         widths = 3, 32, 64, 128
@@ -170,16 +170,16 @@ class SmallCNN(nnx.Module):
 
 
 def small_cnn(x: jax.Array) -> Program:
-    """The network of a first tutorial."""
+    """Return the program of ``SmallCNN``, a network as in a first tutorial."""
 
-    def make(key: jax.Array) -> SmallCNN:
+    def build(key: jax.Array) -> SmallCNN:
         return SmallCNN(x.shape[1], nnx.Rngs(params=key))
 
-    graph, _ = nnx.split(nnx.eval_shape(lambda: make(jax.random.key(0))))
+    graph, _ = nnx.split(nnx.eval_shape(lambda: build(jax.random.key(0))))
 
     def init(key: jax.Array, x: jax.Array) -> tuple[Any, None]:
         del x
-        return nnx.split(make(key))[1], None
+        return nnx.split(build(key))[1], None
 
     def apply(parameters: Any, state: None, x: jax.Array) -> jax.Array:
         del state

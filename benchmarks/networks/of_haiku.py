@@ -1,4 +1,4 @@
-"""Networks of Haiku."""
+"""Networks in Haiku."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ def _program(network: Callable[[jax.Array], Any]) -> Program:
 
 
 def resnet(x: jax.Array) -> Program:
-    """Haiku's own network."""
+    """Return the program of Haiku's ResNet-50."""
     del x
-    head = {"w_init": hk.initializers.VarianceScaling()}  # by default all zeros
+    head = {"w_init": hk.initializers.VarianceScaling()}  # the default is zeros
     return _program(lambda x: hk.nets.ResNet50(10, logits_config=head)(x, is_training=True))
 
 
@@ -26,10 +26,11 @@ def resnet(x: jax.Array) -> Program:
 
 
 def inception(x: jax.Array) -> Program:
-    """Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015.
+    """Return the program of Inception v3.
 
-    Widths as in TensorFlow's ``slim``, without the auxiliary head. Its averages of 3x3 at stride 1
-    leave padding out of the divisor, as Haiku's do.
+    Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015. Widths are
+    those of TensorFlow's ``slim``, without the auxiliary head. The 3x3 averages at stride 1 leave
+    padding out of the divisor, as Haiku's averages do.
     """
     del x
     return _program(_inception)
@@ -54,26 +55,26 @@ def _maximum(x: jax.Array) -> jax.Array:
     return hk.max_pool(x, (3, 3, 1), (2, 2, 1), "VALID")
 
 
-def _joined(*branches: jax.Array) -> jax.Array:
+def _concatenated(*branches: jax.Array) -> jax.Array:
     return jnp.concatenate(branches, -1)
 
 
 def _block_a(x: jax.Array, pooled: int) -> jax.Array:
     five = _chain(x, (48,), (64, 5))
     three = _chain(x, (64,), (96, 3), (96, 3))
-    return _joined(_conv(x, 64), five, three, _conv(_average(x), pooled))
+    return _concatenated(_conv(x, 64), five, three, _conv(_average(x), pooled))
 
 
 def _block_c(x: jax.Array, n: int) -> jax.Array:
-    once = _chain(x, (n,), (n, (1, 7)), (192, (7, 1)))
-    twice = _chain(x, (n,), (n, (7, 1)), (n, (1, 7)), (n, (7, 1)), (192, (1, 7)))
-    return _joined(_conv(x, 192), once, twice, _conv(_average(x), 192))
+    single = _chain(x, (n,), (n, (1, 7)), (192, (7, 1)))
+    double = _chain(x, (n,), (n, (7, 1)), (n, (1, 7)), (n, (7, 1)), (192, (1, 7)))
+    return _concatenated(_conv(x, 192), single, double, _conv(_average(x), 192))
 
 
 def _block_e(x: jax.Array) -> jax.Array:
     wide, narrow = _conv(x, 384), _chain(x, (448,), (384, 3))
     crosses = [_conv(y, 384, size) for y in (wide, narrow) for size in ((1, 3), (3, 1))]
-    return _joined(_conv(x, 320), *crosses, _conv(_average(x), 192))
+    return _concatenated(_conv(x, 320), *crosses, _conv(_average(x), 192))
 
 
 def _inception(x: jax.Array) -> jax.Array:
@@ -82,12 +83,12 @@ def _inception(x: jax.Array) -> jax.Array:
     for pooled in (32, 64, 64):
         x = _block_a(x, pooled)
     three = _chain(x, (64,), (96, 3), (96, 3, 2, "VALID"))
-    x = _joined(_conv(x, 384, 3, 2, "VALID"), three, _maximum(x))
+    x = _concatenated(_conv(x, 384, 3, 2, "VALID"), three, _maximum(x))
     for n in (128, 160, 160, 192):
         x = _block_c(x, n)
     three = _chain(x, (192,), (320, 3, 2, "VALID"))
     seven = _chain(x, (192,), (192, (1, 7)), (192, (7, 1)), (192, 3, 2, "VALID"))
-    x = _joined(three, seven, _maximum(x))
+    x = _concatenated(three, seven, _maximum(x))
     x = _block_e(_block_e(x))
     x = hk.avg_pool(x, (*x.shape[1:3], 1), (1, 1, 1), "VALID")
     return hk.Linear(10)(hk.Flatten()(x))
