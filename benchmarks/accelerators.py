@@ -1,18 +1,18 @@
-"""What the compilers of TPU and GPU make of pooling, beside what ships with JAX.
+"""Reports what the compilers of TPU and GPU make of pools, and of ``lax.reduce_window``.
 
     python benchmarks/accelerators.py [CASE..] [--chips v5e,H100] [--dtypes bfloat16]
         [--layouts NHWC] [--tasks step] [--pools mosaic] [--cycles]
         [--out results/accelerators.json]
 
-Compiles named cases for a TPU v5e, a TPU v6e and an H100 with their real compilers, on a machine
-that has none of them, and writes what each program moves through main memory, its kernels,
-temporaries and the seconds to compile; with ``--cycles`` also the cycles of TPU kernels, which
-takes several times as long. Figures that are not measured again stay in the file.
+Compiles named cases for a TPU v5e, a TPU v6e and an H100 with their production compilers, on a
+machine that has none of them. Writes the main-memory traffic, kernels, temporaries and compile
+seconds of each program; with ``--cycles`` also the cycles of TPU kernels, which takes several times
+as long. Figures that are not measured again stay in the file.
 
-These are the compilers' figures and no timings: they rank formulations. A task is values, argmax,
+These are estimates by the compilers, not timings: they rank formulations. A task is values, argmax,
 gradient, or step, which is values and gradient in one program. lax is ``lax.reduce_window`` and its
 gradient; it has no argmax. mosaic is jaxpool with ``implementation="mosaic"``, on TPU and for the
-windows that it takes. Needs ``pip install ".[accelerators]"``.
+windows that it supports. Needs ``pip install ".[accelerators]"``.
 """
 
 import argparse
@@ -39,7 +39,7 @@ CASES: dict[str, Case] = {
     "c3d-pool2": ((8, 16, 56, 56, 128), (2, 2, 2), 2, "VALID"),
     "moving-maximum-101": ((32, 16000, 16), (101,), 1, "SAME"),
 }
-"""Shapes with channels last, windows, strides and padding; batches that do not fit a cache."""
+"""Shapes with channels last, windows, strides and padding; the batches exceed the caches."""
 
 TASKS = ("values", "argmax", "gradient", "step")
 POOLS = ("lax", "jaxpool", "mosaic")
@@ -47,18 +47,18 @@ Row = dict[str, Any]
 
 
 def pools(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
-    """The maximum by each implementation."""
+    """Return the maximum by each implementation."""
     import jax.numpy as jnp
     from jax import lax
 
     import jaxpool
 
     _, window, stride, padding = case
-    words = {"data_format": "channels_last" if layout == "NHWC" else "channels_first"}
-    front, behind = ((1,), (1,)) if layout == "NHWC" else ((1, 1), ())
-    dims, strides = (*front, *window, *behind), (*front, *[stride] * len(window), *behind)
+    settings = {"data_format": "channels_last" if layout == "NHWC" else "channels_first"}
+    leading, trailing = ((1,), (1,)) if layout == "NHWC" else ((1, 1), ())
+    dims, strides = (*leading, *window, *trailing), (*leading, *[stride] * len(window), *trailing)
     ours = functools.partial(
-        jaxpool.max_pool, window_shape=window, strides=stride, padding=padding, **words
+        jaxpool.max_pool, window_shape=window, strides=stride, padding=padding, **settings
     )
     return {
         "lax": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, dims, strides, padding),
@@ -68,7 +68,7 @@ def pools(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
 
 
 def argmax(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
-    """Values and offsets of the argmax, by each implementation."""
+    """Return the values and offsets of the argmax, by each implementation."""
     import jaxpool
 
     _, window, stride, padding = case
@@ -84,7 +84,7 @@ def argmax(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
 
 
 def has_kernels(case: Case, dtype: str, chip: str) -> bool:
-    """Whether the kernels of mosaic take a case on a chip."""
+    """Return whether the kernels of mosaic support a case on a chip."""
     import numpy as np
 
     import jaxpool
@@ -99,21 +99,21 @@ def has_kernels(case: Case, dtype: str, chip: str) -> bool:
 
 
 def program(task: str, pool: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of the array, and of a cotangent, that a task compiles."""
+    """Return the function that a task compiles: of the array, and if needed of a cotangent."""
     import jax
 
     def gradient(x: Any, g: Any) -> Any:
         return jax.vjp(pool, x)[1](g)[0]
 
     def step(x: Any, g: Any) -> Any:
-        y, pull = jax.vjp(pool, x)
-        return y, pull(g)[0]
+        y, pullback = jax.vjp(pool, x)
+        return y, pullback(g)[0]
 
     return {"gradient": gradient, "step": step}.get(task, pool)
 
 
 def out_shape(case: Case) -> tuple[int, ...]:
-    """The shape of the result, channels last."""
+    """Return the shape of the result, channels last."""
     import jaxpool
 
     shape, window, stride, padding = case
@@ -122,7 +122,7 @@ def out_shape(case: Case) -> tuple[int, ...]:
 
 
 def arguments(case: Case, layout: str, dtype: str, task: str) -> list[Any]:
-    """The array, and for a derivative a cotangent."""
+    """Return the specs of the array, and for a derivative also of a cotangent."""
     shapes = [case[0], out_shape(case)]
     if layout == "NCHW":
         shapes = [(shape[0], shape[-1], *shape[1:-1]) for shape in shapes]
@@ -132,22 +132,22 @@ def arguments(case: Case, layout: str, dtype: str, task: str) -> list[Any]:
 def measured(
     name: str, layout: str, dtype: str, chip: str, task: str, asked: Collection[str]
 ) -> Row:
-    """One row of the results: the figures of every implementation that is asked for."""
+    """Return a row of the results: the figures of every implementation in ``asked``."""
     case = CASES[name]
-    found = argmax(case, layout) if task == "argmax" else pools(case, layout)
+    contestants = argmax(case, layout) if task == "argmax" else pools(case, layout)
     if not has_kernels(case, dtype, chip):
-        del found["mosaic"]
+        del contestants["mosaic"]
     figures = {
         who: compilers.costs(chip, program(task, pool), *arguments(case, layout, dtype, task))
-        for who, pool in found.items()
+        for who, pool in contestants.items()
         if who in asked
     }
-    where = {"case": name, "layout": layout, "dtype": dtype, "chip": chip, "task": task}
-    return where | {"figures": figures}
+    configuration = {"case": name, "layout": layout, "dtype": dtype, "chip": chip, "task": task}
+    return configuration | {"figures": figures}
 
 
 def ratio(row: Row) -> float | None:
-    """Traffic of jaxpool over that of lax."""
+    """Return the traffic of jaxpool over that of lax; None if either is missing."""
     figures = row["figures"]
     if not {"lax", "jaxpool"} <= set(figures):
         return None
@@ -155,20 +155,20 @@ def ratio(row: Row) -> float | None:
 
 
 def merged(old: list[Row], new: list[Row]) -> list[Row]:
-    """All rows, new figures in place of old ones of the same program."""
+    """Return all rows, where new figures replace old ones of the same program."""
     key = lambda row: tuple(row[word] for word in ("case", "layout", "dtype", "chip", "task"))  # noqa: E731
     rows: dict[Any, Row] = {}
     for row in [*old, *new]:
-        before = rows.get(key(row), {"figures": {}})
-        rows[key(row)] = row | {"figures": before["figures"] | row["figures"]}
+        existing = rows.get(key(row), {"figures": {}})
+        rows[key(row)] = row | {"figures": existing["figures"] | row["figures"]}
     return [rows[each] for each in sorted(rows)]
 
 
 def summary(rows: list[Row]) -> Iterator[str]:
-    """The geometric mean of the ratios of each chip and task, and the largest."""
+    """Yield the geometric mean and the maximum of the ratios of each chip and task."""
     for chip, task in itertools.product(compilers.CHIPS, TASKS):
-        these = [row for row in rows if (row["chip"], row["task"]) == (chip, task)]
-        ratios = [found for row in these if (found := ratio(row)) is not None]
+        selected = [row for row in rows if (row["chip"], row["task"]) == (chip, task)]
+        ratios = [value for row in selected if (value := ratio(row)) is not None]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             yield f"{chip:5} {task:9} traffic / lax: mean {mean:.2f}, largest {max(ratios):.2f}"
@@ -184,16 +184,19 @@ def main() -> int:
     parser.add_argument("--pools", default=",".join(POOLS))
     parser.add_argument("--cycles", action="store_true")
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
-    compilers.prepare(schedules=asked.cycles)
-    every = (words.split(",") for words in (asked.layouts, asked.dtypes, asked.chips, asked.tasks))
+    options = parser.parse_args()
+    compilers.prepare(schedules=options.cycles)
+    choices = (
+        words.split(",")
+        for words in (options.layouts, options.dtypes, options.chips, options.tasks)
+    )
     rows = []
-    for job in itertools.product(asked.cases or CASES, *every):
-        rows.append(measured(*job, asked=asked.pools.split(",")))
+    for job in itertools.product(options.cases or CASES, *choices):
+        rows.append(measured(*job, asked=options.pools.split(",")))
         print(json.dumps(rows[-1]), flush=True)
-        if asked.out:
-            old = json.loads(asked.out.read_text())["rows"] if asked.out.exists() else []
-            asked.out.write_text(json.dumps({"rows": merged(old, rows)}, indent=1) + "\n")
+        if options.out:
+            old = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
+            options.out.write_text(json.dumps({"rows": merged(old, rows)}, indent=1) + "\n")
     print("\n".join(summary(rows)))
     return 0
 

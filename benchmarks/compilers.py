@@ -6,8 +6,8 @@ description of a GPU, without its driver. Both contain the production compilers:
 
 The figures are estimates by the compilers, not timings. They rank formulations of one computation.
 
-* ``microseconds``: the larger of two estimates that overlap on a chip: the bytes of all kernels over
-  the bandwidth of main memory, and on TPU the cycles of their schedules over the clock.
+* ``microseconds``: the larger of two times that overlap on a chip: bytes of all kernels over the
+  bandwidth of main memory, and on TPU the cycles of their schedules over the clock.
 * ``megabytes``, ``kernels``: see :mod:`programs`. ``cycles``: see :mod:`schedules`.
 * ``temporaries``: megabytes that the program needs in addition to arguments and results.
 * ``seconds``: to lower and compile, on this machine.

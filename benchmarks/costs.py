@@ -62,7 +62,7 @@ def _settings(case: NamedCase) -> dict[str, Any]:
 
 
 def _temporaries(pool: Callable, x: Any, y: Any) -> int | None:
-    """Return the scratch bytes of a jitted forward and backward pass; None if JAX has no gradient."""
+    """Return the scratch bytes of a jitted forward and backward pass; None if JAX has no rule."""
 
     def both(x, cotangent):
         value, pullback = jax.vjp(pool, x)

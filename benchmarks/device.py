@@ -1,17 +1,18 @@
-"""Times pooling on the accelerator of this machine, beside what ships with JAX and PyTorch.
+"""Times pooling on the accelerator of this machine, against lax.reduce_window and PyTorch.
 
     python benchmarks/device.py [CASE..] [--dtypes bfloat16] [--layouts NHWC] [--tasks step]
         [--out results/device.json]
 
-The cases and tasks of maxima are those of accelerators.py; averages and other ops have values and
-step. Batches are so large that an array has 256 MiB: a call outlasts its launch, and no cache holds
-its array. Contestants take turns. In its turn one enqueues calls for 5 ms, on two arrays by turns,
-and waits for the last. Results are compared before anything is timed.
+The cases and tasks of maxima are those of accelerators.py; averages and other ops have the tasks
+values and step. Batches are so large that an array has 256 MiB: a call takes longer than its
+launch, and no cache can contain its array. Contestants alternate. In each turn, a contestant
+enqueues calls for 5 ms, alternately on two arrays, and waits for the last call. Results are
+compared before the timing.
 
-lax is ``lax.reduce_window`` and its gradient. torch runs on a GPU where PyTorch is installed, in
-the layout of the row; its padding is the same at both ends, so where that of JAX differs its
-windows begin an element earlier, and its results are not compared. The other ops are timed beside
-PyTorch alone. Figures that are not measured again stay in the file. Read the ratios.
+lax is ``lax.reduce_window`` and its gradient. torch runs on a GPU if PyTorch is installed, in the
+layout of the row. PyTorch pads both ends equally; if JAX does not, PyTorch's windows begin an
+element earlier, and its results are not compared. The other ops are timed against PyTorch only.
+Figures that are not measured again stay in the file. Read the ratios.
 """
 
 import argparse
@@ -38,14 +39,14 @@ BYTES, SECONDS_PER_TURN, TURNS = 2**28, 0.005, 7
 FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 
 Run = Callable[[int], Any]
-"""Enqueues that many calls, waits for the last and returns its result."""
+"""Enqueues the number of calls, waits for the last and returns its result."""
 
 
 class Case(NamedTuple):
-    """An op in three libraries, on a shape with channels last; the batch is set by BYTES.
+    """An op in three libraries, and a shape with channels last; ``BYTES`` sets the batch.
 
-    ``ours`` and ``lax`` take an array and a data format, ``torch`` a tensor with channels first,
-    whose results are compared in the layouts ``comparable``.
+    ``ours`` and ``lax`` accept an array and a data format, ``torch`` accepts a tensor with channels
+    first. The results of ``torch`` are compared in the layouts ``comparable``.
     """
 
     shape: tuple[int, ...]
@@ -59,7 +60,7 @@ class Case(NamedTuple):
 
 
 def cases() -> dict[str, Case]:
-    """Maxima, averages, and ops that are no sliding maximum or average."""
+    """Return maxima, averages, and the ops other than sliding maxima and averages, by name."""
     made = {name: _maximum(case) for name, case in accelerators.CASES.items()}
     windows = {
         "average, 2x2 at stride 2": ((112, 112, 128), (2, 2), 2, 0, True),
@@ -68,7 +69,7 @@ def cases() -> dict[str, Case]:
         "average, 31x31 at stride 1": ((112, 112, 32), (31, 31), 1, 15, False),
     }
     made |= {name: _average(*window) for name, window in windows.items()}
-    return made | _others() if _has_torch() else made
+    return made | _other_ops() if _has_torch() else made
 
 
 def _has_torch() -> bool:
@@ -76,7 +77,7 @@ def _has_torch() -> bool:
 
 
 def _torch_pool(name: str, *settings: Any, **words: Any) -> Callable[[Any], Any]:
-    """A function of ``torch.nn.functional``, which is imported when it is called."""
+    """Return a function of ``torch.nn.functional``; torch is imported when it is called."""
 
     def pool(x: Any) -> Any:
         return getattr(importlib.import_module("torch.nn.functional"), name)(x, *settings, **words)
@@ -113,7 +114,7 @@ def _average(
 
     import jaxpool
 
-    def plainly(x: Any, data_format: str) -> Any:
+    def reduce_window_average(x: Any, data_format: str) -> Any:
         spatial = (1, 2) if data_format == "channels_last" else (2, 3)
         dims, strides, edges = [1] * 4, [1] * 4, [(0, 0)] * 4
         for axis, side in zip(spatial, window, strict=True):
@@ -125,19 +126,19 @@ def _average(
         ones = jnp.ones([n if a in spatial else 1 for a, n in enumerate(x.shape)], x.dtype)
         return total / lax.reduce_window(ones, zero, lax.add, dims, strides, edges)
 
-    words: dict[str, Any] = {"padding": padding, "count_include_pad": include_pad}
-    ours = functools.partial(jaxpool.avg_pool, window_shape=window, strides=stride, **words)
+    settings: dict[str, Any] = {"padding": padding, "count_include_pad": include_pad}
+    ours = functools.partial(jaxpool.avg_pool, window_shape=window, strides=stride, **settings)
     return Case(
         shape,
         ("values", "step"),
         lambda x, f: ours(x, data_format=f),
-        plainly,
-        _torch_pool("avg_pool2d", window, stride, **words),
+        reduce_window_average,
+        _torch_pool("avg_pool2d", window, stride, **settings),
         ("NCHW",) if padding else ("NHWC", "NCHW"),  # github.com/pytorch/pytorch/issues/188344
     )
 
 
-def _others() -> dict[str, Case]:
+def _other_ops() -> dict[str, Case]:
     import ops
 
     return {
@@ -174,57 +175,62 @@ class Job(NamedTuple):
         return jax.eval_shape(pool, jax.ShapeDtypeStruct(self.shape, self.dtype)).shape
 
     def shapes(self, task: str) -> list[tuple[int, ...]]:
-        """Of the array, and for a derivative of a cotangent."""
+        """Return the shape of the array, and for a derivative also that of a cotangent."""
         return [self.shape, self.out_shape][: 2 if task in ("gradient", "step") else 1]
 
-    def arrays(self, shape: tuple[int, ...], most: int) -> list[Any]:
-        """Two arrays of scattered sixteenths, whose sums are exact in every dtype's accumulator."""
-        return [_scattered()(shape, self.dtype, np.uint32(most), np.uint32(n)) for n in (3, 5)]
+    def arrays(self, shape: tuple[int, ...], limit: int) -> list[Any]:
+        """Return two arrays of hashed multiples of 1/16, whose sums are exact in every dtype."""
+        return [
+            _hashed_array_function()(shape, self.dtype, np.uint32(limit), np.uint32(n))
+            for n in (3, 5)
+        ]
 
 
 @functools.cache
-def _scattered() -> Callable[..., Any]:
+def _hashed_array_function() -> Callable[..., Any]:
     import jax
     import jax.numpy as jnp
 
     @functools.partial(jax.jit, static_argnums=(0, 1))
-    def scattered(shape: tuple[int, ...], dtype: str, most: Any, number: Any) -> Any:
-        hashed = jnp.arange(math.prod(shape), dtype=jnp.uint32) * jnp.uint32(2654435761) * number
-        numbers = (hashed >> 12) % (2 * most)
-        return ((numbers.astype(jnp.float32) - most) / 16).astype(dtype).reshape(shape)
+    def hashed_array(shape: tuple[int, ...], dtype: str, limit: Any, factor: Any) -> Any:
+        hashed = jnp.arange(math.prod(shape), dtype=jnp.uint32) * jnp.uint32(2654435761) * factor
+        numbers = (hashed >> 12) % (2 * limit)
+        return ((numbers.astype(jnp.float32) - limit) / 16).astype(dtype).reshape(shape)
 
-    return scattered
+    return hashed_array
 
 
 def compiled(job: Job) -> dict[tuple[str, str], Any]:
-    """The program of each task, by jaxpool and by lax."""
+    """Return the compiled program of each task, by jaxpool and by lax."""
     import jax
 
     f = FORMATS[job.layout]
-    found = {}
+    programs_by_key = {}
     for task in job.case.tasks:
         ours = job.case.argmax if task == "argmax" else job.case.ours
         theirs = None if task == "argmax" else job.case.lax
-        for who, pool in (("jaxpool", ours), ("lax", theirs)):
+        for library, pool in (("jaxpool", ours), ("lax", theirs)):
             if pool is not None:
                 program = accelerators.program(task, functools.partial(_positional, pool, f))
                 specs = [jax.ShapeDtypeStruct(shape, job.dtype) for shape in job.shapes(task)]
-                found[task, who] = jax.jit(program).lower(*specs).compile()
-    return found
+                programs_by_key[task, library] = jax.jit(program).lower(*specs).compile()
+    return programs_by_key
 
 
 def _positional(pool: Callable[..., Any], data_format: str, x: Any) -> Any:
     return pool(x, data_format)
 
 
-def programs(job: Job, made: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Run]:
-    """What runs each task by jaxpool and by lax."""
+def programs(job: Job, compiled_programs: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Run]:
+    """Return a ``Run`` of each task, by jaxpool and by lax."""
     xs = job.arrays(job.shape, 64)
     gs = job.arrays(job.out_shape, 8)
-    alone, both = [(x,) for x in xs], [*zip(xs, gs, strict=True)]
+    inputs, inputs_and_cotangents = [(x,) for x in xs], [*zip(xs, gs, strict=True)]
     return {
-        (task, who): functools.partial(_run, f, both if task in ("gradient", "step") else alone)
-        for (task, who), f in made.items()
+        (task, library): functools.partial(
+            _run, f, inputs_and_cotangents if task in ("gradient", "step") else inputs
+        )
+        for (task, library), f in compiled_programs.items()
     }
 
 
@@ -238,7 +244,7 @@ def _run(compiled: Callable[..., Any], arguments: list[Any], calls: int) -> Any:
 
 
 def torch_programs(job: Job) -> dict[tuple[str, str], Run]:
-    """What runs each task by PyTorch on the GPU; nothing where there is none."""
+    """Return a ``Run`` of each task by PyTorch on the GPU; none without PyTorch or a GPU."""
     import jax
 
     if jax.default_backend() != "gpu" or not _has_torch():
@@ -254,31 +260,31 @@ def torch_programs(job: Job) -> dict[tuple[str, str], Run]:
     def values(calls: int) -> Any:
         with torch.no_grad():
             for call in range(calls):
-                found = pool(xs[call % 2])
+                result = pool(xs[call % 2])
         torch.cuda.synchronize()
-        return found
+        return result
 
     def argmax(calls: int) -> Any:
         with torch.no_grad():
             for call in range(calls):
-                found = job.case.torch_argmax(xs[call % 2])
+                result = job.case.torch_argmax(xs[call % 2])
         torch.cuda.synchronize()
-        return found
+        return result
 
     def step(calls: int) -> Any:
         for call in range(calls):
             x = xs[call % 2].requires_grad_()
             y = pool(x)
-            found = y, torch.autograd.grad(y, x, gs[call % 2])[0]
+            result = y, torch.autograd.grad(y, x, gs[call % 2])[0]
         torch.cuda.synchronize()
-        return found
+        return result
 
-    every = {"values": values, "argmax": argmax, "step": step}
-    return {(task, "torch"): every[task] for task in job.case.tasks if task in every}
+    runs = {"values": values, "argmax": argmax, "step": step}
+    return {(task, "torch"): runs[task] for task in job.case.tasks if task in runs}
 
 
 def _tensor(job: Job, array: Any) -> Any:
-    """A tensor with channels first of the array's own memory."""
+    """Return a tensor with channels first that shares the memory of the array."""
     import torch
 
     tensor = torch.from_dlpack(array)
@@ -289,23 +295,23 @@ def _tensor(job: Job, array: Any) -> Any:
 
 
 def compare(job: Job, runs: dict[tuple[str, str], Run]) -> None:
-    """Raise unless all contestants of a task find the same; of an argmax values are compared."""
+    """Raise unless all contestants of a task agree; of an argmax only values are compared."""
     import jax
 
     for task in job.case.tasks:
         ours = jax.tree.leaves(runs[task, "jaxpool"](1))
-        for who in ("lax", "torch"):
-            other = who == "torch" and job.layout not in job.case.comparable
-            if other or (task, who) not in runs:
+        for library in ("lax", "torch"):
+            differs_by_design = library == "torch" and job.layout not in job.case.comparable
+            if differs_by_design or (task, library) not in runs:
                 continue
-            theirs = jax.tree.leaves(runs[task, who](1))
+            theirs = jax.tree.leaves(runs[task, library](1))
             for a, b in [*zip(ours, theirs, strict=True)][: 1 if task == "argmax" else None]:
-                b = _array(job, b) if who == "torch" else b
+                b = _array(job, b) if library == "torch" else b
                 error = float(_difference()(a, b))
-                # lax adds cotangents of bfloat16 in bfloat16.
+                # lax accumulates bfloat16 cotangents in bfloat16.
                 if not error < (1e-5 if job.dtype == "float32" else 0.1):
-                    what = f"{job.name} {job.layout} {job.dtype} {task}"
-                    raise AssertionError(f"{what}: {error} of the norm from {who}")
+                    configuration = f"{job.name} {job.layout} {job.dtype} {task}"
+                    raise AssertionError(f"{configuration}: {error} of the norm from {library}")
 
 
 @functools.cache
@@ -329,14 +335,14 @@ def _array(job: Job, tensor: Any) -> Any:
 
 
 def microseconds(runs: dict[str, Run]) -> dict[str, float]:
-    """Of a call of each, the median of turns; fewer turns of calls that take long."""
+    """Return the median time of a call of each contestant; slow calls have fewer turns."""
     calls = {who: _calls(run) for who, run in runs.items()}
     times: dict[str, list[float]] = {who: [] for who in runs}
     for turn in range(TURNS):
         for who, run in runs.items():
             if turn < 3 or sum(times[who]) * calls[who] < TURNS * SECONDS_PER_TURN * 2:
                 times[who].append(_seconds(run, calls[who]) / calls[who])
-    return {who: round(1e6 * statistics.median(found), 1) for who, found in times.items()}
+    return {who: round(1e6 * statistics.median(seconds), 1) for who, seconds in times.items()}
 
 
 def _calls(run: Run) -> int:
@@ -350,24 +356,28 @@ def _seconds(run: Run, calls: int) -> float:
     return time.perf_counter() - start
 
 
-def measured(job: Job, made: dict[tuple[str, str], Any]) -> Iterator[dict[str, Any]]:
-    """A row for each task."""
-    runs = programs(job, made) | torch_programs(job)
+def measured(job: Job, compiled_programs: dict[tuple[str, str], Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each task."""
+    runs = programs(job, compiled_programs) | torch_programs(job)
     compare(job, runs)
     for task in job.case.tasks:
-        found = microseconds({who: run for (of, who), run in runs.items() if of == task})
-        where = {"case": job.name, "layout": job.layout, "dtype": job.dtype, "task": task}
-        yield where | {"shape": job.shape, "microseconds": found}
+        times = microseconds(
+            {who: run for (task_of_run, who), run in runs.items() if task_of_run == task}
+        )
+        configuration = {"case": job.name, "layout": job.layout, "dtype": job.dtype, "task": task}
+        yield configuration | {"shape": job.shape, "microseconds": times}
 
 
 def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """For each task and opponent the mean of jaxpool's share of the time, and the worst."""
-    for task, who in itertools.product(accelerators.TASKS, ("lax", "torch")):
-        these = [row["microseconds"] for row in rows if row["task"] == task]
-        ratios = [found["jaxpool"] / found[who] for found in these if who in found]
+    """Yield the mean and the maximum of jaxpool's time over each opponent's, for each task."""
+    for task, opponent in itertools.product(accelerators.TASKS, ("lax", "torch")):
+        times_of_rows = [row["microseconds"] for row in rows if row["task"] == task]
+        ratios = [
+            times["jaxpool"] / times[opponent] for times in times_of_rows if opponent in times
+        ]
         if ratios:
             mean = statistics.geometric_mean(ratios)
-            yield f"{task:9} jaxpool / {who:6} mean {mean:.2f}, largest {max(ratios):.2f}"
+            yield f"{task:9} jaxpool / {opponent:6} mean {mean:.2f}, largest {max(ratios):.2f}"
 
 
 def main() -> int:
@@ -377,39 +387,45 @@ def main() -> int:
     parser.add_argument("--layouts", default="NHWC,NCHW")
     parser.add_argument("--tasks", default=",".join(accelerators.TASKS))
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch needs memory as well
     import jax
 
-    jobs, rows = jobs_of(asked), []
+    jobs, rows = jobs_of(options), []
     with ThreadPoolExecutor() as threads:
-        made = list(threads.map(compiled, jobs))  # all of them, before anything is timed
-    for job, programs_of_job in zip(jobs, made, strict=True):
+        compiled_programs = list(threads.map(compiled, jobs))  # all of them before the timing
+    for job, programs_of_job in zip(jobs, compiled_programs, strict=True):
         for row in measured(job, programs_of_job):
             rows.append(row)
             print(json.dumps(row), flush=True)
-        if asked.out:
+        if options.out:
             report = {"device": jax.devices()[0].device_kind, "versions": versions("torch")}
-            old = json.loads(asked.out.read_text())["rows"] if asked.out.exists() else []
-            asked.out.write_text(json.dumps(report | {"rows": merged(old, rows)}, indent=1) + "\n")
+            old = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
+            options.out.write_text(
+                json.dumps(report | {"rows": merged(old, rows)}, indent=1) + "\n"
+            )
     print("\n".join(summary(rows)))
     return 0
 
 
-def jobs_of(asked: argparse.Namespace) -> list[Job]:
-    """What the options ask for."""
-    every, tasks = cases(), asked.tasks.split(",")
-    names, layouts, dtypes = asked.cases or every, asked.layouts.split(","), asked.dtypes.split(",")
-    found = []
+def jobs_of(options: argparse.Namespace) -> list[Job]:
+    """Return the jobs that the options select."""
+    all_cases, tasks = cases(), options.tasks.split(",")
+    names, layouts, dtypes = (
+        options.cases or all_cases,
+        options.layouts.split(","),
+        options.dtypes.split(","),
+    )
+    jobs = []
     for name, layout, dtype in itertools.product(names, layouts, dtypes):
-        case = every[name]
+        case = all_cases[name]
         case = case._replace(tasks=tuple(task for task in case.tasks if task in tasks))
-        found.append(Job(name, case, layout, dtype))
-    return found
+        jobs.append(Job(name, case, layout, dtype))
+    return jobs
 
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All rows, new ones in place of old ones of the same program."""
+    """Return all rows, where new ones replace old ones of the same program."""
     key = lambda row: tuple(row[word] for word in ("case", "layout", "dtype", "task"))  # noqa: E731
     return [*({key(row): row for row in [*old, *new]}).values()]
 

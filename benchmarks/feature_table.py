@@ -1,12 +1,12 @@
-"""What pools can do, library by library: every cell of the documentation's table comes from a run.
+"""Compares the features of pooling libraries; a run decides every cell of the table in docs.
 
     pip install ".[flax,haiku,equinox,peers]" keras
     python benchmarks/feature_table.py                       # print the table
     python benchmarks/feature_table.py --check docs/comparison.md     # fail if the table differs
 
-A cell is "yes" if the library's own call returns the right answer, which a NumPy loop below
-computes. It is "no" if the library has no such setting (its signature is read, so that a new
-setting is noticed), raises, or answers otherwise; ``--why`` prints which. Results are for the
+A cell is "yes" if the library's call returns the right result, which a NumPy loop below computes.
+It is "no" if the library has no such setting (the script reads its signature, so it notices a new
+setting), raises, or returns another result; ``--why`` prints the reason. Results are for the
 versions in the heading, on a CPU.
 """
 
@@ -42,15 +42,15 @@ import jaxpool.filters  # noqa: E402
 
 Pairs = tuple[tuple[int, int], ...]
 
-# Distinct values in no order, sizes that differ on every axis: a slip of axes or pads shows.
+# Distinct unordered values, and sizes that differ on every axis, reveal swapped axes or pads.
 X = np.random.default_rng(0).permutation(2 * 7 * 6 * 3).reshape(2, 7, 6, 3).astype(np.float32)
 
 
-# --- the answers, by a loop ----------------------------------------------------------------------
+# --- expected results, by loops -------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
-    """One pooling of ``X``: settings of the two pooled axes; ``out`` is the right output size."""
+class Pooling(NamedTuple):
+    """A pooling of ``X``: settings of the two pooled axes; ``out`` is the right output size."""
 
     window: tuple[int, int]
     strides: tuple[int, int]
@@ -59,62 +59,62 @@ class Asked(NamedTuple):
     dilations: tuple[int, int] = (1, 1)
 
 
-def taps(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Positions that window ``o`` reads, in row-major order, those outside included."""
+def taps(pooling: Pooling, o: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return the positions that window ``o`` reads, in row-major order, including those outside."""
     return [
         tuple(  # pyright: ignore[reportReturnType]
-            o[a] * asked.strides[a] - asked.padding[a][0] + t[a] * asked.dilations[a]
+            o[a] * pooling.strides[a] - pooling.padding[a][0] + t[a] * pooling.dilations[a]
             for a in range(2)
         )
-        for t in np.ndindex(*asked.window)
+        for t in np.ndindex(*pooling.window)
     ]
 
 
-def elements(asked: Asked, o: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Positions of the real elements of window ``o``."""
-    return [(h, w) for h, w in taps(asked, o) if 0 <= h < X.shape[1] and 0 <= w < X.shape[2]]
+def elements(pooling: Pooling, o: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return the positions of the real elements of window ``o``."""
+    return [(h, w) for h, w in taps(pooling, o) if 0 <= h < X.shape[1] and 0 <= w < X.shape[2]]
 
 
-def expected(asked: Asked, reduce: Callable[[np.ndarray, int], Any]) -> np.ndarray:
-    """``reduce(values of the real elements, declared elements)`` for every window of ``X``."""
-    y = np.empty((X.shape[0], *asked.out, X.shape[3]))
+def expected(pooling: Pooling, reduce: Callable[[np.ndarray, int], Any]) -> np.ndarray:
+    """Return ``reduce(values of real elements, declared elements)`` of every window of ``X``."""
+    y = np.empty((X.shape[0], *pooling.out, X.shape[3]))
     for n, c in product(range(X.shape[0]), range(X.shape[3])):
-        for o in np.ndindex(*asked.out):
-            values = np.array([X[n, h, w, c] for h, w in elements(asked, o)])
-            y[n, *o, c] = reduce(values, declared(asked, o))
+        for o in np.ndindex(*pooling.out):
+            values = np.array([X[n, h, w, c] for h, w in elements(pooling, o)])
+            y[n, *o, c] = reduce(values, declared(pooling, o))
     return y
 
 
-def declared(asked: Asked, o: tuple[int, ...]) -> int:
-    """Elements of window ``o`` up to the end of the declared padding: no overhang of a ceil."""
-    ends = [X.shape[1 + a] + asked.padding[a][1] for a in range(2)]
-    return sum(all(q[a] < ends[a] for a in range(2)) for q in taps(asked, o))
+def declared(pooling: Pooling, o: tuple[int, ...]) -> int:
+    """Return the number of elements of window ``o`` without the overhang of ceil rounding."""
+    ends = [X.shape[1 + a] + pooling.padding[a][1] for a in range(2)]
+    return sum(all(q[a] < ends[a] for a in range(2)) for q in taps(pooling, o))
 
 
-def expected_max(asked: Asked) -> np.ndarray:
-    return expected(asked, lambda values, _: values.max())
+def expected_max(pooling: Pooling) -> np.ndarray:
+    return expected(pooling, lambda values, _: values.max())
 
 
-def expected_argmax(asked: Asked) -> np.ndarray:
-    """Index of each maximum in its flattened plane."""
-    y = np.empty((X.shape[0], *asked.out, X.shape[3]), np.int64)
+def expected_argmax(pooling: Pooling) -> np.ndarray:
+    """Return the index of each maximum in its flattened plane."""
+    y = np.empty((X.shape[0], *pooling.out, X.shape[3]), np.int64)
     for n, c in product(range(X.shape[0]), range(X.shape[3])):
-        for o in np.ndindex(*asked.out):
-            h, w = max(elements(asked, o), key=lambda q: X[n, q[0], q[1], c])
+        for o in np.ndindex(*pooling.out):
+            h, w = max(elements(pooling, o), key=lambda q: X[n, q[0], q[1], c])
             y[n, *o, c] = h * X.shape[2] + w
     return y
 
 
-def at_maxima(asked: Asked, t: np.ndarray) -> np.ndarray:
-    """The entries of ``t``, shaped as ``X``, where the windows of ``X`` have their maxima."""
+def gather_at_maxima(pooling: Pooling, t: np.ndarray) -> np.ndarray:
+    """Return the entries of ``t``, an array of the shape of ``X``, at the maxima of the windows."""
     n, c = np.arange(X.shape[0])[:, None, None, None], np.arange(X.shape[3])
-    return t.reshape(X.shape[0], -1, X.shape[3])[n, expected_argmax(asked), c]
+    return t.reshape(X.shape[0], -1, X.shape[3])[n, expected_argmax(pooling), c]
 
 
-def to_maxima(asked: Asked, g: np.ndarray | float) -> np.ndarray:
-    """Every entry of ``g``, one a window, added to the element where its window has its maximum."""
+def scatter_to_maxima(pooling: Pooling, g: np.ndarray | float) -> np.ndarray:
+    """Scatter-add ``g``, with one entry per window, to the elements of the maxima."""
     flat = np.zeros((X.shape[0], X.shape[1] * X.shape[2], X.shape[3]))
-    indices = expected_argmax(asked)
+    indices = expected_argmax(pooling)
     for (n, h, w, c), value in np.ndenumerate(np.broadcast_to(g, indices.shape)):
         flat[n, indices[n, h, w, c], c] += value
     return flat.reshape(X.shape)
@@ -122,8 +122,8 @@ def to_maxima(asked: Asked, g: np.ndarray | float) -> np.ndarray:
 
 # --- the libraries -------------------------------------------------------------------------------
 
-# Names under which a setting is known somewhere. None of a library's functions may take one of
-# them where its column says that it has no such setting.
+# Names of a setting in any library. If the column of a library says that it has no such setting, none
+# of its functions may have a parameter with one of these names.
 NAMES = {
     "padding": ("padding", "pads"),
     "dilations": ("dilation", "dilations", "window_dilation", "kernel_dilation"),
@@ -135,8 +135,8 @@ NAMES = {
     "weights": ("weights", "weight"),
 }
 
-# Parts of the names, in lower case without underscores, that a function is known by somewhere. No
-# public name of a library may have one of them where its column says that it has no such function.
+# Parts of a function's names in any library, in lower case without underscores. If the column of a
+# library says that it has no such function, none of its public names may contain them.
 FUNCTIONS = {
     "blur_pool": ("blurpool",),
     "max_blur_pool": ("blurpool",),
@@ -158,11 +158,11 @@ FUNCTIONS = {
 
 
 class Missing(Exception):
-    """The library has no such setting or function."""
+    """Raised if the library has no such setting or function."""
 
 
 class Library:
-    """One library's own calls. Arrays have channels last unless a method says otherwise."""
+    """The calls of one library. Arrays have channels last unless a method says otherwise."""
 
     title: str
     package: str
@@ -186,11 +186,11 @@ class Library:
         raise Missing("no function that returns indices")
 
     def bare(self, x: Any, window: Any, strides: Any) -> Any:
-        """``max`` of ``x`` as it is, however many batch axes it has."""
+        """Return the maximum of ``x`` without adding or merging batch axes."""
         return self.max(x, window, strides)
 
     def product(self, x: Any, window: Any, strides: Any) -> Any:
-        """A reduction of the caller's own; multiplication stands for all of them."""
+        """Return a pool with a reduction by the caller; multiplication represents all of them."""
         raise Missing("no pool of a reduction")
 
     def unpool(self, values: Any, indices: Any, shape: tuple[int, int]) -> Any:
@@ -200,7 +200,7 @@ class Library:
         raise Missing("no adaptive pool")
 
     def named(self, name: str) -> Callable[..., Any]:
-        """A function that no two libraries call alike; raise Missing, if nothing is named so."""
+        """Return a function whose name differs between libraries; raise Missing if there is none."""
         for part in FUNCTIONS[name]:
             public = (known for module in self.modules for known in dir(module))
             found = [known for known in public if part in known.replace("_", "").lower()]
@@ -208,13 +208,13 @@ class Library:
         raise Missing(f"no function like {name}")
 
     def lacks(self, call: Callable[..., Any], settings: Iterable[str]) -> None:
-        """Raise Missing if there are settings left, after checking that ``call`` has none."""
+        """Raise Missing if ``settings`` is not empty, after checking that ``call`` lacks them."""
         for setting in settings:
             found = set(NAMES[setting]) & set(inspect.signature(call).parameters)
             assert not found, f"{self.title} takes {found}: bring this script up to date"
             raise Missing(f"no setting for {setting}")
 
-    # Derivatives, in a JAX library. `f` takes and returns arrays of the library.
+    # Derivatives in a JAX library. `f` accepts and returns arrays of the library.
 
     def gradient(self, f: Callable[[Any], Any], x: np.ndarray) -> Any:
         return jax.grad(lambda x: f(x).sum())(jnp.asarray(x))
@@ -223,7 +223,7 @@ class Library:
         return jax.jvp(f, (jnp.asarray(x),), (jnp.asarray(t),))[1]
 
     def second(self, f: Callable[[Any], Any], x: np.ndarray, t: np.ndarray) -> Any:
-        """Derivative along ``t`` of the gradient of the sum of squares of ``f``."""
+        """Return the derivative along ``t`` of the gradient of the sum of squares of ``f``."""
         return self.directional(jax.grad(lambda x: (f(x) ** 2).sum()), x, t)
 
     def array(self, x: np.ndarray, dtype: str) -> Any:
@@ -296,7 +296,7 @@ class Haiku(Library):
         return self._pool(self.avg_call, x, window, strides, padding, data_format, settings)
 
     def _pool(self, call, x, window, strides, padding, data_format, settings):
-        """Windows and strides have an entry for every axis of the array."""
+        """Pool with windows and strides that have an entry for every axis of the array."""
         self.lacks(call, settings)
         ahead = (1,) * (x.ndim - len(window) - 1)
         if data_format == "channels_first":
@@ -333,7 +333,7 @@ class Equinox(Library):
         return jnp.moveaxis(eqx.nn.MaxPool2d(window, strides)(jnp.moveaxis(x, -1, -3)), -3, -1)
 
     def _pool(self, layer, x, window, strides, padding, rounding, settings):
-        """Layers take one image, channels first; a batch is the caller's ``jax.vmap``."""
+        """Pool with a layer, which accepts one image, channels first; ``vmap`` adds the batch."""
         self.lacks(layer, settings)
         pool = layer(window, strides, padding, use_ceil=rounding != "floor")
         pool = pool if x.ndim != 4 else jax.vmap(pool)
@@ -401,7 +401,7 @@ class Torch(Library):
         return torch.movedim(y, -3, -1)
 
     def _pads(self, padding):
-        """One int an axis where both ends are alike; anything else goes through as it is."""
+        """Return one int per axis if both ends are equal, else the padding unchanged."""
         if isinstance(padding, tuple) and all(low == high for low, high in padding):
             return tuple(low for low, _ in padding)
         return padding
@@ -422,10 +422,10 @@ class Torch(Library):
 LIBRARIES = (Jaxpool(), Flax(), Haiku(), Equinox(), Keras(), Torch())
 
 
-# --- the claims: each says whether a library's answer is right -----------------------------------
+# --- the claims: each returns whether a library's result is right ---------------------------------
 
-PLAIN = Asked((3, 2), (2, 3), (3, 2))
-DILATED = Asked((3, 2), (2, 1), (2, 3), dilations=(2, 3))
+PLAIN = Pooling((3, 2), (2, 3), (3, 2))
+DILATED = Pooling((3, 2), (2, 1), (2, 3), dilations=(2, 3))
 T = np.roll(X, 5).astype(np.float32) / 8  # a tangent
 
 
@@ -434,30 +434,34 @@ def same(got: Any, want: Any) -> bool:
     return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=1e-6))
 
 
-def plain_max(library: Library) -> Callable[[Any], Any]:
+def basic_max(library: Library) -> Callable[[Any], Any]:
     return lambda x: library.max(x, PLAIN.window, PLAIN.strides)
 
 
 def uneven_padding(library: Library) -> bool:
-    asked = Asked((3, 2), (2, 1), (4, 6), ((2, 0), (0, 1)))
-    return same(library.max(X, asked.window, asked.strides, asked.padding), expected_max(asked))
+    pooling = Pooling((3, 2), (2, 1), (4, 6), ((2, 0), (0, 1)))
+    return same(
+        library.max(X, pooling.window, pooling.strides, pooling.padding), expected_max(pooling)
+    )
 
 
 def same_upper(library: Library) -> bool:
-    asked = Asked((4, 3), (2, 3), (4, 2), ((1, 2), (0, 0)))
-    return same(library.max(X, asked.window, asked.strides, "SAME"), expected_max(asked))
+    pooling = Pooling((4, 3), (2, 3), (4, 2), ((1, 2), (0, 0)))
+    return same(library.max(X, pooling.window, pooling.strides, "SAME"), expected_max(pooling))
 
 
 def same_lower(library: Library) -> bool:
-    asked = Asked((4, 3), (2, 3), (4, 2), ((2, 1), (0, 0)))
-    return same(library.max(X, asked.window, asked.strides, "SAME_LOWER"), expected_max(asked))
+    pooling = Pooling((4, 3), (2, 3), (4, 2), ((2, 1), (0, 0)))
+    return same(
+        library.max(X, pooling.window, pooling.strides, "SAME_LOWER"), expected_max(pooling)
+    )
 
 
 def ceil_rounding(library: Library) -> bool:
-    """Axis 0: the window that would start in the high padding is dropped; axis 1: overhang."""
-    asked = Asked((3, 3), (4, 2), (2, 3), ((1, 1), (0, 0)))
-    settings = {"padding": asked.padding, "rounding": "ceil_torch"}
-    return same(library.max(X, asked.window, asked.strides, **settings), expected_max(asked))
+    """Check that axis 0 drops a window that starts in the high padding; axis 1 has overhang."""
+    pooling = Pooling((3, 3), (4, 2), (2, 3), ((1, 1), (0, 0)))
+    settings = {"padding": pooling.padding, "rounding": "ceil_torch"}
+    return same(library.max(X, pooling.window, pooling.strides, **settings), expected_max(pooling))
 
 
 def dilated(library: Library) -> bool:
@@ -468,7 +472,7 @@ def dilated(library: Library) -> bool:
 def dilated_gradient(library: Library) -> bool:
     settings = {"dilations": DILATED.dilations}
     g = library.gradient(lambda x: library.max(x, DILATED.window, DILATED.strides, **settings), X)
-    return same(g, to_maxima(DILATED, 1))
+    return same(g, scatter_to_maxima(DILATED, 1))
 
 
 def indices(library: Library) -> bool:
@@ -478,17 +482,20 @@ def indices(library: Library) -> bool:
 
 def indices_gradient(library: Library) -> bool:
     g = library.gradient(lambda x: library.argmax(x, PLAIN.window, PLAIN.strides)[0], X)
-    return same(g, to_maxima(PLAIN, 1))
+    return same(g, scatter_to_maxima(PLAIN, 1))
 
 
 def unpooled(library: Library) -> bool:
-    """The maxima at their elements, zeros elsewhere; the argmax of two windows, once."""
+    """Check unpooling: maxima at their elements, zeros elsewhere; a shared argmax counts once."""
     y = library.unpool(*library.argmax(X, PLAIN.window, PLAIN.strides), X.shape[1:3])
-    return same(y, np.where(to_maxima(PLAIN, 1) > 0, X, 0))
+    return same(y, np.where(scatter_to_maxima(PLAIN, 1) > 0, X, 0))
 
 
 def adaptive_average(library: Library) -> bool:
-    """Window i of O over L elements is [i * L // O, ceil((i + 1) * L / O)); O may exceed L."""
+    """Check adaptive averages; window i of O over L is [i * L // O, ceil((i + 1) * L / O)).
+
+    O may exceed L.
+    """
     sizes = (3, 8)
     want = X.astype(np.float64)
     for axis, size in zip((1, 2), sizes, strict=True):
@@ -511,7 +518,7 @@ def minima(library: Library) -> bool:
 
 
 def near_one() -> np.ndarray:
-    """Distinct numbers whose products neither vanish nor overflow."""
+    """Return distinct numbers whose products neither underflow nor overflow."""
     return (1 + X / X.size).astype(np.float32)
 
 
@@ -521,7 +528,7 @@ def own_reduction(library: Library) -> bool:
 
 
 def own_reduction_gradient(library: Library) -> bool:
-    """A window's product over an element is the derivative by that element."""
+    """Check that the derivative of a product by an element is the product over that element."""
     g = library.gradient(lambda x: library.product(x, PLAIN.window, PLAIN.strides), near_one())
     x, want = near_one().astype(np.float64), np.zeros(X.shape)
     for o in np.ndindex(*PLAIN.out):
@@ -532,10 +539,10 @@ def own_reduction_gradient(library: Library) -> bool:
 
 
 def both_divisors(library: Library) -> bool:
-    asked = Asked((3, 2), (2, 2), (4, 4), ((1, 1), (1, 1)))
-    call = [asked.window, asked.strides, asked.padding]
-    with_pads = expected(asked, lambda values, declared: values.sum() / declared)
-    without = expected(asked, lambda values, _: values.mean())
+    pooling = Pooling((3, 2), (2, 2), (4, 4), ((1, 1), (1, 1)))
+    call = [pooling.window, pooling.strides, pooling.padding]
+    with_pads = expected(pooling, lambda values, declared: values.sum() / declared)
+    without = expected(pooling, lambda values, _: values.mean())
     return same(library.avg(X, *call, count_include_pad=True), with_pads) and same(
         library.avg(X, *call, count_include_pad=False), without
     )
@@ -575,7 +582,7 @@ def int8_average(library: Library) -> bool:
 
 
 def refuses_a_window_that_does_not_fit(library: Library) -> bool:
-    plain_max(library)(X)
+    basic_max(library)(X)
     try:
         y = library.max(X, (8, 2), (2, 2))
     except Exception:
@@ -584,7 +591,7 @@ def refuses_a_window_that_does_not_fit(library: Library) -> bool:
 
 
 def nan_gradient(library: Library) -> bool:
-    """NaN wins its window; the gradient goes to it, not to a number that lost."""
+    """Check that NaN wins its window and receives the gradient, instead of a smaller number."""
     x = np.where(X == X[0, 0, 1, 0], np.nan, X)[:1, :3, :2, :1]
     pool = lambda x: library.max(x, (3, 2), (1, 1))  # noqa: E731
     assert np.isnan(np.asarray(pool(library.array(x, "float32")))).all(), "NaN was dropped"
@@ -593,12 +600,12 @@ def nan_gradient(library: Library) -> bool:
 
 
 def forward_mode(library: Library) -> bool:
-    return same(library.directional(plain_max(library), X, T), at_maxima(PLAIN, T))
+    return same(library.directional(basic_max(library), X, T), gather_at_maxima(PLAIN, T))
 
 
 def second_order(library: Library) -> bool:
-    got = library.second(plain_max(library), X, T)
-    return same(got, to_maxima(PLAIN, 2 * at_maxima(PLAIN, T)))
+    got = library.second(basic_max(library), X, T)
+    return same(got, scatter_to_maxima(PLAIN, 2 * gather_at_maxima(PLAIN, T)))
 
 
 # --- statistics and blurs -------------------------------------------------------------------------
@@ -631,10 +638,10 @@ def medians_and_quantiles(library: Library) -> bool:
 
 
 def blurs(library: Library) -> bool:
-    """[1, 2, 1] / 4 along both axes, borders mirrored, at stride 2; alone and after a maximum."""
+    """Check [1, 2, 1] / 4 along both axes at stride 2, mirrored borders; also after a maximum."""
     alone = library.named("blur_pool")(X, (3, 3), 2, 1)
     after = library.named("max_blur_pool")(X, (2, 2), 2)
-    maxima = expected_max(Asked((2, 2), (1, 1), (6, 5)))
+    maxima = expected_max(Pooling((2, 2), (1, 1), (6, 5)))
     return same(alone, every_second_blur(X)) and same(after, every_second_blur(maxima))
 
 
@@ -656,55 +663,60 @@ BINS = (2, 3)
 
 def aligned_regions(library: Library) -> bool:
     y = library.named("roi_align")(X, BOXES, BINS, sampling_ratio=2, aligned=True)
-    return same(y, of_bins(BINS, X.shape[3], lambda *bin: sampled_mean(*bin)))
+    return same(y, of_bins(BINS, X.shape[3], lambda *bin: mean_of_samples(*bin)))
 
 
 def pooled_regions(library: Library) -> bool:
     y = library.named("roi_pool")(X, BOXES, BINS)
-    return same(y, of_bins(BINS, X.shape[3], lambda *bin: whole_elements(*bin, 1).max()))
+    return same(y, of_bins(BINS, X.shape[3], lambda *bin: elements_of_bin(*bin, 1).max()))
 
 
 def regions_by_place(library: Library) -> bool:
-    """Bin q of a row of three reads channel q; outside are the last end and the last elements."""
+    """Check that bin q of a row of three reads channel q; the last end is exclusive."""
     bins = (1, 3)
     aligned = library.named("ps_roi_align")(X, BOXES, bins, sampling_ratio=2)
     pooled = library.named("ps_roi_pool")(X, BOXES, bins)
-    return same(aligned, of_bins(bins, 1, lambda box, b, o, _: sampled_mean(box, b, o, o[1]))) and (
+    return same(
+        aligned, of_bins(bins, 1, lambda box, b, o, _: mean_of_samples(box, b, o, o[1]))
+    ) and (
         same(
-            pooled, of_bins(bins, 1, lambda box, b, o, _: whole_elements(box, b, o, o[1], 0).mean())
+            pooled,
+            of_bins(bins, 1, lambda box, b, o, _: elements_of_bin(box, b, o, o[1], 0).mean()),
         )
     )
 
 
 def of_bins(bins: tuple[int, int], channels: int, reduce: Callable[..., Any]) -> np.ndarray:
-    """``reduce(box, bins, bin, channel)`` of every bin of every box."""
+    """Return ``reduce(box, bins, bin, channel)`` of every bin of every box."""
     y = np.empty((len(BOXES), *bins, channels))
     for k, p, q, c in np.ndindex(*y.shape):
         y[k, p, q, c] = reduce(BOXES[k], bins, (p, q), c)
     return y
 
 
-def sampled_mean(box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: int) -> float:
-    """Two samples of a bin along each axis; element i lies at i + 1/2."""
+def mean_of_samples(box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: int) -> float:
+    """Return the mean of two samples of a bin along each axis; element i is at i + 1/2."""
     image, starts, ends = int(box[0]), box[[2, 1]], box[[4, 3]]
-    each = (ends - starts) / bins
-    found = []
-    for s in product((0.25, 0.75), repeat=2):
-        at = np.clip(starts + (o + np.array(s)) * each - 0.5, 0, (X.shape[1] - 1, X.shape[2] - 1))
-        low = np.minimum(at.astype(int), (X.shape[1] - 2, X.shape[2] - 2))
-        part, share = X[image, low[0] : low[0] + 2, low[1] : low[1] + 2, c], at - low
-        found.append((1 - share[0], share[0]) @ part @ (1 - share[1], share[1]))
-    return float(np.mean(found))
+    bin_size = (ends - starts) / bins
+    samples = []
+    for offset in product((0.25, 0.75), repeat=2):
+        position = np.clip(
+            starts + (o + np.array(offset)) * bin_size - 0.5, 0, (X.shape[1] - 1, X.shape[2] - 1)
+        )
+        low = np.minimum(position.astype(int), (X.shape[1] - 2, X.shape[2] - 2))
+        corners, fraction = X[image, low[0] : low[0] + 2, low[1] : low[1] + 2, c], position - low
+        samples.append((1 - fraction[0], fraction[0]) @ corners @ (1 - fraction[1], fraction[1]))
+    return float(np.mean(samples))
 
 
-def whole_elements(
+def elements_of_bin(
     box: np.ndarray, bins: tuple[int, int], o: tuple[int, int], c: int, last: int
 ) -> np.ndarray:
-    """Elements of a bin; ``last`` is 1 where the last end belongs to the box."""
+    """Return the elements of a bin; ``last`` is 1 if the box includes its last end."""
     image, starts, ends = int(box[0]), box[[2, 1]], box[[4, 3]] + last
-    each = (ends - starts) / bins
-    low = (starts + np.floor(o * each)).astype(int)
-    high = (starts + np.ceil((np.array(o) + 1) * each)).astype(int)
+    bin_size = (ends - starts) / bins
+    low = (starts + np.floor(o * bin_size)).astype(int)
+    high = (starts + np.ceil((np.array(o) + 1) * bin_size)).astype(int)
     high = np.minimum(high, np.array(X.shape[1:3]) - (1 - last))
     return X[image, low[0] : high[0], low[1] : high[1], c]
 
@@ -716,7 +728,7 @@ CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
 
 
 def of_neighbors(plane: np.ndarray, footprint: np.ndarray, reduce: Callable[..., Any]):
-    """``reduce`` of the elements under a 3 x 3 footprint, the borders reflected about the edge."""
+    """Return ``reduce`` of the elements under a 3 x 3 footprint; borders reflect about the edge."""
     padded = np.pad(plane.astype(np.float64), 1, mode="symmetric")
     y = np.empty(plane.shape)
     for h, w in np.ndindex(*plane.shape):
@@ -739,7 +751,7 @@ def filtered(library: Library) -> bool:
 
 
 def morphology(library: Library) -> bool:
-    """A dilation with a symmetric structure, and an erosion of a mask with False outside."""
+    """Check a dilation with a symmetric structure, and an erosion of a mask with False outside."""
     structure = np.array([[1, 2, 1], [2, 5, 2], [1, 2, 1]], np.float32)
     dilated = library.named("grey_dilation")(PLANE, structure=structure)
     flat = structure.astype(np.float64).ravel()
@@ -795,16 +807,16 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
 
 
 def verdict(claim: Callable[[Library], bool], library: Library) -> tuple[bool, str]:
-    """Whether the claim holds, and in a few words why not."""
+    """Return whether the claim is true, and if not, a short reason."""
     try:
         return (True, "") if claim(library) else (False, "wrong answer")
-    except Exception as error:  # whatever a library raises is its answer
+    except Exception as error:  # any exception of a library is its result
         reason = str(error).strip().split("\n")[0][:90]
         return False, f"{type(error).__name__}: {reason}"
 
 
 def table(verdicts: dict[str, list[bool]]) -> str:
-    """The Markdown table of docs/comparison.md."""
+    """Return the Markdown table of docs/comparison.md."""
     titles = [f"{library.title} {library.version()}" for library in LIBRARIES]
     lines = ["| " + " | ".join(["", *titles]) + " |", "|---" * (len(titles) + 1) + "|"]
     for claim, row in verdicts.items():
@@ -813,7 +825,7 @@ def table(verdicts: dict[str, list[bool]]) -> str:
 
 
 def cells_of(markdown: str) -> dict[str, list[str]]:
-    """Claim -> cells of the first table with a claim of ours; versions are not compared."""
+    """Return claim -> cells of the first table that has one of our claims; versions are ignored."""
     rows = [line.strip("|").split("|") for line in markdown.splitlines() if line.startswith("|")]
     stripped = [[cell.strip() for cell in row] for row in rows]
     return {row[0]: row[1:] for row in stripped if row[0] in CLAIMS}

@@ -2,10 +2,10 @@
 
     python benchmarks/filters.py [--only NAME ...] [--rounds N] [--out results/filters.json]
 
-Filters run over a float32 image of 1024 x 1024, binary ones over a mask of that shape. Rolling
-statistics run over a million samples, float32 here and float64, in which it computes, in pandas;
-both sides have an output for every full window. Results are compared before anything is timed:
-those of filters are equal. Read the ratios: the other's time over jaxpool's.
+Filters run over a float32 image of 1024 x 1024, binary filters over a mask of that shape. Rolling
+statistics run over a million samples: in float32 in jaxpool, in float64, its dtype of computation,
+in pandas; both sides return an output for every full window. Results are compared before the
+timing: those of filters must be equal. Read the ratios: the other's time over jaxpool's.
 """
 
 import sys
@@ -17,13 +17,13 @@ from measuring import interleaved, keep_memory, milliseconds, parser, versions, 
 
 SIDE, SAMPLES = 1024, 10**6
 LONG, SHORT = 1001, 101
-"""Samples of a rolling window."""
+"""Lengths of rolling windows, in samples."""
 
 SPREAD = lambda taps: taps.max() - taps.min()  # noqa: E731
 
 
 class Case(NamedTuple):
-    """A function of the same array in both libraries, and the row of the table it is part of."""
+    """A function of one array in both libraries, and the group of its row in the table."""
 
     peer: str
     group: str
@@ -34,9 +34,9 @@ class Case(NamedTuple):
 
 
 def main() -> int:
-    found = parser(__doc__ or "", rounds=25)
-    found.add_argument("--only", nargs="+", help="some of the cases, by how their names begin")
-    options = found.parse_args()
+    arguments = parser(__doc__ or "", rounds=25)
+    arguments.add_argument("--only", nargs="+", help="some of the cases, by how their names begin")
+    options = arguments.parse_args()
     keep_memory()
     rows = []
     for case in cases(SIDE, SAMPLES):
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def cases(side: int, samples: int) -> Iterator[Case]:
-    """All cases, for an image of this side and a series of this length."""
+    """Yield all cases, for an image with this side and a series of this length."""
     rng = np.random.default_rng(0)
     image = rng.standard_normal((side, side)).astype(np.float32)
     yield from _small_filters(image, image > 0)
@@ -60,7 +60,7 @@ def cases(side: int, samples: int) -> Iterator[Case]:
 
 
 def _small_filters(image: np.ndarray, mask: np.ndarray) -> Iterator[Case]:
-    """Every filter, 3 x 3."""
+    """Yield every filter with a 3 x 3 window."""
     structure = np.array([[0, 1, 0], [1, 2, 1], [0, 1, 0]], np.float32)
     grey = ("grey_erosion", "grey_dilation", "grey_opening", "grey_closing", "white_tophat",
             "black_tophat", "morphological_gradient", "morphological_laplace")  # fmt: skip
@@ -99,17 +99,17 @@ def _disc(radius: int) -> np.ndarray:
     return y * y + x * x <= radius * radius
 
 
-def _filter(group: str, name: str, x: np.ndarray, *arguments: Any, **words: Any) -> Case:
+def _filter(group: str, name: str, x: np.ndarray, *arguments: Any, **keywords: Any) -> Case:
     from scipy import ndimage
 
     import jaxpool.filters
 
-    def of(module: Any) -> Callable[[Any], Any]:
-        return lambda x: getattr(module, name)(x, *arguments, **words)
+    def call_in(module: Any) -> Callable[[Any], Any]:
+        return lambda x: getattr(module, name)(x, *arguments, **keywords)
 
-    window = f"3 along axis {words['axis']}" if "axis" in words else group.partition(", ")[2]
+    window = f"3 along axis {keywords['axis']}" if "axis" in keywords else group.partition(", ")[2]
     label = f"{name}, {window}{', structure' if 'structure' in group else ''}"
-    return Case("scipy", group, label, x, of(jaxpool.filters), of(ndimage))
+    return Case("scipy", group, label, x, call_in(jaxpool.filters), call_in(ndimage))
 
 
 # --- pandas ---------------------------------------------------------------------------------------
@@ -120,15 +120,15 @@ def _rolling(series: np.ndarray) -> Iterator[Case]:
 
     for name, window, ours, theirs in (
         ("median", LONG, jaxpool.median_pool, lambda rolling: rolling.median()),
-        ("quantile 0.9", LONG, _upper, lambda rolling: rolling.quantile(0.9)),
+        ("quantile 0.9", LONG, _upper_quantile, lambda rolling: rolling.quantile(0.9)),
         ("maximum", SHORT, jaxpool.max_pool, lambda rolling: rolling.max()),
         ("mean", SHORT, jaxpool.avg_pool, lambda rolling: rolling.mean()),
         ("deviation", SHORT, _deviation, lambda rolling: rolling.std()),
     ):
-        yield _rolled(f"rolling {name} of {window:,}", series, window, ours, theirs)
+        yield _rolling_case(f"rolling {name} of {window:,}", series, window, ours, theirs)
 
 
-def _upper(x: Any, *windows: Any, **words: Any) -> Any:
+def _upper_quantile(x: Any, *windows: Any, **words: Any) -> Any:
     import jaxpool
 
     return jaxpool.quantile_pool(x, 0.9, *windows, **words)
@@ -140,14 +140,16 @@ def _deviation(x: Any, *windows: Any, **words: Any) -> Any:
     return jaxpool.std_pool(x, *windows, correction=1, **words)
 
 
-def _rolled(
+def _rolling_case(
     name: str, series: np.ndarray, window: int, ours: Callable[..., Any], theirs: Callable[..., Any]
 ) -> Case:
     import pandas
 
-    wide = pandas.Series(series.astype(np.float64))
+    float64_series = pandas.Series(series.astype(np.float64))
     pool = lambda x: ours(x, window, 1, data_format="W")  # noqa: E731
-    return Case("pandas", name, name, series, pool, lambda x: theirs(wide.rolling(window)))
+    return Case(
+        "pandas", name, name, series, pool, lambda x: theirs(float64_series.rolling(window))
+    )
 
 
 # --- both -----------------------------------------------------------------------------------------
@@ -165,26 +167,26 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
         case.peer: lambda: case.theirs(case.x),
     }
     _compare(case, np.asarray(calls["jaxpool"]()), np.asarray(calls[case.peer]()))
-    held = compiled.memory_analysis()
+    memory = compiled.memory_analysis()
     return {
         "peer": case.peer,
         "group": case.group,
         "case": case.name,
         "milliseconds": milliseconds(interleaved(calls, rounds)),
-        "temporaries_per_input": held.temp_size_in_bytes / case.x.nbytes,
+        "temporaries_per_input": memory.temp_size_in_bytes / case.x.nbytes,
     }
 
 
 def _compare(case: Case, ours: np.ndarray, theirs: np.ndarray) -> None:
     if case.peer == "scipy":
         np.testing.assert_array_equal(ours, theirs, err_msg=case.name)
-    else:  # in float64, and undefined where the first windows are not full
+    else:  # pandas computes in float64, and the first windows, which are not full, are NaN
         theirs = theirs[-len(ours) :]
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=case.name)
 
 
 def line(row: dict[str, Any]) -> str:
-    """A row as the terminal shows it."""
+    """Return a row as text for the terminal."""
     ours, theirs = row["milliseconds"].values()
     return (
         f"{row['case']:42} jaxpool {ours:8.2f} ms  {row['peer']:6} {theirs:8.2f} ms "

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# By default, large arrays are mapped and unmapped on every call. This can cost more than the pooling
-# itself, and the cost differs between contestants. These settings keep the memory for all of them.
+# By default, large arrays are mapped and unmapped on every call. This can cost more than pooling,
+# and the cost differs between contestants. With these settings, all of them keep their memory.
 ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
     "MALLOC_TRIM_THRESHOLD_": "4294967296",
@@ -27,7 +27,7 @@ Call = Callable[[], Any]
 
 
 def parser(doc: str, rounds: int | None = None) -> argparse.ArgumentParser:
-    """Return a parser with ``--out``, and with ``--rounds`` for a benchmark of alternating calls."""
+    """Return a parser with ``--out``, and with ``--rounds`` if calls alternate in rounds."""
     arguments = argparse.ArgumentParser(description=doc.splitlines()[0])
     arguments.add_argument("--out", help="JSON file for the results")
     if rounds is not None:

@@ -1,9 +1,9 @@
-"""Rounding errors of averages and sums, against float64: jaxpool, Flax and PyTorch side by side.
+"""Rounding errors of averages and sums in jaxpool, Flax and PyTorch, against float64.
 
-``python benchmarks/numerics.py`` prints the table of docs/semantics.md. Its unit is the distance of
-neighbouring float32 numbers at the average of the absolute values of a window, 2^-23 of it: half of
-one is the least that a rounded result must be allowed. Each entry is the worst over windows of
-numbers of one sign and of both, around 1e-30, 1 and 1e30.
+``python benchmarks/numerics.py`` prints the table of docs/semantics.md. The unit is the distance
+between neighbouring float32 numbers at the average absolute value of a window, 2^-23 of it. Half a
+unit is the error of a correctly rounded result. Each entry is the maximum over windows of numbers
+of one sign and of both signs, around 1e-30, 1 and 1e30.
 """
 
 import itertools
@@ -28,7 +28,7 @@ def jaxpool_average(x: np.ndarray, window: int, stride: int) -> Any:
 
 
 def jaxpool_sum(x: np.ndarray, window: int, stride: int) -> Any:
-    """Sums, as averages: ``errors`` compares with these."""
+    """Return sums divided by the window, since ``errors`` compares averages."""
     return np.asarray(jaxpool.sum_pool(x, window, stride, data_format="W"), np.float64) / window
 
 
@@ -45,7 +45,7 @@ def torch_average(x: np.ndarray, window: int, stride: int) -> Any:
 
 
 def samples(window: int) -> Iterator[np.ndarray]:
-    """Numbers of one sign and of both, of each magnitude, in which some windows overlap."""
+    """Yield numbers of one and of both signs, of each magnitude; some windows overlap."""
     rng = np.random.default_rng(window)
     for magnitude, low in itertools.product(MAGNITUDES, (0.5, -1.5)):
         count = max(3 * window, 1_000)
@@ -53,7 +53,7 @@ def samples(window: int) -> Iterator[np.ndarray]:
 
 
 def errors(average: Average, x: np.ndarray, window: int) -> np.ndarray:
-    """The error of each average, in units in the last place of the average absolute value."""
+    """Return the error of each average, in ulps of the average absolute value."""
     stride = max(window // 2, 1)
     got = np.asarray(average(x, window, stride), np.float64)
     wide = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), window)[::stride]
@@ -62,12 +62,12 @@ def errors(average: Average, x: np.ndarray, window: int) -> np.ndarray:
 
 
 def worst(average: Average, window: int) -> float:
-    """The largest error over all samples."""
+    """Return the largest error over all samples."""
     return max(float(errors(average, x, window).max()) for x in samples(window))
 
 
 def bound(window: int) -> float:
-    """What jaxpool keeps to: a rounding for each level of a tree of sums, and for the division."""
+    """Return jaxpool's error bound: one rounding per level of a tree of sums, and the division."""
     return 1 + 0.5 * math.log2(window)
 
 

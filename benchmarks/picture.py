@@ -1,9 +1,9 @@
-"""Draws the results of run.py: how many times longer each contestant takes than jaxpool.
+"""Draws the results of run.py: the time of each contestant over that of jaxpool.
 
     python benchmarks/picture.py results/cpu.json results/cpu.svg
 
-One panel a task, one row a case; each dot is a contestant in a layout. Right of the line jaxpool
-is faster. Needs matplotlib.
+There is one panel per task, one row per case, and one dot per contestant and layout. To the right
+of the line, jaxpool is faster. Needs matplotlib.
 """
 
 import json

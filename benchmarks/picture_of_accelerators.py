@@ -1,11 +1,11 @@
-"""Draws the results of accelerators.py: what each program moves, over the least that it could.
+"""Draws the results of accelerators.py: the traffic of each program, over the least possible.
 
     python benchmarks/picture_of_accelerators.py results/accelerators.json results/accelerators.svg
 
-One row of panels a chip, one column a task, one line a case in channels last. These are figures of
-the compilers and no timings. The least is to read the arguments and write the results once, and for
-a gradient also to read the array from which it finds the argmax. On a TPU arrays are padded to
-tiles, so that it may be out of reach. Needs matplotlib.
+There is one row of panels per chip, one column per task, and one line per case in channels last.
+The figures are estimates by the compilers, not timings. The least traffic is one read of the
+arguments and one write of the results, and for a gradient also one read of the array, to find the
+argmax. On a TPU arrays are padded to tiles, so the least may be out of reach. Needs matplotlib.
 """
 
 import json
@@ -31,29 +31,31 @@ COLOURS = {
     "mosaic": ("#2ca02c", 'jaxpool, implementation="mosaic"'),
 }
 MARKERS = {"float32": "o", "bfloat16": "s"}
-ABOVE = "Megabytes through main memory by the figures of the compilers, not timings; 1 is the least"
+HEADING = (
+    "Megabytes through main memory by the figures of the compilers, not timings; 1 is the least"
+)
 
 
-def least(row: dict[str, Any]) -> float:
-    """Megabytes of the arguments and results of a program, of the array where it is no result."""
+def min_megabytes(row: dict[str, Any]) -> float:
+    """Return the megabytes that a program must move: arguments, results, and x for a gradient."""
     case = accelerators.CASES[row["case"]]
     shape, window, *_ = case
     size = 2 if row["dtype"] == "bfloat16" else 4
     windows = math.prod(accelerators.out_shape(case))
-    of = {"x": math.prod(shape) * size, "y": windows * size}
-    of["offsets"] = windows * (1 if math.prod(window) <= 255 else 4)
+    array_bytes = {"x": math.prod(shape) * size, "y": windows * size}
+    array_bytes["offsets"] = windows * (1 if math.prod(window) <= 255 else 4)
     arrays = {
         "values": "x y",
         "argmax": "x y offsets",
         "gradient": "x y x",
         "step": "x y y x",
     }
-    return sum(of[name] for name in arrays[row["task"]].split()) / 1e6
+    return sum(array_bytes[name] for name in arrays[row["task"]].split()) / 1e6
 
 
 def main(source: str, target: str) -> int:
-    every = json.loads(Path(source).read_text())["rows"]
-    rows = [row for row in every if row["layout"] == "NHWC"]
+    all_rows = json.loads(Path(source).read_text())["rows"]
+    rows = [row for row in all_rows if row["layout"] == "NHWC"]
     cases = [case for case in accelerators.CASES if any(row["case"] == case for row in rows)]
     chips = list(compilers.CHIPS)
     size = 3 * len(TITLES) + 2, len(chips) * (0.26 * len(cases) + 0.7) + 1.2
@@ -70,7 +72,7 @@ def main(source: str, target: str) -> int:
         panels[0][0].plot([], [], marker, color=edge, mfc=face, label=label)[0]
         for marker, edge, face, label in key
     ]
-    figure.suptitle(ABOVE, fontsize=11)
+    figure.suptitle(HEADING, fontsize=11)
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
     figure.savefig(target)
     return 0
@@ -82,7 +84,7 @@ def _draw(panel: Any, rows: list[dict[str, Any]], cases: list[str]) -> None:
         for name, figures in row["figures"].items():
             shift = 0.18 if row["dtype"] == "bfloat16" else -0.18
             panel.plot(
-                figures["megabytes"] / least(row),
+                figures["megabytes"] / min_megabytes(row),
                 cases.index(row["case"]) + shift,
                 MARKERS[row["dtype"]],
                 color=COLOURS[name][0],

@@ -1,13 +1,13 @@
-"""What every tuned constant costs at other values: ``jaxpool/_lowerings/tuning.py`` measured anew.
+"""Measures the cost of other values of every tuned constant in ``jaxpool/_lowerings/tuning.py``.
 
     python benchmarks/tuning.py [NAME..] [--rounds N] [--out results/tuning.json]
 
-A constant has cases, calls of the public functions around its threshold, and values to try beside
-the committed one. Each case is compiled once for each value that makes a program of its own, and
-the programs take turns. The cost of a value is the geometric mean over the cases of its time
-relative to the fastest value of the case. The table proposes the value of least cost and marks
-a committed value that costs more than 20 % more than that. A constant whose values all make the
-same programs cannot be derived, and is reported so.
+A constant has cases, which are calls of the public functions around its threshold, and values to
+try in addition to the committed one. Each case is compiled once for each value that results in a
+distinct program, and the programs are timed alternately. The cost of a value is the geometric mean,
+over the cases, of its time relative to the fastest value of the case. The table proposes the value
+of least cost and marks a committed value that costs over 20 % more. If no value changes a program,
+the constant cannot be derived, and the table says so.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ Call = Callable[[Any], Any]
 
 
 class Case(NamedTuple):
-    """A call of a public function on an array of this shape."""
+    """A call of a public function on an array of a shape."""
 
     name: str
     shape: tuple[int, ...]
@@ -45,37 +45,37 @@ LAST, FIRST = (4, 56, 56, 64), (4, 64, 56, 56)
 
 
 def max_pool(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
-    """Values of a maximum."""
+    """Return a case: a maximum."""
     return _pooled("max_pool", window, stride, first, words)
 
 
 def argmax(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
-    """Values and indices of a maximum."""
+    """Return a case: a maximum with its indices."""
     return _pooled("max_pool_with_argmax", window, stride, first, words)
 
 
 def gradient(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
-    """A maximum and its gradient."""
+    """Return a case: a maximum with its gradient."""
     return _with_gradient(_pooled("max_pool", window, stride, first, words))
 
 
 def average(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
-    """Averages."""
+    """Return a case: an average."""
     return _pooled("avg_pool", window, stride, first, words)
 
 
 def padded_maximum(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """Values of a maximum with as many outputs as elements."""
+    """Return a case: a maximum with the same number of outputs as elements."""
     return max_pool(window, stride, first=first, padding="SAME")
 
 
 def padded_average(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """Averages with as many outputs as elements."""
+    """Return a case: an average with the same number of outputs as elements."""
     return average(window, stride, first=first, padding="SAME")
 
 
 def average_gradient(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """Averages and their gradient."""
+    """Return a case: an average with its gradient."""
     return _with_gradient(_pooled("avg_pool", window, stride, first, {}))
 
 
@@ -88,29 +88,29 @@ def before(name: str, op: Call, window: tuple[int, ...], stride: Any) -> Case:
 
 
 def directional(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """A maximum and its derivative in a direction."""
+    """Return a case: a maximum with its directional derivative."""
     case = _pooled("max_pool", window, stride, first, {})
     return case._replace(name=f"jvp of {case.name}", call=lambda x: jax.jvp(case.call, (x,), (x,)))
 
 
 def stacked(window: tuple[int, ...], stride: Any, **words: Any) -> Case:
-    """The sum of every window, which fuses with a stack of slices."""
+    """Return a case: the sum of every window, which is fused with a stack of slices."""
     case = _pooled("windows", window, stride, False, words)
     return case._replace(name=f"sum, {case.name}", call=lambda x: case.call(x).sum(-1))
 
 
 def variance(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """Variances."""
+    """Return a case: a variance."""
     return _pooled("var_pool", window, stride, first, {})
 
 
 def softened(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
-    """Soft averages."""
+    """Return a case: a soft average."""
     return _pooled("soft_pool", window, stride, first, {})
 
 
 def median(window: tuple[int, ...], stride: Any, shape: tuple[int, ...] = (2, 56, 56, 16)) -> Case:
-    """Medians."""
+    """Return a case: a median."""
     return _pooled("median_pool", window, stride, False, {"shape": shape})
 
 
@@ -118,13 +118,13 @@ PLANE = (512, 512)
 
 
 def averaged(size: Any, shape: tuple[int, ...] = (1024, 1024)) -> Case:
-    """The means of a plane."""
+    """Return a case: the means of a plane."""
     call = lambda x: jaxpool.filters.uniform_filter(x, size)  # noqa: E731
     return Case(f"uniform_filter {size} {shape}", shape, call)
 
 
 def dilated(length: int) -> Case:
-    """A dilation of a plane by a dome."""
+    """Return a case: a dilation of a plane by a dome."""
     across = np.arange(length) - length // 2
     structure = np.asarray(-np.hypot(across[:, None], across), np.float32)
     call = lambda x: jaxpool.filters.grey_dilation(x, structure=structure)  # noqa: E731
@@ -132,13 +132,13 @@ def dilated(length: int) -> Case:
 
 
 def varied(length: int) -> Case:
-    """The variance of every window of a plane, by a function of the window."""
+    """Return a case: the variance of every window of a plane, by a generic filter."""
     call = lambda x: jaxpool.filters.generic_filter(x, jnp.var, length)  # noqa: E731
     return Case(f"generic_filter {length}", PLANE, call)
 
 
 def adaptive(kind: str, size: tuple[int, ...], *, first: int = False) -> Case:
-    """Adaptive maxima or averages, whose windows do not divide the axis."""
+    """Return a case: an adaptive maximum or average whose windows do not divide the axis."""
     layout, shape = ("channels_first", FIRST) if first else ("channels_last", LAST)
     shape = (64, 448, 16) if len(size) == 1 else shape
     op = functools.partial(getattr(jaxpool, f"adaptive_{kind}_pool"), output_size=size)
@@ -146,7 +146,7 @@ def adaptive(kind: str, size: tuple[int, ...], *, first: int = False) -> Case:
 
 
 def unpool(length: int) -> Case:
-    """Unpooling of square blocks, values and indices from one pooling."""
+    """Return a case: an unpooling of square blocks; values and indices are from one pooling."""
 
     def both(x: Any) -> Any:
         y, indices = jaxpool.max_pool_with_argmax(x, (length, length), length)
@@ -171,12 +171,12 @@ def _with_gradient(case: Case) -> Case:
 
 
 def both_layouts(make: Callable[..., Case], *windows: tuple[Any, Any], **words: Any) -> list[Case]:
-    """A case for each window and layout."""
+    """Return a case for each window and layout."""
     return [make(*window, first=first, **words) for window in windows for first in (False, True)]
 
 
 def squares(*lengths: int, stride: int | None = None) -> list[tuple[Any, Any]]:
-    """Square windows, tiled or of one stride."""
+    """Return square windows, tiled or with the same stride."""
     return [((k, k), k if stride is None else stride) for k in lengths]
 
 
@@ -418,13 +418,13 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
 def main() -> int:
     options = parser(__doc__ or "", rounds=15)
     options.add_argument("names", nargs="*", help="constants; all of them if none is given")
-    given = options.parse_args()
+    arguments = options.parse_args()
     keep_memory()
     rows = []
-    for name in given.names or TUNED:
-        rows.append(_measured(name, given.rounds))
+    for name in arguments.names or TUNED:
+        rows.append(_measured(name, arguments.rounds))
         print(_line(rows[-1]), flush=True)
-    write(given.out, {"versions": versions(), "rows": rows})
+    write(arguments.out, {"versions": versions(), "rows": rows})
     return 0
 
 
@@ -446,19 +446,22 @@ def _measured(name: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def _cost(own: list[float], times: dict[str, dict[int, float]]) -> float:
-    """The geometric mean of the times of a value relative to the fastest of each case."""
+def _cost(times_of_value: list[float], times: dict[str, dict[int, float]]) -> float:
+    """Return the geometric mean of the times of a value, relative to the fastest of each case."""
     fastest = [min(case.values()) for case in times.values()]
-    return math.exp(sum(math.log(t / f) for t, f in zip(own, fastest, strict=True)) / len(own))
+    return math.exp(
+        sum(math.log(t / best) for t, best in zip(times_of_value, fastest, strict=True))
+        / len(times_of_value)
+    )
 
 
 def _times(name: str, values: tuple[int, ...], case: Case, rounds: int) -> dict[int, float]:
-    """Milliseconds of a case at each value; values that make one program share its time."""
+    """Return the milliseconds of a case at each value; values with equal programs share a time."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=case.shape), case.dtype)
     programs: dict[str, Any] = {}
     program_of = {}
     for value in values:
-        with _set(name, value):
+        with _constant_set_to(name, value):
             lowered = jax.jit(case.call).lower(x)
             program_of[value] = lowered.as_text()
             if program_of[value] not in programs:
@@ -471,20 +474,20 @@ def _times(name: str, values: tuple[int, ...], case: Case, rounds: int) -> dict[
 
 
 @contextlib.contextmanager
-def _set(name: str, value: int) -> Iterator[None]:
-    """The constant at another value, for programs that are traced inside."""
+def _constant_set_to(name: str, value: int) -> Iterator[None]:
+    """Set the constant to a value for the programs that are traced inside the block."""
     committed = getattr(tuning, name)
     setattr(tuning, name, value)
-    _forget()
+    _clear_caches()
     try:
         yield
     finally:
         setattr(tuning, name, committed)
-        _forget()
+        _clear_caches()
 
 
-def _forget() -> None:
-    """Drop what was planned: plans are kept by their reduction, compiled programs by JAX."""
+def _clear_caches() -> None:
+    """Clear the caches of plans, which reductions keep, and of programs, which JAX keeps."""
     for name in jaxpool.reductions.__all__:
         reduction = getattr(jaxpool.reductions, name)
         if isinstance(reduction, jaxpool.Reduction):

@@ -77,7 +77,7 @@ class ResNet50(nn.Module):
 
 
 class UNet(nn.Module):
-    """Ronneberger et al., 2015: four 2x2 maxima and four skip connections; a quarter of the widths."""
+    """Ronneberger et al., 2015: four 2x2 maxima, four skip connections; a quarter of the widths."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
