@@ -122,8 +122,8 @@ def scatter_to_maxima(pooling: Pooling, g: np.ndarray | float) -> np.ndarray:
 
 # --- the libraries -------------------------------------------------------------------------------
 
-# Names of a setting in any library. If the column of a library says that it has no such setting, none
-# of its functions may have a parameter with one of these names.
+# Names of a setting in any library. If the column of a library says that it has no such setting, no
+# function of it may have a parameter with one of these names.
 NAMES = {
     "padding": ("padding", "pads"),
     "dilations": ("dilation", "dilations", "window_dilation", "kernel_dilation"),
@@ -200,7 +200,7 @@ class Library:
         raise Missing("no adaptive pool")
 
     def named(self, name: str) -> Callable[..., Any]:
-        """Return a function whose name differs between libraries; raise Missing if there is none."""
+        """Return a function whose name differs between libraries; raise Missing if none exists."""
         for part in FUNCTIONS[name]:
             public = (known for module in self.modules for known in dir(module))
             found = [known for known in public if part in known.replace("_", "").lower()]

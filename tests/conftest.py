@@ -1,4 +1,4 @@
-"""Settings and fixtures of the whole suite: strict JAX, seeded data, the peers in the header."""
+"""Settings and fixtures of the suite: strict JAX, seeded data, peers in the header."""
 
 import collections
 import gc
@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import peers  # noqa: E402  (found through the line above)
 
-# Callers may forbid JAX's silent promotion of dtypes; then the library's own code raises wherever
-# it relies on one. test_transforms.py does the same with ranks.
+# Callers may forbid JAX's implicit promotion of dtypes; then the library raises where it relies on
+# promotion. test_transforms.py does the same with ranks.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
@@ -29,14 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed",
         type=int,
-        # Set before the workers of a run start: all of them find the same.
+        # Set before the workers of a run start, so that all of them have the same value.
         default=int(os.environ.setdefault("JAXPOOL_TEST_SEED", str(secrets.randbelow(2**31)))),
         help="of the random programs that every run draws anew",
     )
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Name the versions that the results below were made with."""
+    """Return the versions that the results are from."""
     return [
         f"jax {jax.__version__} on {jax.default_backend()}",
         peers.report_header(),
@@ -46,7 +46,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m asks for marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Divide the cases of grids between every run and the deep tests, and deal those in shares.
+    """Divide the cases of grids between every run and the deep tests; split the latter into shares.
 
     A test that the command line names by ``::`` runs with all its cases.
     """
@@ -62,16 +62,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Look at what the modules hold no more: cycles are collected ten times as rarely, by 7 % of
-    the time."""
+    """Exempt the collected modules from garbage collection, and collect cycles ten times less often.
+
+    This saves 7 % of the time.
+    """
     gc.freeze()
     gc.set_threshold(20_000, 20, 10)
 
 
 def thin(cases: Sequence[pytest.Item], begin: int) -> None:
-    """Of the cases of a ``grid(n)`` leave one in n to every run, and make the others deep.
+    """Leave one in n cases of a ``grid(n)`` to every run, and mark the others as deep.
 
-    Tests begin at different cases, so that together they still meet every op.
+    Tests begin at different cases, so that together they still cover every op.
     """
     grid = cases[0].get_closest_marker("grid")
     if grid is not None and hasattr(cases[0], "callspec"):
@@ -82,7 +84,7 @@ def thin(cases: Sequence[pytest.Item], begin: int) -> None:
 
 
 def left_out(items: Sequence[pytest.Item], share: str) -> set[pytest.Item]:
-    """The deep tests of the other shares: each is dealt every n-th."""
+    """Return the deep tests of the other shares; each share has every n-th test."""
     number, count = map(int, share.split("/"))
     deep = [item for item in items if item.get_closest_marker("deep")]
     return {item for place, item in enumerate(deep) if place % count != number}
@@ -90,5 +92,5 @@ def left_out(items: Sequence[pytest.Item], share: str) -> set[pytest.Item]:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """A generator seeded by the test's own name: the same data on every run and every machine."""
+    """Return a generator seeded by the test's name: the same data on every run and machine."""
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))

@@ -1,4 +1,4 @@
-"""The real compilers of TPU and GPU, which need no device: ``pip install ".[accelerators]"``."""
+"""The production compilers of TPU and GPU, without a device: ``pip install ".[accelerators]"``."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ if INSTALLED:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what compiles, where the compilers are not installed."""
+    """Skip tests that compile, if the compilers are not installed."""
     skip = pytest.mark.skip(reason='needs the compilers: pip install ".[accelerators]"')
     for item in items:
         if "chip" in getattr(item, "fixturenames", ()) and not INSTALLED:

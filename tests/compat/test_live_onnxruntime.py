@@ -84,7 +84,7 @@ def _draw(
     def accept(axis: Axis) -> bool:
         if same:
             return axis.stride <= axis.kernel
-        return axis.room >= 0 and (hollow or not axis.has_hollow_window)
+        return axis.slack >= 0 and (hollow or not axis.has_hollow_window)
 
     axes = draw_axes(
         rng,
@@ -111,9 +111,11 @@ def _draw(
 def model(c: Configuration, opset: int) -> bytes:
     """One node, as ONNX writes the same call."""
     explicit = not isinstance(c.padding, str)
-    words = {"pads": c.each("low") + c.each("high")} if explicit else {"auto_pad": c.padding}
-    words |= {"kernel_shape": c.each("kernel"), "strides": c.each("stride")}
-    words |= {"dilations": c.each("dilation"), "ceil_mode": int(c.rounding != "floor")}
+    words = (
+        {"pads": c.per_axis("low") + c.per_axis("high")} if explicit else {"auto_pad": c.padding}
+    )
+    words |= {"kernel_shape": c.per_axis("kernel"), "strides": c.per_axis("stride")}
+    words |= {"dilations": c.per_axis("dilation"), "ceil_mode": int(c.rounding != "floor")}
     if c.op == "avg_pool":
         kind, outputs = "AveragePool", ["y"]
         words["count_include_pad"] = int(c.settings["count_include_pad"])
@@ -221,9 +223,9 @@ def test_the_draws_reach_every_rule() -> None:
     reached = {
         **{f"{rank}-D": [c for c in drawn if len(c.axes) == rank] for rank in (1, 2, 3)},
         **{pad: [c for c in drawn if c.padding == pad] for pad in AUTO_PADS if pad != "NOTSET"},
-        "asymmetric padding": [c for c in drawn if c.each("low") != c.each("high")],
-        "dilation": [c for c in drawn if max(c.each("dilation")) > 1],
-        "a cut last window": [c for c in ceil if any(a.room % a.stride for a in c.axes)],
+        "asymmetric padding": [c for c in drawn if c.per_axis("low") != c.per_axis("high")],
+        "dilation": [c for c in drawn if max(c.per_axis("dilation")) > 1],
+        "a cut last window": [c for c in ceil if any(a.slack % a.stride for a in c.axes)],
         "plain ceil": [c for c in drawn if c.rounding == "ceil"],
         "excluded padding": [c for c in drawn if c.settings.get("count_include_pad") is False],
         "the reference lowering": [c for c in drawn if "implementation" in c.settings],

@@ -42,7 +42,7 @@ FLOATS = {"float32", "float64"}
 
 def torch_pads(axis: Axis) -> bool:
     """Whether PyTorch takes the padding and the window fits."""
-    return axis.low == axis.high <= axis.kernel // 2 and axis.room >= 0
+    return axis.low == axis.high <= axis.kernel // 2 and axis.slack >= 0
 
 
 def draw_max(seed: int, dtype: str) -> Configuration:
@@ -93,14 +93,16 @@ def run_torch(c: Configuration) -> Answer:
     """The same call in PyTorch, with the gradient where it has one."""
     pooled = len(c.axes)
     x = torch.tensor(c.data(), requires_grad=c.dtype in FLOATS)
-    settings = {"padding": c.each("low"), "ceil_mode": c.rounding != "floor"}
+    settings = {"padding": c.per_axis("low"), "ceil_mode": c.rounding != "floor"}
     if c.op == "avg_pool":
         pool = f"avg_pool{pooled}d"
         settings |= {name: c.settings[name] for name in c.settings if name != "implementation"}
     else:
         pool = f"max_pool{pooled}d"
-        settings |= {"dilation": c.each("dilation"), "return_indices": True}
-    result = getattr(torch.nn.functional, pool)(x, c.each("kernel"), c.each("stride"), **settings)
+        settings |= {"dilation": c.per_axis("dilation"), "return_indices": True}
+    result = getattr(torch.nn.functional, pool)(
+        x, c.per_axis("kernel"), c.per_axis("stride"), **settings
+    )
     values, indices = result if isinstance(result, tuple) else (result, None)
     if c.op != "max_pool_with_argmax":
         indices = None

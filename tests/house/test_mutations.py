@@ -57,15 +57,15 @@ def test_what_computes_nothing_has_no_mutants(sound: str) -> None:
 
 
 def test_random_mutants_are_other_programs_and_come_again_from_their_seed() -> None:
-    made = mutations.random_ones(30, 7, mutations.MODULES)
+    made = mutations.random_faults(30, 7, mutations.MODULES)
     assert len({name.partition(": ")[2] for name, *_ in made}) > 25
-    assert made == mutations.random_ones(30, 7, mutations.MODULES)
-    assert [made[4], made[1]] == mutations.random_ones(30, 7, mutations.MODULES, [5, 2])
-    assert made != mutations.random_ones(30, 8, mutations.MODULES)
+    assert made == mutations.random_faults(30, 7, mutations.MODULES)
+    assert [made[4], made[1]] == mutations.random_faults(30, 7, mutations.MODULES, [5, 2])
+    assert made != mutations.random_faults(30, 8, mutations.MODULES)
     for _, file, text in made:
         sound = ast.dump(ast.parse((PACKAGE / file).read_text()))
         assert ast.dump(ast.parse(text)) != sound
-        assert file not in mutations.SPARED
+        assert file not in mutations.EXCLUDED
 
 
 def test_every_module_has_tests_that_are_there() -> None:
@@ -90,7 +90,7 @@ def test_the_tests_of_a_copy_notice_a_fault_and_pass_without(
     tests = [str(mutations.ROOT / "tests/geometry/test_geometry.py")]
     monkeypatch.setattr(mutations, "tests_of", lambda file: tests)
     laboratory = mutations.Laboratory(tmp_path, "not deep and not site")
-    ((_, file, text),) = mutations.seeded([1])
+    ((_, file, text),) = mutations.seeded_faults([1])
     assert laboratory.tried(file, text) == "found"
     sound = (PACKAGE / file).read_text()
     assert (tmp_path / "jaxpool" / file).read_text() == sound

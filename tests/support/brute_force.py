@@ -1,7 +1,7 @@
-"""Any function of a window, by loops: for ops that the oracle of ``jaxpool.testing`` does not have.
+"""Any function of a window, by loops: for ops that the oracle of ``jaxpool.testing`` lacks.
 
-Windows are found by walking along the axes, as the oracle does; a function gets the real elements
-of each window as a list of Python numbers, in row-major order.
+The loops walk along the axes, as the oracle does. A function accepts the real elements of a window
+as a list of Python numbers, in row-major order.
 """
 
 import itertools
@@ -23,7 +23,7 @@ def elements_of_windows(
     dilations: Sequence[int],
     rounding: str = "floor",
 ) -> tuple[tuple[int, ...], Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]]:
-    """Return the output's shape, and for each output the places of the real elements of its window.
+    """Return the output's shape, and for each output the positions of its real elements.
 
     The layout is channels_last: the axes before the last one are pooled.
     """
@@ -57,7 +57,7 @@ def elements_of_windows(
 def over_windows(
     function: Callable[[list[Any]], Any], x: np.ndarray, where: Any = None, **window: Any
 ) -> np.ndarray:
-    """Return ``function`` of the real elements of every window that ``where`` does not take away.
+    """Return ``function`` of the real elements of every window that ``where`` does not mask.
 
     Args:
       function: of a list of numbers, which may be empty.

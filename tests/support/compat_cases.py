@@ -1,11 +1,10 @@
-"""Random calls of a front end and of the system it speaks for.
+"""Random calls of a front end and of the system that it represents.
 
-A case is one call, as code: a failure is pasted as it stands. 20 cases share one compiled program,
-compiled without optimisation, because compiling costs far more than running. A front end refuses a
-call while the program is traced.
+A case is a call as code, so that a failure can be pasted. 20 cases share one program, compiled
+without optimisation, because compiling costs far more than running. A front end refuses a call
+while the program is traced.
 
-``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/compat/test_compat_torch.py`` runs more of
-them.
+``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/compat/test_compat_torch.py`` runs more cases.
 """
 
 import doctest
@@ -32,11 +31,11 @@ BATCHES = range(-(-int(CONFIGURATIONS or 500) // BATCH))
 """Numbers of the batches that a live test runs."""
 
 SHARE = BATCHES if CONFIGURATIONS else BATCHES[sys.version_info >= (3, 12) :: 2]
-"""Those of a system that both of CI's Pythons have: half of them on each, unless asked for."""
+"""The batches of a system that both Pythons of CI have: half of them on each, by default."""
 
 
 class Refused(str):
-    """The message of a call that was refused."""
+    """The message of a refused call."""
 
 
 Outcome = tuple[np.ndarray, ...] | Refused
@@ -44,7 +43,7 @@ Outcome = tuple[np.ndarray, ...] | Refused
 
 @dataclass(frozen=True)
 class Case:
-    """One call. ``arrays`` are expressions of np; the first is differentiated if ``gradient``."""
+    """A call. ``arrays`` are expressions of np; the first is differentiated if ``gradient``."""
 
     function: str
     arrays: tuple[str, ...]
@@ -62,7 +61,7 @@ class Case:
 
 
 def generator(*words: Any) -> np.random.Generator:
-    """A generator that depends on the words alone."""
+    """Return a generator that depends only on the words."""
     return np.random.default_rng(zlib.crc32(repr(words).encode()))
 
 
@@ -73,9 +72,9 @@ def array(
     special: bool = False,
     extremes: bool = True,
 ) -> str:
-    """Code of an array: few numbers, so that there are ties; ``special`` has NaN and -inf too.
+    """Return code of an array of few numbers, for ties; ``special`` adds NaN and -inf.
 
-    Integers may be the ``extremes`` of their dtype.
+    Integers may include the ``extremes`` of their dtype.
     """
     seed, shape = int(rng.integers(1_000_000)), tuple(int(n) for n in shape)
     source = f"np.random.default_rng({seed})"
@@ -92,7 +91,7 @@ def array(
 
 
 def cotangent(shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """Small integers, so that sums of them are exact."""
+    """Return small integers, whose sums are exact."""
     return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7 - 3).astype(dtype)
 
 
@@ -106,13 +105,13 @@ def _outputs(module: ModuleType, case: Case, arrays: Sequence[Any]) -> tuple[Any
 
     if not case.gradient:
         return call(*arrays)
-    first = lambda x: (lambda y: (y[0], y))(call(x, *arrays[1:]))  # noqa: E731
-    values, pull, outputs = jax.vjp(first, arrays[0], has_aux=True)
-    return *outputs, pull(jnp.asarray(cotangent(values.shape, values.dtype)))[0]
+    first_and_all = lambda x: (lambda y: (y[0], y))(call(x, *arrays[1:]))  # noqa: E731
+    values, pullback, outputs = jax.vjp(first_and_all, arrays[0], has_aux=True)
+    return *outputs, pullback(jnp.asarray(cotangent(values.shape, values.dtype)))[0]
 
 
 def run(module: ModuleType, cases: Sequence[Case]) -> list[Outcome]:
-    """What a front end answers; gradients last."""
+    """Return the outcomes of a front end; gradients come last."""
     arrays = [case.data() for case in cases]
     refused: dict[int, Refused] = {}
 
@@ -139,9 +138,10 @@ def run(module: ModuleType, cases: Sequence[Case]) -> list[Outcome]:
 
 
 def assert_agrees(case: Case, ours: Outcome, theirs: Outcome, ulps: float = 0) -> None:
-    """Both refuse, or the outputs are equal: integers exactly, floats to ``ulps`` of the largest.
+    """Fail unless both refuse or the outputs are equal.
 
-    Zeros of both signs are equal, and so are NaN.
+    Integers are equal exactly, floats to ``ulps`` of the largest. Zeros of both signs are equal,
+    and so are NaN.
     """
     both = f"{case.code}\njaxpool:\n{ours!r}\nthe system:\n{theirs!r}"
     assert isinstance(ours, Refused) == isinstance(theirs, Refused), f"one side refuses: {both}"
@@ -156,7 +156,7 @@ def assert_agrees(case: Case, ours: Outcome, theirs: Outcome, ulps: float = 0) -
 
 
 def same(mine: np.ndarray, other: np.ndarray, ulps: float = 0) -> bool:
-    """Whether two arrays have one shape and hold the same numbers."""
+    """Return whether two arrays have the same shape and numbers."""
     return mine.shape == other.shape and bool(same_elements(other, mine, ulps).all())
 
 
@@ -167,13 +167,13 @@ def check_batch(
     ulps: Callable[[Case], float] = lambda case: 0,
     known: Callable[[Case, Outcome, Outcome], tuple[Outcome, Outcome]] = lambda c, a, b: (a, b),
 ) -> None:
-    """Compare a batch; ``known`` takes out of both sides what differs for a known reason."""
+    """Compare a batch; ``known`` removes known differences from both sides."""
     for case, ours in zip(cases, run(module, cases), strict=True):
         assert_agrees(case, *known(case, ours, theirs(case)), ulps(case))
 
 
 def failed_examples(module: ModuleType) -> str:
-    """Run the examples of a module's docstrings; return what went wrong, or nothing."""
+    """Run the examples of a module's docstrings; return the failures, or an empty string."""
     finder = doctest.DocTestFinder()
     names = {**vars(module), "jaxpool": jaxpool, "jax": jax, "jnp": jnp, "np": np}
     runner, said = doctest.DocTestRunner(verbose=False), io.StringIO()

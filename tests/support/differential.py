@@ -1,9 +1,9 @@
 """Values, indices and gradients of every op against the brute-force oracle, at random.
 
-The cases are asymmetric by construction: sizes, windows, strides and dilations differ from axis to
-axis, padding is drawn apart for every end and may exceed the window. The arrays are tiny, and the
-cases of one batch share one compiled program, because compiling costs far more than running. A
-failure names its one case as code: ``check([Case(..)])`` runs it again.
+The cases are asymmetric by construction: sizes, windows, strides and dilations differ between axes,
+padding is drawn separately for every end and may exceed the window. The arrays are tiny, and the
+cases of a batch share one compiled program, because compiling costs far more than running. A
+failure names its case as code: ``check([Case(..)])`` runs it again.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from jaxpool.testing import oracle_argmax, oracle_gradient, oracle_indices, orac
 BATCH = 20
 """Cases that share one compiled program."""
 
-# The oracle's name of each op. Maxima are what most people pool, and what has indices.
+# The oracle's name of each op. Maxima are frequent: most users need them, and they have indices.
 ORACLE_OPS = {
     "max_pool": "max",
     "max_pool_with_argmax": "max",
@@ -43,14 +43,14 @@ LETTERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """One call of one op on one array, with everything that makes it repeatable.
+    """A reproducible call of an op on an array.
 
     Attributes:
       op: name of the public function.
       shape, dtype, data, seed: the array; ``data`` names a recipe of :func:`array`.
       mask: shape of the ``where`` mask, or None.
-      differentiated: whether the gradient is taken. The values of such a call come from the
-        derivative rule, those of others from the op itself; floats alone have a gradient.
+      differentiated: whether the gradient is computed. The values of such a call come from the
+        derivative rule, the values of others from the op; only floats have a gradient.
     """
 
     op: str
@@ -78,7 +78,7 @@ class Case:
 
     @property
     def spatial_axes(self) -> tuple[int, ...]:
-        """The pooled axes, read from the layout without the library's help."""
+        """The pooled axes, read from the layout without the library."""
         rank, count = len(self.shape), len(self.window)
         if self.data_format == "channels_last":
             return tuple(range(rank - 1 - count, rank - 1))
@@ -100,31 +100,31 @@ class Case:
         return {"index_space": self.index_space} if self.op == "max_pool_with_argmax" else {}
 
     def rng(self, stream: int) -> np.random.Generator:
-        """Numbers of this case alone, apart from those that drew it."""
+        """Return a generator of this case, independent of the one that drew it."""
         return np.random.default_rng([self.seed, stream])
 
     def array(self) -> np.ndarray:
         return array(self.data, self.shape, np.dtype(jnp.dtype(self.dtype)), self.rng(1))
 
     def where(self) -> np.ndarray | None:
-        """The mask; about two elements of three are there."""
+        """Return the mask, which keeps about two elements of three."""
         if self.mask is None:
             return None
         return self.rng(2).random(self.mask) < 0.65
 
     def cotangent(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Small integers, so that sums of them are exact in every float."""
+        """Return small integers, whose sums are exact in every float dtype."""
         return self.rng(3).integers(-4, 5, shape).astype(jnp.dtype(self.dtype))
 
 
 def array(
     recipe: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator
 ) -> np.ndarray:
-    """Data for a case.
+    """Return data for a case.
 
-    permutation: all different. ties: few values. special: NaN, infinities and zeros of both signs
-    among few numbers. lowest, highest: nothing but the identity of max, of min. extremes: integers
-    whose sums do not fit.
+    The recipes: permutation has distinct numbers. ties has few values. special has NaN, infinities
+    and zeros of both signs among few numbers. lowest and highest have only the identity of max or
+    of min. extremes has integers whose sums overflow.
     """
     if recipe == "permutation":
         return permutation(shape, dtype, rng)
@@ -145,7 +145,7 @@ def array(
 
 
 def draw(seed: int) -> Case:
-    """Draw the case of this number; always the same."""
+    """Return the case of this seed, which is always the same."""
     rng = np.random.default_rng(seed)
     while True:
         case = _draw(rng, seed)
@@ -160,7 +160,7 @@ def _draw(rng: np.random.Generator, seed: int) -> Case | None:
     data_format, shape = _draw_layout(rng, sizes)
     large = max(window) > 4
     if math.prod(shape) * math.prod(window) > (1_000_000 if large else 10_000):
-        return None  # the oracle walks over every tap; of a large window there are few
+        return None  # the oracle loops over every tap, so large windows have few outputs
     op = str(rng.choice(list(ORACLE_OPS), p=[0.12, 0.4, 0.13, 0.15, 0.2]))
     dtype = _draw_dtype(rng, op)
     return Case(
@@ -183,10 +183,10 @@ def _draw(rng: np.random.Generator, seed: int) -> Case | None:
 
 
 def _draw_axes(rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
-    """Windows, strides, dilations and sizes, each different from axis to axis.
+    """Return windows, strides, dilations and sizes, each different from axis to axis.
 
-    Most windows are small. Some are large, since other ways lead to those, and more than 255 taps
-    need a wider index; some are tiled.
+    Most windows are small. Some are large, because these have other implementations and more than
+    255 taps need a wider index; some are tiled.
     """
     count = int(rng.choice([1, 2, 3], p=[0.3, 0.5, 0.2]))
     kind = str(rng.choice(["small", "large", "tiled"], p=[0.85, 0.07, 0.08]))
@@ -209,7 +209,7 @@ def _different(rng: np.random.Generator, low: int, high: int, count: int) -> tup
 def _draw_padding(
     rng: np.random.Generator, sizes: tuple[int, ...], spans: tuple[int, ...]
 ) -> tuple[Any, tuple[int, ...]]:
-    """A padding word or pairs, and the sizes, enlarged where the window would not fit."""
+    """Return a padding word or pairs, and the sizes, enlarged if the window would not fit."""
     word = str(rng.choice(["VALID", "SAME", "SAME_LOWER", "pairs"], p=[0.1, 0.15, 0.1, 0.65]))
     if word == "VALID":
         return word, tuple(map(max, sizes, spans))
@@ -224,7 +224,7 @@ def _draw_padding(
 
 
 def _draw_layout(rng: np.random.Generator, sizes: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-    """A layout with 0 to 2 batch axes, and the whole shape."""
+    """Return a layout with 0 to 2 batch axes, and the full shape."""
     lead = _different(rng, 1, 4, 3)
     word = str(rng.choice(["channels_last", "channels_first", "letters"], p=[0.45, 0.25, 0.3]))
     batch = lead[: rng.integers(0, 3)]
@@ -256,7 +256,7 @@ def _draw_data(rng: np.random.Generator, dtype: str, elements: int) -> str:
 
 
 def _draw_mask(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts: whole, with axes of length 1, or without the leading axis."""
+    """Return a shape that broadcasts: full, with axes of length 1, or without the leading axis."""
     mask = tuple(1 if rng.random() < 0.2 else size for size in shape)
     return mask[rng.integers(0, 2) :]
 
@@ -277,7 +277,7 @@ def _draw_own_settings(rng: np.random.Generator, op: str, rank: int) -> dict[str
 
 @dataclass(frozen=True)
 class Answer:
-    """What one side returned; None for what the case does not have."""
+    """The result of one side; None for parts that the case does not have."""
 
     values: Any
     indices: Any = None
@@ -285,7 +285,7 @@ class Answer:
 
 
 def expected(case: Case) -> Answer:
-    """The oracle's answer."""
+    """Return the oracle's result."""
     x, where = case.array(), case.where()
     settings: dict[str, Any] = {
         "dilations": case.dilations,
@@ -315,7 +315,7 @@ def expected(case: Case) -> Answer:
 
 
 def traced(case: Case, x: Any, where: Any, cotangent: Any) -> tuple[Any, Any, Any]:
-    """The library's (values, indices, gradient)."""
+    """Return the library's (values, indices, gradient)."""
 
     def pooled(x: Any) -> tuple[Any, Any]:
         result = getattr(jaxpool, case.op)(
@@ -359,7 +359,7 @@ def check(cases: Sequence[Case], compiler_options: dict[str, Any] | None = None)
 
 
 def compare(case: Case, got: Answer, want: Answer) -> None:
-    """Fail, naming the case, unless both answers are the same."""
+    """Fail, naming the case, unless both results are the same."""
     code = f"check([{case!r}])"
     ulps = 2 if case.op == "avg_pool" else 0
     assert_same(got.values, want.values, f"values of {code}", ulps=ulps)

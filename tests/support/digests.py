@@ -24,17 +24,17 @@ NAMES = (
 
 
 def array() -> np.ndarray:
-    """Large enough to be shared out over threads; sums of it are rounded."""
+    """Return an array that is large enough to be split over threads, whose sums are rounded."""
     return numbers(64, 128) * np.float32(1.1)
 
 
 def digests(tree: Any) -> list[str]:
-    """One for each array."""
+    """Return a digest of each array."""
     return [hashlib.sha256(np.asarray(a).tobytes()).hexdigest() for a in jax.tree.leaves(tree)]
 
 
 def compiled() -> Any:
-    """All ops of ``NAMES`` with their gradients, as one program."""
+    """Return all ops of ``NAMES`` with their gradients, as one compiled program."""
     return jax.jit(lambda x: {name: with_gradient(EVERY_OP[name])(x) for name in NAMES})
 
 

@@ -1,8 +1,8 @@
-"""Pooling of arrays spread over eight devices, against the same on one. Run by test_sharding.py.
+"""Pooling of arrays that are sharded over eight devices, against one device.
 
-Arguments: which of how many parts of the checks to run. Prints one JSON line a check: its name, and
-what was wrong, or null. Every check compares values and gradients and counts the collectives of the
-compiled programs.
+Run by test_sharding.py. Arguments: the part of the checks to run, and the number of parts. Prints
+one JSON line per check: its name, and the failure or null. Every check compares values and
+gradients and counts the collectives of the compiled programs.
 """
 
 import itertools
@@ -95,30 +95,30 @@ FILTERS: dict[str, Callable[[jax.Array], jax.Array]] = {
 def data(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     rng = np.random.default_rng(0)
     x = rng.permutation(np.prod(shape)).reshape(shape).astype(np.float32) - 4000
-    x[1, 7:9, 2:4] = -np.inf  # padding must not win over it
+    x[1, 7:9, 2:4] = -np.inf  # must be larger than padding
     x[0, 15, 3, 1] = np.nan
     return x
 
 
 def forward(pool: Callable) -> Callable:
-    """Values, and indices if there are any."""
+    """Return a function of the values, and indices if there are any."""
     return lambda x, cotangent: pool(x)
 
 
 def backward(pool: Callable) -> Callable:
-    """The gradient of the values."""
+    """Return the gradient function of the values."""
     values = lambda x: jax.tree.leaves(pool(x))[0]  # noqa: E731
     return lambda x, cotangent: jax.vjp(values, x)[1](cotangent)[0]
 
 
 def collectives(text: str) -> dict[str, int]:
-    """How often each occurs in a compiled program."""
+    """Return the number of occurrences of each collective in a compiled program."""
     found = {name: len(re.findall(rf"= .* {name}(-start)?\(", text)) for name in COLLECTIVES}
     return {name: count for name, count in found.items() if count}
 
 
 def compare(pool: Callable, sharded: Callable, spec: Any, exact: bool, x: np.ndarray) -> dict:
-    """Compare on the sharded array; returns the collectives of forward and backward."""
+    """Compare on the sharded array; return the collectives of forward and backward."""
     y = jax.tree.leaves(jax.eval_shape(pool, x))[0]
     cotangent = np.random.default_rng(1).integers(-9, 9, y.shape).astype(np.float32)
     sharding = jax.NamedSharding(MESH, spec)
@@ -134,7 +134,7 @@ def compare(pool: Callable, sharded: Callable, spec: Any, exact: bool, x: np.nda
 
 
 def checks() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Every check by name; a check raises."""
+    """Yield every check with its name; a check raises if it fails."""
     for name, (op, own) in OPS.items():
         for window, words in WINDOWS.items():
             if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
@@ -183,7 +183,7 @@ def halo(op: Callable, words: dict[str, Any]) -> None:
 
 
 def explicit_axes(op: Callable) -> None:
-    """Where shardings are part of types, values and gradients are those of one device."""
+    """Check values and gradients for shardings that are part of types."""
     mesh, spec = jax.make_mesh((2, 4), ("batch", "space")), P("batch", None, None, "space")
     x = np.random.default_rng(0).permutation(8 * 16 * 9 * 4).reshape(8, 16, 9, 4) / 1000
     x = x.astype(np.float32)
@@ -198,7 +198,7 @@ def explicit_axes(op: Callable) -> None:
 
 
 def manual(op: Callable) -> None:
-    """Inside shard_map, beside arrays that are not spread, as on the whole array."""
+    """Check values and derivatives inside shard_map, next to arrays that are replicated."""
     x = np.random.default_rng(0).permutation(8 * 9 * 4 * 3).reshape(8, 9, 4, 3) / 100
     x = x.astype(np.float32)
     energy = lambda x: (op(x) ** 2).sum()  # noqa: E731
@@ -211,7 +211,7 @@ def manual(op: Callable) -> None:
 
 
 def every_op_on_manual_axes(op: Callable) -> None:
-    """Results and gradient inside shard_map, as of each example alone."""
+    """Check results and gradient inside shard_map against those of each example separately."""
     x, spec, both = numbers(8, 3), P(("batch", "space")), with_gradient(op)
     run = jax.jit(jax.shard_map(both, mesh=MESH, in_specs=spec, out_specs=spec))
     examples = [jax.tree.leaves(jax.jit(both)(example[None])) for example in x]
@@ -227,7 +227,7 @@ def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) 
 
 
 def every_op(name: str, op: Callable) -> None:
-    """Results and gradient over a spread batch, where each device needs its own examples alone."""
+    """Check results and gradient over a sharded batch: a device needs only its own examples."""
     x = jax.device_put(numbers(8, 3), jax.NamedSharding(MESH, P(("batch", "space"))))
     text = jax.jit(with_gradient(op)).lower(x).compile().as_text() or ""
     found = exchanged(text, question="unpool" in name)
@@ -235,7 +235,7 @@ def every_op(name: str, op: Callable) -> None:
 
 
 def tangents_beside_weights() -> None:
-    """Each device needs its own examples alone, and the weights of all taps."""
+    """Check a tangent: a device needs only its own examples, and the weights of all taps."""
     erosion = lambda x, weights: filters.grey_erosion(x, structure=weights)  # noqa: E731
     run = jax.jit(lambda x, weights: jax.jvp(lambda x: erosion(x, weights), (x,), (x,)))
     x, weights = numbers(8, 3), FOOTPRINT * np.float32(5)
@@ -245,14 +245,14 @@ def tangents_beside_weights() -> None:
 
 
 def exchanged(text: str, question: bool) -> list[str]:
-    """What is sent between devices, but for single truth values, the answers to a question."""
-    found = re.findall(rf"= (.*) (?:{'|'.join(COLLECTIVES)})(?:-start)?\(", text)
+    """Return the types of the transfers between devices, except single predicates of a question."""
+    transfers = re.findall(rf"= (.*) (?:{'|'.join(COLLECTIVES)})(?:-start)?\(", text)
     answers = re.compile(r"\(?((u8|pred)\[\](, )?)+\)?")
-    return [what for what in found if not (question and answers.fullmatch(what))]
+    return [transfer for transfer in transfers if not (question and answers.fullmatch(transfer))]
 
 
 def unpool(axes: str, kind: str, known: bool) -> None:
-    """Of overlapping windows, as indices over the pooled axes: no value or index is sent."""
+    """Check indices over the pooled axes of overlapping windows: no value or index is sent."""
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1), "padding": (1, 0)}
     x = np.random.default_rng(0).permutation(8 * 9 * 4 * 8).reshape(8, 9, 4, 8) / 100
     y, indices = jaxpool.max_pool_with_argmax(x.astype(np.float32), **window)
@@ -277,7 +277,7 @@ def unpool(axes: str, kind: str, known: bool) -> None:
 
 
 def space(op: Callable, own: dict[str, Any]) -> None:
-    """Left to the compiler: more exchanges than :func:`halo`, but no device holds the whole."""
+    """Check the compiler's partitioning: more exchanges than :func:`halo`, but no all-gather."""
     pool = lambda x: op(x, (3, 3), 2, "SAME", **own)  # noqa: E731
     found = compare(pool, pool, P("batch", "space"), op is not jaxpool.avg_pool, data())
     assert "all-gather" not in found["forward"] | found["backward"], found
@@ -315,7 +315,7 @@ def uneven() -> None:
 
 
 def refused() -> None:
-    """Indices that would be of the shard alone, or would not fit, and axes that are not there."""
+    """Check the refusal of indices of one shard only or that do not fit, and of unknown axes."""
     spec = P(None, "space")
     for words, expected in (
         ({"index_space": 1}, "`index_space` = 1 counts batch or channel axes"),

@@ -1,4 +1,4 @@
-"""Every public op as a function of one array: a table for what must hold of all of them."""
+"""Every public op as a function of one array: a table for properties of all ops."""
 
 import functools
 import inspect
@@ -47,7 +47,7 @@ def _fractional(op: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def _boxed(op: Callable[..., Any], **words: Any) -> Callable[[Any], Any]:
-    """Of boxes of the first example alone, whatever the batch and its axes."""
+    """Return a pool of boxes of the first example only, whatever the batch and its axes."""
     return lambda x: op(x, BOXES, (2, 2), **words)
 
 
@@ -58,8 +58,8 @@ def _windowed(op: Callable[..., Any], *arguments: Any, **words: Any) -> Callable
 Moments = tuple[jax.Array, jax.Array, jax.Array]
 
 
-def _joined(a: Moments, b: Moments) -> Moments:
-    """Count, mean and sum of squared deviations of the elements of two sets (Chan et al. 1983)."""
+def _merge_moments(a: Moments, b: Moments) -> Moments:
+    """Return count, mean and sum of squared deviations of two sets (Chan et al. 1983)."""
     count, distance = a[0] + b[0], b[1] - a[1]
     share = b[0] / jnp.maximum(count, 1)
     return count, a[1] + distance * share, a[2] + b[2] + distance**2 * a[0] * share
@@ -67,11 +67,11 @@ def _joined(a: Moments, b: Moments) -> Moments:
 
 VARIANCE = jaxpool.Reduction(
     "variance",
-    _joined,
+    _merge_moments,
     (0, 0, 0),
     prepare=lambda x: (jnp.ones_like(x), x, jnp.zeros_like(x)),
     finish=lambda moments, count: moments[2] / jnp.maximum(count, 1),
-    accumulator=jaxpool.reductions.MEAN.accumulator,  # takes floats alone
+    accumulator=jaxpool.reductions.MEAN.accumulator,  # accepts only floats
 )
 
 SLIDING: dict[str, Callable[..., Any]] = {
@@ -143,13 +143,13 @@ EVERY_OP = LOCAL | OF_BOXES
 
 
 def public_ops() -> set[str]:
-    """The public functions that take an array."""
+    """Return the names of the public functions that accept an array."""
     functions = {n: f for n, f in vars(jaxpool).items() if inspect.isfunction(f)}
     return {n for n, f in functions.items() if {"x", "y"} & set(inspect.signature(f).parameters)}
 
 
 def numbers(batch: int, channels: int) -> np.ndarray:
-    """Different positive numbers, with a window of ties."""
+    """Return distinct positive numbers, with a window of ties."""
     shape = (batch, *SPACE, channels)
     x = np.random.default_rng(5).permutation(np.prod(shape)).reshape(shape).astype(np.float32)
     x[0, 2:5, 1:4] = 7
@@ -157,7 +157,10 @@ def numbers(batch: int, channels: int) -> np.ndarray:
 
 
 def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, jax.Array]]:
-    """The results of ``op``, and the gradient of their weighted sum; the weights all differ."""
+    """Return a function: the results of ``op``, and the gradient of a weighted sum of them.
+
+    The weights are distinct.
+    """
 
     def both(x: Any) -> tuple[Any, jax.Array]:
         y, back, further = jax.vjp(lambda x: _split(op(x)), x, has_aux=True)
@@ -168,6 +171,6 @@ def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, jax.Ar
 
 
 def _split(result: Any) -> tuple[jax.Array, list[jax.Array]]:
-    """What has a derivative, and the rest."""
+    """Return the differentiable results, and the remaining ones."""
     first, *rest = jax.tree.leaves(result)
     return first, rest

@@ -1,4 +1,4 @@
-"""Seeded faults, and the tests of the files that they are in; ``mutations.py`` tries them."""
+"""Seeded faults, and the tests of the files that contain them; ``mutations.py`` tries them."""
 
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ TESTS = {
 
 
 class Fault(NamedTuple):
-    """``old`` becomes ``new``, where it stands first in a file."""
+    """The replacement of the first occurrence of ``old`` in a file by ``new``."""
 
     file: str
     old: str

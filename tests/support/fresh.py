@@ -1,4 +1,4 @@
-"""A fresh interpreter: what a user gets, without this suite's strict settings and imports."""
+"""A fresh interpreter, as a user has it: without this suite's strict settings and imports."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def python(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python on ``arguments``, with ``path`` ahead of the installed packages."""
+    """Run Python on ``arguments``, with ``path`` before the installed packages."""
     return subprocess.run(
         [sys.executable, *arguments],
         env={**os.environ, **(env or {}), "PYTHONPATH": str(path)},
@@ -33,7 +33,7 @@ def python(
 
 
 def printed(*arguments: str, path: Path = PACKAGE_PARENT, stdin: str = "") -> str:
-    """What Python prints on ``arguments``; raises with its error output if it fails."""
+    """Return the output of Python on ``arguments``; raise with its error output if it fails."""
     done = python(*arguments, path=path, stdin=stdin)
     if done.returncode:
         raise RuntimeError(f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -50,7 +50,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def unpack_wheel(folder: Path) -> Path:
-    """Build the wheel and unpack it; returns the folder to put on the path."""
+    """Build the wheel and unpack it; return the folder to put on the path."""
     target = folder / "installed"
     with zipfile.ZipFile(build_wheel(folder)) as archive:
         archive.extractall(target)

@@ -1,4 +1,4 @@
-"""The recorded runs of the real runtimes, ``data/golden_cases.json``, and when two arrays agree."""
+"""The recorded runs of the real runtimes, ``data/golden_cases.json``, and their comparison."""
 
 import json
 from collections.abc import Iterator
@@ -13,20 +13,23 @@ CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in GOLDEN["cases"]
 
 
 def read(tensor: dict[str, Any]) -> np.ndarray:
-    """A recorded tensor; its floats may be the words nan, inf and -inf."""
+    """Return a recorded tensor; its floats may be the words nan, inf and -inf."""
     dtype = np.dtype(jnp.dtype(tensor["dtype"]))
     data = tensor["data"] if dtype.kind in "iu" else [float(number) for number in tensor["data"]]
     return np.array(data, dtype).reshape(tensor["shape"])
 
 
 def recorded_runs(*systems: str) -> Iterator[tuple[str, str]]:
-    """(case, system) of every recorded run of these systems."""
+    """Yield (case, system) of every recorded run of these systems."""
     for name, case in CASES.items():
         yield from ((name, system) for system in case["runs"] if system in systems)
 
 
 def agrees(got: np.ndarray, want: np.ndarray) -> bool:
-    """Integers exactly; floats to two units in the last place; zeros of both signs are equal."""
+    """Return whether integers are equal, and floats to two units in the last place.
+
+    Zeros of both signs are equal.
+    """
     if got.shape != want.shape:
         return False
     numbers, recorded = got.astype(np.float64), want.astype(np.float64)

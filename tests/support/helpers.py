@@ -1,4 +1,4 @@
-"""Comparisons that say where they fail, and data in which swapped axes cannot hide."""
+"""Comparisons that report where they fail, and data that reveal swapped axes."""
 
 import contextlib
 import functools
@@ -22,13 +22,13 @@ QUICK: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 
 
 def lowered(f: Callable[..., Any], platform: str, *arrays: Any) -> Callable[..., Any]:
-    """The program of a platform, to be run on the one that is there."""
+    """Return the program of a platform, to be run on the platform of this machine."""
     checks = [jax.export.DisabledSafetyCheck.platform()]
     return jax.export.export(jax.jit(f), platforms=[platform], disabled_checks=checks)(*arrays).call
 
 
 def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
-    """Every element a different integer, in random order, centred on zero (from 0 if unsigned)."""
+    """Return distinct integers in random order, centred on zero (from 0 if unsigned)."""
     count = math.prod(shape)
     numbers = rng.permutation(count).reshape(shape)
     if np.dtype(dtype).kind != "u":
@@ -40,14 +40,14 @@ def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) ->
 
 
 def assert_same(got: Any, want: Any, case: Any, *, ulps: float = 0) -> None:
-    """Fail unless ``got`` is ``want``: dtype, shape, NaNs in the same places, and values.
+    """Fail unless ``got`` equals ``want``: dtype, shape, positions of NaN, and values.
 
-    Zeros of both signs are the same value.
+    Zeros of both signs are equal.
 
     Args:
       got, want: arrays.
-      case: names the case in the message, best as code to paste.
-      ulps: finite floats may differ by this many units in the last place of the largest one.
+      case: names the case in the message, preferably as code to paste.
+      ulps: finite floats may differ by this number of units in the last place of the largest one.
     """
     got, want = np.asarray(got), np.asarray(want)
     if got.dtype != want.dtype:
@@ -64,7 +64,7 @@ def assert_same(got: Any, want: Any, case: Any, *, ulps: float = 0) -> None:
 
 
 def same_elements(got: np.ndarray, want: np.ndarray, ulps: float) -> np.ndarray:
-    """Where ``got`` is ``want``, see :func:`assert_same`."""
+    """Return a mask of the elements at which ``got`` equals ``want``, see :func:`assert_same`."""
     equal = got == want
     if not jnp.issubdtype(want.dtype, jnp.floating):
         return equal
@@ -81,8 +81,8 @@ def check_derivatives(
 ) -> None:
     """Fail unless both modes agree with central differences to order two, in any combination.
 
-    Along random directions, and compiled once, which makes it several times cheaper than
-    ``jax.test_util.check_grads``. Meant for float64 and for an ``f`` that is not linear.
+    The derivatives are along random directions and compiled once, which makes the check several
+    times cheaper than ``jax.test_util.check_grads``. Use float64, and an ``f`` that is not linear.
     """
     y = jax.eval_shape(f, *args)
     u, v, w = (_directions(shapes, rng) for shapes in ((y,), args, args))
@@ -95,26 +95,26 @@ def check_derivatives(
 
     @functools.partial(jax.jit, compiler_options=QUICK)
     def values(*args: jax.Array) -> dict[str, jax.Array]:
-        found = {"f": _dot(u, (f(*args),))}
+        derivatives = {"f": _dot(u, (f(*args),))}
         for name, first in (("forward", forward), ("reverse", reverse)):
-            found[name], found[f"forward of {name}"] = jax.jvp(first, args, w)
-            found[f"reverse of {name}"] = _dot(jax.vjp(first, *args)[1](1.0), w)
-        return found
+            derivatives[name], derivatives[f"forward of {name}"] = jax.jvp(first, args, w)
+            derivatives[f"reverse of {name}"] = _dot(jax.vjp(first, *args)[1](1.0), w)
+        return derivatives
 
-    def difference(name: str, along: tuple[np.ndarray, ...]) -> float:
+    def difference(name: str, directions: tuple[np.ndarray, ...]) -> float:
         ends = [
-            values(*(a + sign * eps * d for a, d in zip(args, along, strict=True)))[name]
+            values(*(a + sign * eps * d for a, d in zip(args, directions, strict=True)))[name]
             for sign in (1, -1)
         ]
         return float(ends[0] - ends[1]) / (2 * eps)
 
-    found = {name: float(value) for name, value in values(*args).items()}
-    wanted = {1: difference("f", v), 2: difference("forward", w)}
-    for name, value in found.items():
+    derivatives = {name: float(value) for name, value in values(*args).items()}
+    expected = {1: difference("f", v), 2: difference("forward", w)}
+    for name, value in derivatives.items():
         if name != "f":
-            want = wanted[2 if " of " in name else 1]
-            if not want or not abs(value - want) <= 1e-5 * abs(want):
-                raise AssertionError(f"{name}: {value}, not {want}")
+            reference = expected[2 if " of " in name else 1]
+            if not reference or not abs(value - reference) <= 1e-5 * abs(reference):
+                raise AssertionError(f"{name}: {value}, not {reference}")
 
 
 def _directions(shapes: Sequence[Any], rng: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -127,15 +127,15 @@ def _dot(a: Sequence[Any], b: Sequence[Any]) -> jax.Array:
 
 @contextlib.contextmanager
 def counted_compilations() -> Iterator[list[str]]:
-    """A list that grows by one entry with every program that is compiled."""
-    found: list[str] = []
+    """Yield a list that grows by one entry for every program that is compiled."""
+    compilations: list[str] = []
 
-    def note(event: str, duration_secs: float, **kwargs: Any) -> None:
+    def record(event: str, duration_secs: float, **kwargs: Any) -> None:
         if event.endswith("backend_compile_duration"):
-            found.append(event)
+            compilations.append(event)
 
-    jax.monitoring.register_event_duration_secs_listener(note)
+    jax.monitoring.register_event_duration_secs_listener(record)
     try:
-        yield found
+        yield compilations
     finally:
-        jax.monitoring.unregister_event_duration_listener(note)
+        jax.monitoring.unregister_event_duration_listener(record)

@@ -1,9 +1,9 @@
-"""Random pooling configurations, and one way to run and compare them, for the live tests.
+"""Random pooling configurations for the live tests, and functions to run and compare them.
 
-The configurations are asymmetric by construction: sizes, windows, strides and dilations differ on
-every axis, padding is drawn apart for every end, so that swapped axes or ends cannot go unnoticed.
+The configurations are asymmetric by construction, so that tests detect swapped axes or ends: sizes,
+windows, strides and dilations differ on every axis, and padding is drawn separately for every end.
 Arrays are tiny and 20 configurations share one compiled program, because compiling costs far more
-than running. A failure names its one configuration as code to paste.
+than running. A failure names its configuration as code to paste.
 """
 
 import zlib
@@ -24,7 +24,7 @@ BATCH = 20
 
 @dataclass(frozen=True)
 class Axis:
-    """What is drawn for one pooled axis; ``low`` and ``high`` are explicit padding."""
+    """The draws for one pooled axis; ``low`` and ``high`` are explicit padding."""
 
     size: int
     kernel: int
@@ -34,30 +34,30 @@ class Axis:
     high: int
 
     @property
-    def room(self) -> int:
-        """Elements by which the padded axis exceeds the dilated window; negative: too short."""
+    def slack(self) -> int:
+        """The length of the padded axis minus the span; negative if the window does not fit."""
         return self.size + self.low + self.high - (self.kernel - 1) * self.dilation - 1
 
     @property
     def ceil_starts_in_data(self) -> bool:
-        """Whether the last window of plain ceil rounding is one that PyTorch keeps."""
-        return -(-self.room // self.stride) * self.stride < self.size + self.low
+        """Whether PyTorch would keep the last window of plain ceil rounding."""
+        return -(-self.slack // self.stride) * self.stride < self.size + self.low
 
     @property
     def has_hollow_window(self) -> bool:
-        """Whether some window that starts in padding or data has no tap in the data."""
+        """Whether a window that starts in padding or data has no tap in the data."""
         starts = range(-self.low, self.size, self.stride)
         taps = range(0, self.kernel * self.dilation, self.dilation)
         return any(all(not 0 <= start + tap < self.size for tap in taps) for start in starts)
 
 
 HOLLOW = Axis(size=3, kernel=2, stride=2, dilation=4, low=1, high=1)
-"""The taps of its window read elements -1 and 3 of an axis of three."""
+"""An axis of three elements whose window reads elements -1 and 3."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One call of one op on one array. ``shape`` has the channel axis before the pooled axes."""
+    """A call of an op on an array. ``shape`` has the channel axis before the pooled axes."""
 
     op: str
     axes: tuple[Axis, ...]
@@ -74,18 +74,18 @@ class Configuration:
     def shape(self) -> tuple[int, ...]:
         return self.lead + tuple(axis.size for axis in self.axes)
 
-    def each(self, name: str) -> tuple[int, ...]:
-        """One attribute of every pooled axis."""
+    def per_axis(self, name: str) -> tuple[int, ...]:
+        """Return one attribute of every pooled axis."""
         return tuple(getattr(axis, name) for axis in self.axes)
 
     @property
     def positional(self) -> tuple[tuple[int, ...], tuple[int, ...], str | Pairs]:
-        return self.each("kernel"), self.each("stride"), self.padding
+        return self.per_axis("kernel"), self.per_axis("stride"), self.padding
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The keyword settings of the jaxpool call, defaults left out."""
-        words: dict[str, Any] = {"dilations": self.each("dilation"), "rounding": self.rounding}
+        """The keyword settings of the jaxpool call, without defaults."""
+        words: dict[str, Any] = {"dilations": self.per_axis("dilation"), "rounding": self.rounding}
         words |= {"data_format": self.data_format, **self.settings}
         defaults = {
             "dilations": (1,) * len(self.axes),
@@ -110,7 +110,7 @@ class Configuration:
 
     @property
     def data_code(self) -> str:
-        """The data, channels first, as code: few distinct values make ties, a permutation none."""
+        """The data, channels first, as code: few distinct values for ties, else a permutation."""
         source = f"np.random.default_rng({self.seed})"
         kind = np.dtype(self.dtype)
         if not self.ties and kind.itemsize > 1:
@@ -123,21 +123,21 @@ class Configuration:
         return f"{source}.integers({low}, {high}, {self.shape}).astype({self.dtype!r})"
 
     def data(self) -> np.ndarray:
-        """The array, channels first. What ``data_code`` says is what runs."""
+        """Return the array, channels first, by evaluating ``data_code``."""
         return eval(self.data_code, {"np": np})
 
     def cotangent(self, shape: Sequence[int]) -> np.ndarray:
-        """A cotangent of small integers, so that sums of it are exact in every float dtype."""
+        """Return a cotangent of small integers, whose sums are exact in every float dtype."""
         return np.random.default_rng(self.seed + 1).integers(-4, 5, shape).astype(self.dtype)
 
     def to_layout(self, x: np.ndarray) -> np.ndarray:
-        """From channels first to the layout of ``data_format``."""
+        """Return ``x``, channels first, in the layout of ``data_format``."""
         if self.data_format == "channels_first":
             return x
         return np.moveaxis(x, -len(self.axes) - 1, -1)
 
     def from_layout(self, x: np.ndarray) -> np.ndarray:
-        """From the layout of ``data_format`` to channels first."""
+        """Return ``x``, in the layout of ``data_format``, with channels first."""
         if self.data_format == "channels_first":
             return x
         return np.moveaxis(x, -1, -len(self.axes) - 1)
@@ -145,7 +145,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one side returned, channels first; None for what it does not return."""
+    """The result of one side, channels first; None for parts that it does not return."""
 
     values: np.ndarray
     indices: np.ndarray | None = None
@@ -156,7 +156,7 @@ class Answer:
 
 
 def generator(*words: Any) -> np.random.Generator:
-    """A generator that depends on the words alone."""
+    """Return a generator that depends only on the words."""
     return np.random.default_rng(zlib.crc32(repr(words).encode()))
 
 
@@ -168,16 +168,16 @@ def draw_axes(
     symmetric: bool,
     padded: bool = True,
 ) -> tuple[Axis, ...]:
-    """Draw one to three pooled axes, all different, each accepted by the peer's rules.
+    """Draw one to three distinct pooled axes, each accepted by the peer's rules.
 
-    Padding and dilation leave a window without a real element only once in hundreds of draws, so
-    one dilated draw in ten is of such an axis, if the peer accepts it.
+    Padding and dilation make a window without a real element only once in hundreds of draws, so one
+    dilated draw in ten is such an axis, if the peer accepts it.
 
     Args:
       accept: whether the peer runs such an axis by the same rule as jaxpool.
-      dilated: draw dilations, 1 to 4; else all are 1.
-      symmetric: the same padding at both ends of an axis.
-      padded: draw explicit padding; else all is 0.
+      dilated: whether to draw dilations from 1 to 4; otherwise all are 1.
+      symmetric: whether the padding is equal at both ends of an axis.
+      padded: whether to draw explicit padding; otherwise all is 0.
     """
     if dilated and padded and rng.random() < 0.1 and accept(HOLLOW):
         return (HOLLOW,)
@@ -198,23 +198,23 @@ def draw_axes(
 
 
 def draw_max_op(rng: np.random.Generator) -> str:
-    """Draw one of the two ops that take a maximum: they reach their values on different ways."""
+    """Draw one of the two ops with maxima, which compute their values differently."""
     return "max_pool" if rng.random() < 0.3 else "max_pool_with_argmax"
 
 
 def draw_lowering(rng: np.random.Generator) -> dict[str, str]:
-    """Draw the default lowering of this platform, or the reference that others run."""
+    """Draw the default implementation of this platform, or ``reduce_window`` as the reference."""
     return {"implementation": "reduce_window"} if rng.random() < 0.25 else {}
 
 
 def draw_lead(rng: np.random.Generator, unbatched: bool) -> tuple[int, ...]:
-    """Draw the batch and channel axes: their sizes differ, and sometimes there is no batch."""
+    """Draw the sizes of the batch and channel axes, which differ; sometimes there is no batch."""
     lead = tuple(int(size) for size in rng.permutation([1, 2, 3])[:2])
     return lead[1:] if unbatched and rng.random() < 0.2 else lead
 
 
 def draw_rounding(rng: np.random.Generator, axes: Sequence[Axis]) -> str:
-    """Draw floor, ceil_torch, or plain ceil where it makes the same windows as ceil_torch."""
+    """Draw floor, ceil_torch, or plain ceil if its windows are those of ceil_torch."""
     if rng.random() < 0.35:
         return "floor"
     same = all(axis.ceil_starts_in_data for axis in axes)
@@ -225,7 +225,7 @@ def draw_rounding(rng: np.random.Generator, axes: Sequence[Axis]) -> str:
 
 
 def run_jaxpool(batch: Sequence[Configuration], expected: Sequence[Answer]) -> list[Answer]:
-    """Run a batch of configurations in one compiled program, gradients where a peer has one."""
+    """Run a batch of configurations in one program, with gradients if the peer has one."""
     for configuration, answer in zip(batch, expected, strict=True):
         _check_shape(configuration, answer)
     arrays = [c.to_layout(c.data()) for c in batch]
@@ -272,7 +272,7 @@ def _check_shape(c: Configuration, expected: Answer) -> None:
 
 
 def assert_same(c: Configuration, got: Answer, expected: Answer, ulps: int = 0) -> None:
-    """Compare both sides: indices and dtypes exactly, numbers to ``ulps`` of the largest one."""
+    """Compare both sides: indices and dtypes exactly, numbers to ``ulps`` of the largest."""
     for name in ("values", "indices", "gradient"):
         ours, theirs = getattr(got, name), getattr(expected, name)
         if theirs is None:

@@ -1,10 +1,10 @@
-"""Small faults of a random kind at random places of a module, by its syntax tree.
+"""Small random faults at random places of a module, from its syntax tree.
 
-A comparison takes in or leaves out equality, or is negated; a sum becomes a difference, a product a
-quotient, a shift one to the other side; an integer is one off; a sign or a ``not`` is gone; ``and``
-becomes ``or``; a condition is turned round; a minimum becomes a maximum.
+A comparison includes or excludes equality, or is negated; a sum becomes a difference, a product a
+quotient, a left shift a right shift; an integer changes by one; a sign or a ``not`` is removed;
+``and`` becomes ``or``; a condition is inverted; a minimum becomes a maximum.
 
-What says no arithmetic is left as it is: annotations, messages of errors, f-strings, and functions
+Code that computes no result is unchanged: annotations, messages of errors, f-strings, and functions
 that only choose between implementations of the same result.
 """
 
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-SPARED = {"slower_reason"}
-"""Functions that choose between implementations that give the same results."""
+EXCLUDED = {"slower_reason"}
+"""Functions that only choose between implementations of the same result."""
 
-FLIPPED: dict[type[ast.AST], type[ast.AST]] = {
+OPERATOR_CHANGES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -41,11 +41,11 @@ FLIPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-RENAMED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
+NAME_CHANGES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 
 
 class Mutant(NamedTuple):
-    """The source between two offsets, in bytes of UTF-8, becomes ``new``."""
+    """The replacement of the source between two offsets, in bytes of UTF-8, by ``new``."""
 
     start: int
     end: int
@@ -59,56 +59,56 @@ class Mutant(NamedTuple):
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Every mutant of a module's source, in order."""
+    """Return every mutant of a module's source, in order."""
     starts, data = [0], source.encode()
     for line in data.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = []
+    result = []
     for node, changed in _changes(ast.parse(source)):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset  # pyright: ignore
         old = data[start:end].decode()
-        found.append(Mutant(start, end, node.lineno, old, f"({changed})"))
-    return found
+        result.append(Mutant(start, end, node.lineno, old, f"({changed})"))
+    return result
 
 
-def drawn(paths: list[Path], count: int, seed: int) -> list[tuple[Path, Mutant]]:
-    """So many different mutants of these modules, each place as likely as every other."""
-    every = [(path, mutant) for path in sorted(paths) for mutant in mutants(path.read_text())]
-    return random.Random(seed).sample(every, min(count, len(every)))
+def drawn_mutants(paths: list[Path], count: int, seed: int) -> list[tuple[Path, Mutant]]:
+    """Return ``count`` distinct mutants of these modules, drawn with equal probability."""
+    all_mutants = [(path, mutant) for path in sorted(paths) for mutant in mutants(path.read_text())]
+    return random.Random(seed).sample(all_mutants, min(count, len(all_mutants)))
 
 
 def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
-    """Expressions, and what becomes of each."""
-    for node in _computing(tree):
+    """Yield expressions, and for each the source that replaces it."""
+    for node in _computing_nodes(tree):
         if isinstance(node, ast.If | ast.While):
             yield node.test, f"not ({ast.unparse(node.test)})"
-        for changed in _mutated(node):
+        for changed in _changed_sources(node):
             yield node, changed  # pyright: ignore
 
 
-def _computing(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and all under it, without what only tells."""
+def _computing_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the node and its descendants, except those that compute no result."""
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr):
         return
-    if isinstance(node, ast.FunctionDef) and node.name in SPARED:
+    if isinstance(node, ast.FunctionDef) and node.name in EXCLUDED:
         return
     yield node
     for name, field in ast.iter_fields(node):
         if name not in ("annotation", "returns", "type_params"):
             for child in field if isinstance(field, list) else [field]:
                 if isinstance(child, ast.AST):
-                    yield from _computing(child)
+                    yield from _computing_nodes(child)
 
 
-def _mutated(node: ast.AST) -> Iterator[str]:
+def _changed_sources(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Compare(left, [op], [right]):
-            yield ast.unparse(ast.Compare(left, [FLIPPED[type(op)]()], [right]))  # pyright: ignore
-        case ast.BinOp(left, op, right) if type(op) in FLIPPED:
-            yield ast.unparse(ast.BinOp(left, FLIPPED[type(op)](), right))  # pyright: ignore
+            yield ast.unparse(ast.Compare(left, [OPERATOR_CHANGES[type(op)]()], [right]))  # pyright: ignore
+        case ast.BinOp(left, op, right) if type(op) in OPERATOR_CHANGES:
+            yield ast.unparse(ast.BinOp(left, OPERATOR_CHANGES[type(op)](), right))  # pyright: ignore
         case ast.BoolOp(op, values):
-            yield ast.unparse(ast.BoolOp(FLIPPED[type(op)](), values))  # pyright: ignore
+            yield ast.unparse(ast.BoolOp(OPERATOR_CHANGES[type(op)](), values))  # pyright: ignore
         case ast.UnaryOp(ast.USub() | ast.Not() | ast.Invert(), operand):
             yield ast.unparse(operand)
         case ast.IfExp(test, body, orelse):
@@ -117,7 +117,7 @@ def _mutated(node: ast.AST) -> Iterator[str]:
             yield repr(not value)
         case ast.Constant(int(value)):
             yield from (repr(value + 1), repr(value - 1))
-        case ast.Name(name) if name in RENAMED:
-            yield RENAMED[name]
-        case ast.Attribute(value, name) if name in RENAMED:
-            yield f"{ast.unparse(value)}.{RENAMED[name]}"
+        case ast.Name(name) if name in NAME_CHANGES:
+            yield NAME_CHANGES[name]
+        case ast.Attribute(value, name) if name in NAME_CHANGES:
+            yield f"{ast.unparse(value)}.{NAME_CHANGES[name]}"

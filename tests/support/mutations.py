@@ -1,10 +1,10 @@
-"""Faults in geometry, index spaces, lowerings and the backward pass: does the suite notice?
+"""Seeds faults into the package and reports the faults that the tests do not detect.
 
-``python tests/support/mutations.py [NUMBER..]`` puts each of the faults of ``faults.py`` into a
-copy of the package and runs the tests of that file on it, until the first failure. With
-``--random COUNT`` the faults are random ones of ``mutants.py``, from a seed that is printed, and
-numbers choose among those. It prints the faults that no test noticed, and fails if there are any.
-Not part of the suite: it starts one process for each.
+``python tests/support/mutations.py [NUMBER..]`` puts each fault of ``faults.py`` into a copy of the
+package and runs the tests of that file until the first failure. With ``--random COUNT`` the faults
+are random ones of ``mutants.py``, from a seed that is printed, and the numbers select among them.
+The script prints the faults that no test detects, and fails if there are any. It is not part of the
+suite: it starts a process for each fault.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from faults import COUNTS, FAULTS, GRADIENTS, TESTS
-from mutants import drawn
+from mutants import drawn_mutants
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
@@ -91,7 +91,7 @@ THEMES = {
     "filters/": ["tests/filters"],
     "layers/": ["tests/layers"],
 }
-"""Where random faults should be found: by the longest beginning of a file's name."""
+"""The tests that should detect random faults, by the longest matching prefix of a file's name."""
 
 MODULES = [
     "_geometry",
@@ -102,17 +102,17 @@ MODULES = [
     "ops/unpool.py",
     "ops/_unpool_offsets.py",
 ]
-SPARED = ["_lowerings/tuning.py"]
-"""Its numbers choose between implementations of the same result."""
+EXCLUDED = ["_lowerings/tuning.py"]
+"""Files whose numbers only choose between implementations of the same result."""
 
 MISSED = "MISSED"
 
-SHARED = ["jax", "jax.numpy", "chex"]
-"""Imported once, ahead of the processes that try a fault."""
+PRELOADED = ["jax", "jax.numpy", "chex"]
+"""Imported once, before the processes that try a fault are forked."""
 
 
 class Laboratory:
-    """A copy of the package in which one fault after another is tried."""
+    """A copy of the package, into which faults are seeded sequentially."""
 
     def __init__(self, folder: Path, selection: str) -> None:
         self.folder, self.selection = folder, selection
@@ -124,10 +124,10 @@ class Laboratory:
         )
         compileall.compile_dir(folder / "jaxpool", quiet=1)
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(SHARED)
+        self.context.set_forkserver_preload(PRELOADED)
 
     def tried(self, file: str, faulty: str) -> str:
-        """What comes of the tests of a file if this is its text."""
+        """Return the outcome of the tests of a file when its text is ``faulty``."""
         path, tests = self.folder / "jaxpool" / file, tests_of(file)
         self.check(file)
         path.write_text(faulty)
@@ -137,7 +137,7 @@ class Laboratory:
             shutil.copy2(ROOT / "jaxpool" / file, path)
 
     def check(self, file: str) -> None:
-        """That there are tests of a file, and that they can be read without a fault."""
+        """Raise unless a file has tests, and pytest can collect them without a fault."""
         tests = tests_of(file)
         if tests not in self.checked:
             if not tests or self.run([*tests, "--collect-only"]) != 0:
@@ -145,8 +145,10 @@ class Laboratory:
             self.checked.append(tests)
 
     def run(self, words: Sequence[str]) -> int | None:
-        """Pytest's exit code on the copy; None after half an hour."""
-        process = self.context.Process(target=_try, args=(self.folder, self.selection, words))
+        """Return pytest's exit code on the copy; None after half an hour."""
+        process = self.context.Process(
+            target=_run_pytest, args=(self.folder, self.selection, words)
+        )
         process.start()
         process.join(1800)
         code = process.exitcode
@@ -155,80 +157,84 @@ class Laboratory:
         return code
 
 
-def _try(folder: Path, selection: str, words: Sequence[str]) -> None:
-    """Run pytest on the copy of the package, silently, and exit as it does."""
+def _run_pytest(folder: Path, selection: str, words: Sequence[str]) -> None:
+    """Run pytest on the copy of the package, silently, and exit with its status."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     sys.path.insert(0, str(folder))
-    sys.dont_write_bytecode = True  # of the fault
+    sys.dont_write_bytecode = True  # the bytecode would have the fault
     os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     os.chdir(folder)
     sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", selection, *OPTIONS, *words]))
 
 
 def tests_of(file: str) -> list[str]:
-    """The tests of a file, and then those of its theme."""
+    """Return the tests of a file, followed by those of its theme."""
     themes = [theme for theme in THEMES if file.startswith(theme)]
     theme = THEMES[max(themes, key=len)] if themes else []
     return [str(ROOT / test) for test in dict.fromkeys([*TESTS.get(file, []), *theme])]
 
 
-def seeded(numbers: Sequence[int]) -> list[tuple[str, str, str]]:
-    """The faults of these numbers, or all: the name, the file, and its text with the fault."""
-    made = []
+def seeded_faults(numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+    """Return the faults with these numbers, or all: name, file, and its text with the fault."""
+    faults = []
     for number in numbers or range(1, len(FAULTS) + 1):
         fault = FAULTS[number - 1]
         sound = (ROOT / "jaxpool" / fault.file).read_text()
         if fault.old not in sound:
             raise ValueError(f"{fault.file} no longer has {fault.old!r}; write another fault")
-        made.append((f"{number}: {fault}", fault.file, sound.replace(fault.old, fault.new, 1)))
-    return made
+        faults.append((f"{number}: {fault}", fault.file, sound.replace(fault.old, fault.new, 1)))
+    return faults
 
 
-def random_ones(
+def random_faults(
     count: int, seed: int, modules: Sequence[str], numbers: Sequence[int] = ()
 ) -> list[tuple[str, str, str]]:
-    """Of so many random faults of the modules those of these numbers, or all, likewise."""
-    package, made = ROOT / "jaxpool", []
+    """Return ``count`` random faults in ``modules``, or the selected ones, as ``seeded_faults``."""
+    package, faults = ROOT / "jaxpool", []
     paths = {
         path
         for module in modules
         for path in (
             [package / module] if module.endswith(".py") else (package / module).rglob("*.py")
         )
-        if path.relative_to(package).as_posix() not in SPARED
+        if path.relative_to(package).as_posix() not in EXCLUDED
     }
-    every = drawn([*paths], count, seed)
-    for number in numbers or range(1, len(every) + 1):
-        path, mutant = every[number - 1]
+    mutants = drawn_mutants([*paths], count, seed)
+    for number in numbers or range(1, len(mutants) + 1):
+        path, mutant = mutants[number - 1]
         file = path.relative_to(package).as_posix()
         name = f"{number}: {file}:{mutant.line}: {mutant.old} -> {mutant.new}"
-        made.append((name, file, mutant.applied(path.read_text())))
-    return made
+        faults.append((name, file, mutant.applied(path.read_text())))
+    return faults
 
 
 def main(words: Sequence[str]) -> int:
-    """Try faults; returns how many were missed."""
+    """Try faults; return the number of faults that were missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("numbers", nargs="*", type=int, help="of the faults to try, from 1")
-    parser.add_argument("--random", type=int, metavar="COUNT", help="so many random faults instead")
+    parser.add_argument("numbers", nargs="*", type=int, help="numbers of the faults to try, from 1")
+    parser.add_argument(
+        "--random", type=int, metavar="COUNT", help="try this number of random faults instead"
+    )
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
-    parser.add_argument("--modules", nargs="+", default=MODULES, help="folders and files of them")
-    parser.add_argument("--deep", action="store_true", help="the deep tests as well")
+    parser.add_argument(
+        "--modules", nargs="+", default=MODULES, help="folders and files for random faults"
+    )
+    parser.add_argument("--deep", action="store_true", help="also run the deep tests")
     options = parser.parse_args(words)
     if options.random:
-        faults = random_ones(options.random, options.seed, options.modules, options.numbers)
+        faults = random_faults(options.random, options.seed, options.modules, options.numbers)
         print(f"--random {options.random} --seed {options.seed}", flush=True)
     else:
-        faults = seeded(options.numbers)
+        faults = seeded_faults(options.numbers)
     missed = []
     with tempfile.TemporaryDirectory() as name:
         laboratory = Laboratory(Path(name), "not site" if options.deep else "not deep and not site")
-        for place, (name, file, text) in enumerate(faults, start=1):
+        for position, (name, file, text) in enumerate(faults, start=1):
             result = laboratory.tried(file, text)
             missed += [name] * (result == MISSED)
-            print(f"{place}/{len(faults)}", result, name, flush=True)
+            print(f"{position}/{len(faults)}", result, name, flush=True)
     print(f"{len(faults) - len(missed)} of {len(faults)} faults found", *missed, sep="\n")
     return len(missed)
 

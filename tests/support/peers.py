@@ -1,8 +1,8 @@
-"""The real runtimes that the tests compare with: required, not optional.
+"""The real runtimes that the tests compare with; they are required, not optional.
 
-``require("torch")`` imports a peer or fails. The only way round it is a row of ``EXEMPT``, which
-says on which Pythons the ``peers`` extra installs no such peer, so that a missing one never turns
-into a quiet skip.
+``require("torch")`` imports a peer or fails. The only exceptions are the rows of ``EXEMPT``, which
+name the Pythons on which the ``peers`` extra does not install a peer. A missing peer thus never
+becomes an unnoticed skip.
 """
 
 import importlib
@@ -25,16 +25,16 @@ EXEMPT = {
 
 
 def exemption(name: str) -> str | None:
-    """Why ``name`` may be missing on this Python, or None if it must be there."""
+    """Return why ``name`` may be missing on this Python, or None if it is required."""
     first, reason = EXEMPT.get(name, (None, ""))
     return reason if first is not None and PYTHON >= first else None
 
 
 def require(name: str) -> ModuleType:
-    """Import the peer ``name``; fail if it is missing where the ``peers`` extra installs it.
+    """Import the peer ``name``; fail if it is missing although the ``peers`` extra installs it.
 
-    Call it at the top of a test module: on a Python that ``EXEMPT`` names, and without the peer,
-    the whole module is reported as skipped with the row's reason.
+    Call it at the top of a test module. On a Python that ``EXEMPT`` names, without the peer, the
+    whole module is reported as skipped with the row's reason.
     """
     if name not in PEERS:
         raise ValueError(f"unknown peer {name!r}; known are {', '.join(PEERS)}")
@@ -47,8 +47,8 @@ def require(name: str) -> ModuleType:
             )
         pytest.skip(f"no {name} here: {reason}", allow_module_level=True)
     if name == "openvino":
-        # Its import sends usage data from a forked process, which JAX warns of. Without this
-        # module OpenVINO sends none.
+        # Its import sends usage data from a forked process, and JAX warns about the fork. OpenVINO
+        # sends no data without this module.
         sys.modules.setdefault("openvino_telemetry", None)  # pyright: ignore[reportArgumentType]
     module = importlib.import_module(name)
     if name == "torch":
@@ -57,7 +57,7 @@ def require(name: str) -> ModuleType:
 
 
 def report_header() -> str:
-    """One line for pytest's header: every peer with its version, or why it is not in use."""
+    """Return a line for pytest's header: every peer with its version, or why it is not in use."""
     return "peers: " + ", ".join(_describe(name) for name in PEERS)
 
 
