@@ -1,4 +1,4 @@
-"""Derivatives of every op: against numbers, against each other, against hand computation."""
+"""Derivatives of every op: against finite differences, each other, and results by hand."""
 
 import functools
 import itertools
@@ -24,7 +24,7 @@ Op = Callable[..., jax.Array]
 
 
 def argmax_values(x: Any, *window: Any, **settings: Any) -> jax.Array:
-    """The differentiable half of max_pool_with_argmax."""
+    """Return the differentiable result of max_pool_with_argmax."""
     return jaxpool.max_pool_with_argmax(x, *window, **settings)[0]
 
 
@@ -52,50 +52,50 @@ over_cases = pytest.mark.parametrize("case", CASES)
 
 
 def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Unique multiples of 16, so that a step of a few units changes no winner."""
+    """Return distinct multiples of 16, so that a step of a few units changes no argmax."""
     x = 16 * (rng.permutation(math.prod(shape)).reshape(shape) - math.prod(shape) // 2)
     assert len(np.unique(x)) == x.size
     return x.astype(np.float32)
 
 
 def pooling(op: str, case: str, rng: np.random.Generator) -> tuple[Callable[[Any], Any], Any]:
-    """The op at the settings of the case, as a function of ``x``, and an ``x`` for it."""
+    """Return the op at the settings of the case, as a function of ``x``, and an ``x``."""
     shape, window, settings = CASES[case]
     settings = dict(settings)
-    if "where" in settings:  # takes away a fifth of the elements, but of no window all
+    if "where" in settings:  # masks a fifth of the elements, but no full window
         step = np.add.outer(np.arange(shape[1]), 2 * np.arange(shape[2]))
         settings["where"] = (step % 5 > 0)[..., None]
     return lambda x: OPS[op](x, *window, **settings), separated(rng, shape)
 
 
 def row(op: Op, *window: Any, **settings: Any) -> Callable[[Any], Any]:
-    """The op over a plain vector."""
+    """Return the op over a vector."""
     return lambda x: op(x, *window, data_format="W", **settings)
 
 
 def pairs(op: str) -> Callable[[Any], Any]:
-    """The op over all pairs of neighbours of a vector."""
+    """Return the op over all pairs of neighbours of a vector."""
     return row(OPS[op], (2,), 1)
 
 
 def vector(x: Any) -> np.ndarray:
-    """``x`` in single precision."""
+    """Return ``x`` in single precision."""
     return np.array(x, np.float32)
 
 
 def signed(op: str, x: Any) -> np.ndarray:
-    """``x`` where the op takes maxima, ``-x`` where it takes minima: the same elements win."""
+    """Return ``x`` for maxima and ``-x`` for minima, so that the same elements are selected."""
     return vector(x) * np.float32(-1 if op == "min_pool" else 1)
 
 
 def gradient(f: Callable[[Any], Any], x: Any) -> np.ndarray:
-    """The gradient of the sum of ``f``."""
+    """Return the gradient of the sum of ``f``."""
     return np.asarray(jax.grad(lambda x: f(x).sum())(jnp.asarray(x)))
 
 
 # --- against brute force --------------------------------------------------------------------------
 
-# Shape, window, strides and dilations of windows that reach over no border.
+# Shape, window, strides and dilations of windows that stay inside the array.
 WHOLE = (
     ((10, 6), (3, 3), (2, 1), (1, 1)),
     ((13, 15), (3, 2), (2, 3), (2, 5)),
@@ -132,7 +132,7 @@ def test_each_cotangent_goes_to_the_largest_element_of_its_window(
 def test_both_modes_agree_with_finite_differences_to_order_two(
     op: str, case: str, rng: np.random.Generator
 ) -> None:
-    """The square makes the second order not zero."""
+    """The square has a second derivative that is not zero."""
     f, x = pooling(op, case, rng)
     assert np.isfinite(f(x)).all()  # an empty window's infinity has no finite difference
     with jax.enable_x64(True):
@@ -181,7 +181,7 @@ def test_the_transpose_is_the_adjoint(op: str, case: str, rng: np.random.Generat
 
 @over_extremes
 def test_third_derivatives_of_a_cube(op: str) -> None:
-    """y = x[argmax], so d^3 (y^3) is 6 there for each window of that argmax: 4 twice, 3 once."""
+    """y = x[argmax], so d^3 (y^3) is 6 for each window of an argmax: 4 wins twice, 3 once."""
     x = signed(op, [1.0, 4.0, 2.0, 3.0])
     third = jax.jacfwd(jax.jacrev(jax.grad(lambda x: (pairs(op)(x) ** 3).sum())))
     expected = np.zeros((4, 4, 4))
@@ -204,14 +204,14 @@ def test_hessian_of_a_sum_of_squares(op: str) -> None:
 
 
 def test_hessian_of_a_dilated_max_counts_every_window() -> None:
-    """Taps 0 and 2: windows (5, 1), (3, 9), (1, 2), (9, 4) are won by 5, 9, 2, 9."""
+    """Taps 0 and 2: windows (5, 1), (3, 9), (1, 2), (9, 4) have the maxima 5, 9, 2, 9."""
     x = jnp.array([5.0, 3.0, 1.0, 9.0, 2.0, 4.0])
     pool = row(jaxpool.max_pool, (2,), 1, dilations=2)
     hessian = jax.jit(jax.hessian(lambda x: (pool(x) ** 2).sum()), compiler_options=QUICK)(x)
     np.testing.assert_array_equal(hessian, np.diag([2.0, 0, 0, 4, 2, 0]))
 
 
-# --- who owns the gradient ------------------------------------------------------------------------
+# --- which element receives the gradient ----------------------------------------------------------
 
 
 @over_extremes
@@ -222,7 +222,7 @@ def test_the_first_tap_owns_a_tie(op: str) -> None:
 
 @over_extremes
 def test_the_first_tap_in_row_major_order_owns_a_tie_on_two_axes(op: str) -> None:
-    """Both 7s of the window lie off the diagonal: (0, 1) comes before (1, 0)."""
+    """Both 7s of the window are off the diagonal: (0, 1) comes before (1, 0)."""
     x = signed(op, [[1.0, 7.0], [7.0, 1.0]])
     pool = functools.partial(OPS[op], window_shape=2, strides=1, data_format="HW")
     np.testing.assert_array_equal(gradient(pool, x), [[0, 1], [0, 0]])
@@ -268,7 +268,7 @@ def test_masked_elements_never_take_the_gradient_of_infinities(op: str) -> None:
 
 @over_extremes
 def test_a_nan_tangent_or_cotangent_stays_with_its_element(op: str) -> None:
-    """The derivative picks, it does not multiply by zero: other elements are untouched."""
+    """The derivative selects instead of multiplying by zero: other elements have no effect."""
     x = signed(op, [1.0, 4.0, 2.0, 3.0, 0.0])
     tangent = jax.jvp(pairs(op), (x,), (vector([math.nan, 1, math.inf, 2, math.nan]),))[1]
     np.testing.assert_array_equal(tangent, [1, 1, 2, 2])
@@ -280,7 +280,7 @@ def test_a_nan_tangent_or_cotangent_stays_with_its_element(op: str) -> None:
 
 @over_ops
 def test_a_window_without_an_element_has_no_gradient(op: str) -> None:
-    """By dilation, taps -1 and 3 of three elements; by a mask."""
+    """Empty windows by dilation, with taps -1 and 3 of three elements, and by a mask."""
     hollow = row(OPS[op], (2,), 1, 1, dilations=4)
     np.testing.assert_array_equal(gradient(hollow, vector([1, 2, 3])), [0, 0, 0])
     masked = row(OPS[op], (2,), 2, where=jnp.zeros(4, bool))
@@ -320,7 +320,7 @@ def test_the_gradient_of_an_average_divides_by_the_forward_count() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @over_ops
 def test_gradients_of_dilated_windows_are_those_of_the_oracle(op: str, seed: int) -> None:
-    """Ties, padding, masks and dilation at once; integers, so the sums of max and min are exact."""
+    """Ties, padding, masks and dilation together; the sums of integers are exact."""
     rng = np.random.default_rng(seed)
     kernel, dilations = rng.permutation([1, 2, 3])[:2], rng.permutation([1, 2, 3])[:2]
     shape = (2, *(rng.permutation([5, 6, 7, 8])[:2]), 2)
@@ -369,7 +369,7 @@ def test_gradients_of_long_windows_are_those_of_the_oracle(
     dilations: tuple[int, int],
     padding: tuple[tuple[int, int], tuple[int, int]],
 ) -> None:
-    """Windows too long to be unrolled, whose transposes take levels and doubling."""
+    """Windows that are too long to be unrolled; their transposes use levels and doubling."""
     rng = np.random.default_rng(0)
     words = {"window_shape": (11, 8), "strides": strides, "padding": padding}
     words |= {"dilations": dilations, "rounding": "ceil_torch"}
@@ -398,7 +398,7 @@ def test_integers_carry_an_empty_tangent(op: str, dtype: str) -> None:
 
 @over_extremes
 def test_an_integer_input_beside_a_differentiated_one(op: str) -> None:
-    """Pooling integers inside a differentiated function neither fails nor adds to the gradient."""
+    """Pooling integers inside a differentiated function has no effect on the gradient."""
     codes = jnp.array([3, 1, 2], jnp.int32)
     pool = row(OPS[op], (2,), 1)
     grad = jax.grad(lambda x: (pool(x) * pool(codes).astype(x.dtype)).sum())(jnp.arange(3.0))
@@ -418,7 +418,7 @@ def test_indices_are_auxiliary_and_carry_no_tangent() -> None:
     np.testing.assert_array_equal(pull(jnp.array([1.0, 10.0, 100.0]))[0], [0, 11, 0, 100])
 
 
-# --- what reverse mode keeps, and how it is compiled ----------------------------------------------
+# --- residuals of reverse mode, and its compilation -----------------------------------------------
 
 # name -> input shape, window and settings; the output is never of the input's shape.
 KEEPING: dict[str, tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = {
@@ -434,13 +434,13 @@ KEEPING: dict[str, tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = {
 
 
 def kept(tree: Any) -> list[tuple[tuple[int, ...], str]]:
-    """Shape and dtype of the arrays in a tree; scalars, such as the platform's number, are none."""
+    """Return shape and dtype of the arrays in a tree, without scalars, as the platform index."""
     leaves = jax.tree.leaves(tree)
     return [(leaf.shape, str(leaf.dtype)) for leaf in leaves if leaf.shape]
 
 
 def residuals(f: Callable[[Any], Any], x: Any) -> list[tuple[tuple[int, ...], str]]:
-    """What the backward function holds, from its shapes alone."""
+    """Return the residuals of the backward function, from its shapes only."""
     return kept(jax.eval_shape(lambda x: jax.vjp(f, x)[1], x))
 
 
@@ -462,7 +462,7 @@ def test_extremes_keep_one_byte_for_each_output(op: str, case: str, dtype: str) 
 
 @over_extremes
 def test_the_backward_function_holds_just_these_bytes(op: str) -> None:
-    """The same of real arrays: run by themselves, and compiled apart from the backward."""
+    """The same for concrete arrays: run eagerly, and compiled separately from the backward pass."""
     x = jnp.arange(2 * 8 * 6 * 3, dtype=jnp.float32).reshape(2, 8, 6, 3)
     f = functools.partial(_call, OPS[op], ((3, 2), (2, 1), ((1, 1), (0, 1))), {})
     for pull in (jax.vjp(f, x)[1], jax.jit(lambda x: jax.vjp(f, x)[1])(x)):
@@ -476,7 +476,7 @@ def test_the_backward_function_holds_just_these_bytes(op: str) -> None:
 def test_the_backward_pass_reads_a_materialized_argmax(
     op: str, window: tuple[int, int], data_format: str
 ) -> None:
-    """The backward pass reads the stored offsets, and not the array once for each of them."""
+    """The backward pass reads the stored offsets, not the array once for each offset."""
     x = jnp.ones((2, 16, 24, 16) if data_format == "NHWC" else (2, 16, 16, 24))
     pool = functools.partial(OPS[op], strides=window[1], data_format=data_format)
 
@@ -492,7 +492,7 @@ def test_the_backward_pass_reads_a_materialized_argmax(
     gradient = re.search(r"ROOT .* tuple\(\S+, (\S+)\)", entry)
     assert gradient is not None
     waiting, seen = [gradient[1]], set()
-    while waiting:  # whatever the gradient comes from, up to the offsets, which are one byte each
+    while waiting:  # all ancestors of the gradient, up to the offsets of one byte each
         line = made[waiting.pop()]
         operands = set(re.findall(r"%[\w.]+", line.partition(" = ")[2].partition(", calls=")[0]))
         finished = "conditional(" in line or "u8[" in re.split(r" [\w-]+\(", line)[0]
@@ -517,7 +517,7 @@ def test_sums_and_averages_keep_nothing(op: str) -> None:
 def test_other_loops_read_materialized_sums_of_windows_that_do_not_overlap(
     op: str, dtype: str
 ) -> None:
-    """XLA:CPU would compute a sum once for every element of its window in a gradient."""
+    """Otherwise XLA:CPU recomputes a sum for every element of its window in a gradient."""
     x = jnp.ones((2, 8, 12, 16), dtype)
     pool = lambda x: LINEAR[op](x, (2, 3), (2, 3))  # noqa: E731
     functions: dict[str, Op] = {" reduce(": lambda x: pool(x).sum()}
@@ -537,7 +537,7 @@ def test_the_look_at_residuals_sees_what_reduce_window_keeps() -> None:
 @pytest.mark.parametrize("case", KEEPING)
 @over_extremes
 def test_no_gradient_of_an_extreme_scatters(op: str, case: str) -> None:
-    """Then it is the same on every run, on every platform it is lowered for."""
+    """The gradient is then the same on every run and platform."""
     shape, window, settings = KEEPING[case]
     f = functools.partial(_call, OPS[op], window, settings)
     assert not SCATTER.search(lowered(f, jnp.ones(shape)))
@@ -561,13 +561,13 @@ SCATTER = re.compile(r"scatter\(|stablehlo\.\w*scatter")
 
 
 def lowered(f: Callable[[Any], Any], x: jax.Array) -> str:
-    """The gradient's program for all platforms."""
+    """Return the gradient's program for all platforms."""
     traced = jax.jit(jax.grad(lambda x: f(x).sum())).trace(x)
     return traced.lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
 
 
 def compiled(f: Callable[[Any], Any], x: jax.Array) -> str:
-    """The gradient's program as compiled for this platform."""
+    """Return the gradient's compiled program for this platform."""
     return jax.jit(jax.grad(lambda x: f(x).sum())).lower(x).compile().as_text() or ""
 
 
@@ -580,7 +580,7 @@ def _reduce_window_max(x: jax.Array) -> jax.Array:
 
 
 def test_the_exponent_of_a_generalised_mean_learns_from_a_batch(rng: np.random.Generator) -> None:
-    """One exponent for all examples: under vmap it has no batch axis, the array has one."""
+    """All examples share an exponent: under vmap it has no batch axis, but the array has one."""
     x = rng.uniform(size=(4, 6, 2)).astype(np.float32)
 
     def total(p: jax.Array) -> jax.Array:
@@ -636,7 +636,7 @@ def shape_of(data_format: str, height: int, width: int) -> tuple[int, ...]:
 def test_cotangents_of_windows_that_do_not_overlap_reach_the_argmax(
     settings: dict[str, Any], data_format: str, rng: np.random.Generator
 ) -> None:
-    """Tiled, with gaps or dilated; an empty window reaches no element."""
+    """Windows that are tiled, with gaps or dilated; an empty window has no element."""
     shape = shape_of(data_format, 30, 19)
     x = rng.permutation(math.prod(shape)).reshape(shape).astype(np.float32)
     pool = functools.partial(jaxpool.max_pool, data_format=data_format, **settings)
@@ -677,7 +677,7 @@ def test_windows_on_padding_alone_have_no_gradient(
 def test_cotangents_of_tiled_windows_reach_all_their_elements(
     settings: dict[str, Any], data_format: str, rng: np.random.Generator
 ) -> None:
-    """Each window starts where the one before it ends; dilated ones leave elements out."""
+    """Each window starts at the end of the preceding one; dilated windows skip elements."""
     x = np.zeros(shape_of(data_format, 30, 19), np.float32)
     pool = functools.partial(jaxpool.sum_pool, data_format=data_format, **settings)
     y, back = jax.vjp(pool, x)

@@ -1,4 +1,4 @@
-"""The same input gives the same bits: again, on other threads, inside and outside of ``jit``."""
+"""Equal inputs have bitwise equal results: repeated, on other threads, with and without ``jit``."""
 
 import json
 import os

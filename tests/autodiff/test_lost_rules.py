@@ -1,4 +1,4 @@
-"""The canary of :mod:`jaxpool._xla.lost_rules`: fails when the workaround can go."""
+"""The canary of :mod:`jaxpool._xla.lost_rules`: fails when the workaround is obsolete."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxpool._xla.lost_rules import RULES_ARE_LOST
 
 @jax.custom_jvp
 def _nothing(x: jax.Array) -> jax.Array:
-    """Zeros, with the derivative of ``x * x``."""
+    """Return zeros, with the derivative of ``x * x``."""
     return jnp.zeros_like(x)
 
 

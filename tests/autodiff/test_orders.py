@@ -2,8 +2,8 @@
 
 JAX before 0.12 loses a rule of ``jax.custom_jvp`` in partial evaluation, that is inside ``scan``,
 if the rule is called inside another rule, or if its argument is known to an inner differentiation.
-Then second derivatives are those of the plain function, or zero. So every op is differentiated
-inside a loop, in every combination of the two modes, and in two arguments one after the other.
+Second derivatives are then those of the function without the rule, or zero. So every op is
+differentiated inside a loop, in every combination of both modes, and in two arguments sequentially.
 """
 
 import functools
@@ -67,18 +67,18 @@ QUICK = ("max_pool", "lp_pool", "lp_pool, p=1.5", "logsumexp_pool", "median_pool
 
 
 def values(name: str) -> Op:
-    """The differentiable result of an op."""
+    """Return the differentiable result of an op."""
     return lambda x: jax.tree.leaves(OPS[name](x))[0]
 
 
 def data(rng: np.random.Generator, examples: int) -> np.ndarray:
-    """Numbers from 1 to 2, all different, so that no small step changes an argmax."""
+    """Return distinct numbers from 1 to 2, so that no small step changes an argmax."""
     shape = (examples, 1, *SPACE, 1)
     return 1 + rng.permutation(math.prod(shape)).reshape(shape) / math.prod(shape)
 
 
 def _scan(op: Op, x: jax.Array) -> jax.Array:
-    """The carry, too, depends on what is differentiated."""
+    """Return a sum by ``scan``, whose carry depends on the differentiated argument."""
 
     def body(total: jax.Array, example: jax.Array) -> tuple[jax.Array, jax.Array]:
         y = op(example)
@@ -128,7 +128,7 @@ def test_both_modes_to_order_two_inside_every_loop(
 def test_an_inner_derivative_in_a_weight_keeps_the_outer_one(
     name: str, rng: np.random.Generator
 ) -> None:
-    """``d/dx d/dw sum of w^2 y(x) = 2 w dy``; the inner derivative knows ``y``."""
+    """``d/dx d/dw sum of w^2 y(x) = 2 w dy``; for the inner derivative ``y`` is a constant."""
     op, x = values(name), jnp.asarray(data(rng, 2), jnp.float32)
 
     def total(w: jax.Array, x: jax.Array) -> jax.Array:
@@ -144,7 +144,7 @@ def test_an_inner_derivative_in_a_weight_keeps_the_outer_one(
 @pytest.mark.grid(9)
 @pytest.mark.parametrize("name", QUICK)
 def test_forward_mode_twice_through_a_while_loop(name: str, rng: np.random.Generator) -> None:
-    """How often the loop runs is known only when it does, so there is no reverse mode."""
+    """The trip count is known only at run time, so there is no reverse mode."""
     op, x = values(name), jnp.asarray(data(rng, 1)[0], jnp.float32)
     v = jnp.asarray(rng.standard_normal(x.shape), jnp.float32)
 

@@ -1,4 +1,4 @@
-"""Geometry against counting: every window listed one by one, and numbers worked by hand."""
+"""Geometry against counting: every window is enumerated, and numbers are computed by hand."""
 
 import dataclasses
 import itertools
@@ -31,7 +31,7 @@ axes = st.fixed_dictionaries(
 
 
 def span(a: dict[str, Any]) -> int:
-    """Elements from the first tap to the last."""
+    """Return the number of elements from the first tap to the last."""
     return (a["kernel"] - 1) * a["dilation"] + 1
 
 
@@ -40,14 +40,14 @@ def fits(a: dict[str, Any]) -> bool:
 
 
 def resolved(a: dict[str, Any], padding: Any = None) -> Any:
-    """The library's axis."""
+    """Return the library's axis."""
     padding = ((a["low"], a["high"]),) if padding is None else padding
     words = {"dilations": a["dilation"], "rounding": a["rounding"]}
     return geometry(a["size"], a["kernel"], a["stride"], padding, **words).axes[0]
 
 
 def taps(a: dict[str, Any]) -> list[list[int]]:
-    """The positions of the taps of every window, listed."""
+    """Return the positions of the taps of every window."""
     starts = window_starts(
         a["size"], a["kernel"], a["stride"], a["low"], a["high"], a["dilation"], a["rounding"]
     )
@@ -91,7 +91,7 @@ def test_padding_words_agree_with_counting(a: dict[str, Any], word: str) -> None
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(axes)
 def test_a_window_fits_or_is_refused(a: dict[str, Any]) -> None:
-    """The longest window that fits, dense and of two taps, and those longer by one element."""
+    """The longest windows that fit, dense and of two taps, and windows longer by one element."""
     padded = a["size"] + a["low"] + a["high"]
     assume(padded > 1)
     for kernel, dilation in ((padded, 1), (2, padded - 1)):
@@ -142,7 +142,7 @@ def test_axes_are_resolved_one_by_one(several: list[dict[str, Any]], rounding: A
 
 
 def check_products(whole: Any, several: list[dict[str, Any]]) -> None:
-    """A tap of two axes counts where it counts on both."""
+    """Check that a tap of two axes counts if it counts on both."""
     rows, columns = (taps(a) for a in several)
     tall, wide = (a["size"] for a in several)
     counted = [
@@ -159,7 +159,7 @@ def check_products(whole: Any, several: list[dict[str, Any]]) -> None:
 @settings(max_examples=700, deadline=None, derandomize=True)
 @given(axes, st.sampled_from(["SAME", "SAME_LOWER"]))
 def test_same_sizes(a: dict[str, Any], word: str) -> None:
-    """ceil(L / S) windows; with plain ceil one more exactly where the padding was clamped at 0."""
+    """There are ceil(L / S) windows; plain ceil adds one exactly if padding was clamped at 0."""
     axis = resolved(a, word)
     rest = a["size"] % a["stride"] or a["stride"]
     clamped = span(a) < rest
@@ -171,7 +171,7 @@ def test_same_sizes(a: dict[str, Any], word: str) -> None:
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(axes)
 def test_the_roundings_are_ordered(a: dict[str, Any]) -> None:
-    """ceil adds at most one window to floor; ceil_torch takes at most one from ceil."""
+    """ceil adds at most one window to floor; ceil_torch drops at most one of ceil."""
     assume(fits(a))
     floor, ceil, torch = (resolved(a | {"rounding": rounding}).out for rounding in ROUNDINGS)
     assert floor <= ceil <= floor + 1
@@ -184,7 +184,7 @@ def test_the_roundings_are_ordered(a: dict[str, Any]) -> None:
 
 
 def outs(size: int, kernel: int, stride: int, padding: Any = 0, dilation: int = 1) -> list[int]:
-    """Windows under each rounding."""
+    """Return the number of windows under each rounding."""
     return [
         geometry(size, kernel, stride, padding, dilations=dilation, rounding=rounding).out_shape[0]
         for rounding in ROUNDINGS
@@ -192,7 +192,7 @@ def outs(size: int, kernel: int, stride: int, padding: Any = 0, dilation: int = 
 
 
 def test_ceil_torch_looks_at_the_start_of_the_last_window() -> None:
-    """It starts at 4, past 4 elements and no low padding; an element of low padding keeps it."""
+    """It starts at 4, past 4 elements without low padding; an element of low padding keeps it."""
     assert outs(4, 2, 4, ((0, 1),)) == [1, 2, 1]
     assert outs(4, 2, 4, ((1, 0),)) == [1, 2, 2]
 
@@ -227,7 +227,7 @@ def test_valid_obeys_the_rounding() -> None:
     [
         (6, 3, 2, 1, (0, 1)),
         (4, 4, 1, 1, (1, 2)),
-        (6, 3, 2, 2, (1, 2)),  # by the dilated window; ONNX Runtime would pad for 3 elements
+        (6, 3, 2, 2, (1, 2)),  # for the dilated window; ONNX Runtime pads for 3 elements
         (5, 7, 2, 1, (3, 3)),
         (7, 1, 4, 1, (0, 0)),  # clamped; ONNX Runtime would start inside the data
         (5, 1, 3, 1, (0, 0)),
@@ -252,7 +252,7 @@ def test_overhang_is_no_padding() -> None:
 
 
 def test_dilated_overhang() -> None:
-    """Taps 5, 7 and 9 of 8 elements and padding 1: only tap 9 hangs over."""
+    """Taps 5, 7 and 9 of 8 elements and padding 1: only tap 9 is overhang."""
     axis = geometry(8, 3, 3, 1, dilations=2, rounding="ceil").axes[0]
     assert axis.start(2) == 5
     assert axis.counts(include_pad=True)[2] == 2
@@ -267,7 +267,7 @@ def test_real_networks() -> None:
     assert geometry((16, 7, 7), (2, 2, 2), 2, ((0, 0), (0, 1), (0, 1))).out_shape == (8, 4, 4)
 
 
-# --- spellings, and what an object of this kind is ------------------------------------------------
+# --- spellings, and the properties of a geometry object -------------------------------------------
 
 
 def test_one_int_stands_for_all_axes_and_ends() -> None:
@@ -287,7 +287,7 @@ def test_geometry_is_frozen_and_hashable() -> None:
 
 
 def test_output_shape_follows_the_layout() -> None:
-    """The other axes stay; the pooled ones are those of the geometry."""
+    """The other axes are unchanged; the pooled axes are those of the geometry."""
     window = ((3, 2), (2, 3), ((1, 0), (0, 2)))
     sizes = geometry((9, 8), *window).out_shape
     for shape, layout, want in [

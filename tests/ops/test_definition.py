@@ -1,7 +1,7 @@
 """The one-page definition of the documentation against the library.
 
-The program is taken from docs/definition.md as it stands there. Its data are permutations, with
-ties, NaN and infinities sown in.
+The test runs the program of docs/definition.md unchanged. The data are permutations, with some
+ties, NaN and infinities.
 """
 
 import re
@@ -23,7 +23,7 @@ defined = NAMES["max_pool"]
 
 
 def draw(rng: np.random.Generator) -> tuple[np.ndarray, dict[str, Any]]:
-    """An array of one to three axes and settings that fit it; every axis has its own."""
+    """Return an array of one to three axes, and matching settings that differ on every axis."""
     count = int(rng.integers(1, 4))
     shape = tuple(int(n) for n in rng.integers(2, (14, 9, 6)[count - 1], count))
     per_axis = lambda low, high: tuple(int(k) for k in rng.integers(low, high, count))  # noqa: E731

@@ -22,11 +22,11 @@ def test_random_cases_agree_with_the_oracle(batch: int) -> None:
     check(batch_of(batch), QUICK if batch % 4 else None)
 
 
-# --- the draws are worth their time ---------------------------------------------------------------
+# --- the draws reach every special case -----------------------------------------------------------
 
 
 def corners(case: Case) -> set[str]:
-    """What is special about a case."""
+    """Return the names of the special properties of a case."""
     found = {case.op, case.dtype, case.data, case.rounding, case.data_format, case.implementation}
     found |= {f"{len(case.window)}-D", "gradient" if case.has_gradient else "values"}
     found.add(case.padding if isinstance(case.padding, str) else "pairs")
@@ -53,7 +53,7 @@ def corners(case: Case) -> set[str]:
 
 
 def test_every_corner_is_reached_often() -> None:
-    """1,060 cases; 10 of each corner, so that changing the draws cannot lose one unnoticed."""
+    """Of 1,060 cases, 10 have each corner, so that a change of the draws cannot lose one."""
     cases = [case for number in BATCHES for case in batch_of(number)]
     assert len(set(map(repr, cases))) >= 1000
     counts = Counter(corner for case in cases for corner in corners(case))

@@ -1,8 +1,8 @@
-"""Bad input: three lines in the caller's words, from every op, at every time and place.
+"""Bad input: every op raises an error of three lines in the caller's terms, eager and traced.
 
-The first line says what is wrong and begins with the name of the function, the second gives the
-facts, the third says what to do. Cases are data: a call, the type of its error, and a pattern for
-each line.
+The first line begins with the name of the function and says what is wrong, the second states the
+facts, the third says what to do. A case has a call, the type of its error, and a pattern for each
+line.
 """
 
 import functools
@@ -35,7 +35,7 @@ over_ops = pytest.mark.parametrize("op", OPS)
 
 
 def _further_ops() -> dict[str, Callable[..., Any]]:
-    """Every other public op with the arguments of these, and ``pool`` with a reduction."""
+    """Return the remaining public ops with these arguments, and ``pool`` with a reduction."""
     arguments = ["x", "window_shape", "strides", "padding"]
     found: dict[str, Callable[..., Any]] = {}
     for name in jaxpool.__all__:
@@ -52,12 +52,12 @@ FURTHER_OPS = _further_ops()
 
 
 def pool(op: str, *, x: Any = X, window_shape: Any = (3, 2), strides: Any = (1, 2), **words: Any):
-    """Call an op with settings that are right, except for those given."""
+    """Call an op with valid settings, except for the overrides."""
     return (OPS | FURTHER_OPS)[op](x, window_shape, strides, **words)
 
 
 class Case(NamedTuple):
-    """Settings that are wrong, the type of the error, and a pattern for each of its lines."""
+    """Invalid settings, the type of the error, and a pattern for each of its lines."""
 
     settings: dict[str, Any]
     error: type[Exception]
@@ -67,14 +67,14 @@ class Case(NamedTuple):
 
 
 class OddName:
-    """Its representation has a line break, as that of any array of more than one axis has."""
+    """An object whose representation has a line break, like that of an array of several axes."""
 
     def __repr__(self) -> str:
         return "odd\nname"
 
 
 def lines_of(call: Callable[[], Any], error: type[Exception]) -> list[str]:
-    """The lines of the error that ``call`` raises; it must be exactly of this type."""
+    """Return the lines of the error that ``call`` raises, which must have exactly this type."""
     with pytest.raises(error) as caught:
         call()
     assert caught.type is error
@@ -82,7 +82,7 @@ def lines_of(call: Callable[[], Any], error: type[Exception]) -> list[str]:
 
 
 def check(op: str, call: Callable[[], Any], case: Case) -> None:
-    """Fail unless ``call`` raises the error of ``case`` in the name of ``op``, twice alike."""
+    """Fail unless ``call`` twice raises the error of ``case`` in the name of ``op``."""
     lines = check_once(op, call, case)
     assert lines_of(call, case.error) == lines
 
@@ -105,14 +105,14 @@ def check_once(op: str, call: Callable[[], Any], case: Case) -> list[str]:
 
 
 def shown_as(value: Any, shown: str | None = None) -> str:
-    """The pattern of how a message writes ``value``, or the part of it that ``shown`` is."""
+    """Return the pattern of ``value`` in a message, or of its part ``shown``."""
     return "odd.name" if isinstance(value, OddName) else re.escape(shown or repr(value))
 
 
 def not_an_integer(
     name: str, value: Any, shown: str | None = None, kind: str | None = None
 ) -> Case:
-    """``value``, given as the setting ``name``, holds something that is not an integer."""
+    """Return the case of a ``value`` of the setting ``name`` with an entry that is no integer."""
     return Case(
         {name: value},
         TypeError,
@@ -123,7 +123,7 @@ def not_an_integer(
 
 
 def too_small(name: str, value: Any, held: int, least: int) -> Case:
-    """``value``, given as the setting ``name``, holds a number below ``least``."""
+    """Return the case of a ``value`` of the setting ``name`` with a number below ``least``."""
     advice = "Give a larger integer" if least else "Crop the array instead of padding by less"
     return Case(
         {name: value}, ValueError, f"`{name}` contains {held}\\.", f"at least {least}\\.", advice
@@ -131,7 +131,7 @@ def too_small(name: str, value: Any, held: int, least: int) -> Case:
 
 
 def wrong_length(name: str, value: Any, entries: str) -> Case:
-    """``value``, given as the setting ``name``, has not one entry for each pooled axis."""
+    """Return the case of a ``value`` of the setting ``name`` without an entry per pooled axis."""
     return Case(
         {name: value},
         ValueError,
@@ -144,7 +144,7 @@ def wrong_length(name: str, value: Any, entries: str) -> Case:
 def does_not_fit(
     axis: int, kernel: int, dilation: int, span: int, padded: str, **words: Any
 ) -> Case:
-    """A window longer than its padded axis."""
+    """Return the case of a window that is longer than its padded axis."""
     size, low, high = map(int, re.findall(r"\d+", padded))
     return Case(
         words,
@@ -186,7 +186,7 @@ def unknown_layout(word: Any, shown: str | None = None) -> Case:
     )
 
 
-# Named after what is wrong. They hold for geometry() as well, which sees the pooled axes alone.
+# Named after the fault. They apply to geometry() as well, which knows only the pooled axes.
 WINDOW_CASES: dict[str, Case] = {
     "stride 0": too_small("strides", 0, 0, 1),
     "stride 0 on one axis": too_small("strides", (1, 0), 0, 1),
@@ -310,7 +310,7 @@ WINDOW_CASES: dict[str, Case] = {
     "nested pairs of padding": not_an_integer("padding", (((0, 1), 1), 1), "(0, 1)", "tuple"),
 }  # fmt: skip
 
-# What takes the shape of an array knows layouts as well.
+# Functions of the shape of an array, which also have a layout.
 LAYOUT_CASES: dict[str, Case] = {
     "unknown layout": unknown_layout("channels"),
     "layout in small letters": unknown_layout("nhwc"),
@@ -407,7 +407,7 @@ def not_an_array(shown: str, **words: Any) -> Case:
 
 MASK_ADVICE = "Compare it first, for example `where=mask > 0`"
 
-# What takes an array itself.
+# Functions of an array.
 ARRAY_CASES: dict[str, Case] = {
     "unknown lowering": unknown_implementation("fast"),
     "lowering in capitals": unknown_implementation("AUTO"),
@@ -510,7 +510,7 @@ def test_every_op_refuses_in_its_own_name(op: str, case: str) -> None:
 
 @pytest.mark.parametrize("op", FURTHER_OPS)
 def test_further_ops_refuse_the_same(op: str) -> None:
-    """All cases of the settings that the op has."""
+    """Check all cases of the settings of an op."""
     known = inspect.signature(getattr(jaxpool, op)).parameters
     for name, case in ALL_CASES.items():
         has_no_such_window = op == "blur_pool" and "too long" in name
@@ -569,9 +569,9 @@ def test_an_error_inside_a_transformation_reads_the_same(op: str, place: str) ->
             raise AssertionError(f"case {name!r}") from failure
 
 
-# --- a wrong setting that equals a right one ------------------------------------------------------
+# --- an invalid setting that equals a valid one ---------------------------------------------------
 
-# Python's 1 == 1.0 == True, so a cache keyed by values alone would answer with the right one.
+# In Python 1 == 1.0 == True, so a cache with values as keys would return the valid one's entry.
 LOOK_ALIKES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "True as strides": ({"strides": 1}, {"strides": True}, "`strides` contains True"),
     "NumPy's True as strides": (
@@ -977,7 +977,7 @@ def test_an_enormous_number_is_an_error_or_right(op: str, case: str) -> None:
 
 
 def unsupported() -> dict[str, tuple[dict[str, Any], str]]:
-    """For each implementation without all maxima: settings that it does not support, and why."""
+    """Return settings that an implementation does not support for a maximum, and the reason."""
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for name, row in IMPLEMENTATIONS.items():
         if not hasattr(row.module, "reduce"):
@@ -1015,14 +1015,14 @@ def test_an_implementation_gives_its_reason(implementation: str) -> None:
     assert window.kernel == settings["window_shape"]
 
 
-# --- inputs that the big runtimes treat differently: accepted or rejected here --------------------
+# --- inputs on which the large runtimes differ: accepted or rejected ------------------------------
 
 LINE = np.array([1.0, 2.0, 4.0], np.float32)
 INF = float("inf")
 
 
 def along_a_line(op: str, window: int, strides: int = 1, padding: Any = 0, **words: Any) -> list:
-    """Pool ``LINE``; for max_pool_with_argmax, its indices."""
+    """Return ``LINE`` pooled; for max_pool_with_argmax its indices."""
     result = OPS[op](LINE, window, strides, padding, data_format="W", **words)
     return np.asarray(jax.tree.leaves(result)[-1]).tolist()
 
@@ -1106,7 +1106,7 @@ def test_an_empty_batch_and_no_channels_are_accepted(op: str, shape: tuple[int, 
         assert part.shape == (*shape[:-3], 4, 3, shape[-1])
 
 
-# Ranks that the big runtimes limit to 3, 4 and 5: with and without batch, up to four pooled axes.
+# Ranks that the large runtimes limit to 3, 4 and 5: with and without batch, up to four pooled axes.
 RANKS: Sequence[tuple[tuple[int, ...], int]] = [
     ((5, 2), 1), ((2, 5, 2), 1), ((2, 3, 4, 5, 2), 1), ((5, 6, 2), 2), ((2, 2, 2, 5, 6, 2), 2),
     ((4, 5, 6, 2), 3), ((2, 4, 5, 6, 1), 3), ((2, 3, 4, 3, 5, 1), 4),

@@ -1,6 +1,6 @@
-"""The errors of the first minute: words of other libraries, missing and traced settings.
+"""Errors of new users: settings of other libraries, missing settings and traced settings.
 
-Each row is a call and what its error must say. The type of an error is Python's own.
+Each row has a call and the expected text of its error. The error has a built-in type.
 """
 # pyright: reportCallIssue=false, reportArgumentType=false
 
@@ -25,7 +25,7 @@ peers.require("flax")
 X = np.arange(2 * 8 * 8 * 3, dtype=np.float32).reshape(2, 8, 8, 3)
 SERIES = np.ones((2, 8, 3), np.float32)
 
-# What a call needs beside its array, by name; the functions take no other required argument.
+# The required arguments of the functions other than the array, by name.
 REQUIRED: dict[str, Any] = {
     "window_shape": (2, 2),
     "strides": 2,
@@ -53,7 +53,7 @@ def required(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def said(call: Callable[[], Any], error: type[Exception] = TypeError) -> list[str]:
-    """The three lines of the error of a call."""
+    """Return the three lines of the error of a call."""
     with pytest.raises(error) as caught:
         call()
     assert caught.type is error and caught.value.__cause__ is None
@@ -150,7 +150,7 @@ def test_a_word_that_nobody_knows(op: str) -> None:
     assert advice == "  Leave out `zebra`."
 
 
-# --- what needs more than a name ------------------------------------------------------------------
+# --- words that need more than a new name ---------------------------------------------------------
 
 POOL = jaxpool.max_pool
 REDUCTION: Any = jaxpool.Reduction
@@ -402,7 +402,7 @@ def test_adaptive_layers_name_our_words(library: str) -> None:
     assert advice == "  Write `output_size` for `target_shape`."
 
 
-# --- what stays as it is --------------------------------------------------------------------------
+# --- errors that stay unchanged -------------------------------------------------------------------
 
 
 def test_errors_of_the_callers_own_code_are_not_touched() -> None:

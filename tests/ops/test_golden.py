@@ -1,12 +1,13 @@
-"""Recorded runs of the real runtimes: every run agrees with jaxpool, or a rule says why not.
+"""Recorded runs of the real runtimes: every run agrees with jaxpool, or a rule explains why not.
 
-``data/golden_cases.json`` holds what OpenVINO, ONNX Runtime, PyTorch, oneDNN, TensorFlow, Keras,
-Flax, Haiku, Equinox and embARC MLI returned for the same small arrays. The native ops follow
-PyTorch for explicit padding, both averages, adaptive and fractional windows and gradients, OpenVINO
-for plain "ceil", SAME sizes and the axis of an index, and ONNX Runtime for flat indices, Lp norms
-and unpooling. No runtime follows the native rules everywhere, so each difference is named in
-``DIFFERENCES``, and an entry that no longer differs fails as well. The brute-force oracle must
-agree with the same runs, in so far as it has the op.
+``data/golden_cases.json`` contains the results of OpenVINO, ONNX Runtime, PyTorch, oneDNN,
+TensorFlow, Keras, Flax, Haiku, Equinox and embARC MLI for the same small arrays.
+
+The native ops follow PyTorch for explicit padding, both averages, adaptive and fractional windows
+and gradients, OpenVINO for plain "ceil", SAME sizes and the axis of an index, and ONNX Runtime for
+flat indices, Lp norms and unpooling. No runtime follows the native rules everywhere. ``DIFFERENCES`` names each
+difference, and an entry that no longer differs fails as well. The brute-force oracle must agree with
+the same runs, if it has the op.
 """
 
 import dataclasses
@@ -32,10 +33,10 @@ pytestmark = pytest.mark.grid(4)
 
 @dataclass(frozen=True)
 class Difference:
-    """A native rule that some runtimes do not share.
+    """A native rule that some runtimes do not follow.
 
     Attributes:
-      rule: what jaxpool does, and what the others do.
+      rule: the rule of jaxpool, and that of the others.
       runs: case id -> patterns of "system.part"; every run they match must differ.
     """
 
@@ -218,25 +219,25 @@ DIFFERENCES = (
     ),
 )
 
-# Case -> what the message says. No run of these is compared.
+# Case -> the text of the error. Runs of these cases are not compared.
 REJECTED = {
     "err_stride0": r"`strides` contains 0.",
     "err_dilation0": r"`dilations` contains 0.",
     "err_kernel0": r"`window_shape` contains 0.",
-    # OpenVINO returns a wrong result, Flax and Equinox crop; slicing says so more plainly.
+    # OpenVINO returns a wrong result, Flax and Equinox crop; slicing crops explicitly.
     "err_negative_pads": r"`padding` contains -1.",
-    # PyTorch and ONNX Runtime let ceil_mode make one window that does not fit.
+    # In PyTorch and ONNX Runtime, ceil_mode adds one window that does not fit.
     "max_kernel_gt_input_ceil_torch": r"`window_shape` = 6 does not fit",
     "unpool_bad_index": r"`indices` hold 9, which is outside",
 }
 
-# Cases without a run to compare, and why.
+# Cases without a run to compare, and the reason.
 NOTHING_RECORDED = {
     "mli_max_fx8_ceil_shape_rejected": "MLI refuses the 3x3 output; floor rounding gives 2x2",
 }
 
-# Cases in which none of the runtimes that the native rules follow agrees in every part: what
-# jaxpool answers, and who gives the same answer where.
+# Cases in which no runtime that the native rules follow agrees in every part: jaxpool's result, and
+# the runtimes that agree with each part.
 ALONE = {
     "max_seed_ex5_plain_ceil": "-inf, index -1 where plain ceil makes a window without an element; "
     "only OpenVINO has plain ceil",
@@ -275,7 +276,7 @@ def runs(case: dict[str, Any]) -> Iterator[tuple[str, str, np.ndarray]]:
 
 
 def named_rules(case: dict[str, Any], system: str, part: str) -> list[str]:
-    """The rules that name this run as one that differs."""
+    """Return the rules that list this run as a difference."""
     run = f"{system}.{part}"
     return [
         difference.rule
@@ -287,7 +288,7 @@ def named_rules(case: dict[str, Any], system: str, part: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Call:
-    """A case in the words of jaxpool: what follows ``x``, and the layout in letters."""
+    """A case as a call of jaxpool: the arguments after ``x``, and the layout in letters."""
 
     op: str
     x: np.ndarray
@@ -315,7 +316,7 @@ IN_THE_ORACLE = ("max_pool", "avg_pool", "global_avg")
 
 
 def native_call(case: dict[str, Any]) -> Call:
-    """Translate a case."""
+    """Return the call of a case."""
     op = case["op"].removeprefix("mli_")
     if op in ("max_pool", "avg_pool", "lp_pool"):
         args, words = mli_words(case) if op != case["op"] else window_words(case)
@@ -342,7 +343,7 @@ def window_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def mli_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """MLI knows no rounding and no dilation, and never counts padding."""
+    """Return the settings for MLI, which has no rounding or dilation and never counts padding."""
     attrs = case["attrs"]
     top, bottom, left, right = attrs["pads_top_bottom_left_right"]
     words = {"count_include_pad": False} if case["op"] == "mli_avg_pool" else {}
@@ -351,7 +352,7 @@ def mli_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def unpool_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Without an output size, the shape is that of a pooling input that the windows cover."""
+    """Return the settings; the default output shape is that of an input that the windows cover."""
     attrs = case["attrs"]
     rows = zip(case["x"]["shape"][2:], attrs["kernel"], attrs["strides"], strict=True)
     covered = [(size - 1) * stride + taps for size, taps, stride in rows]
@@ -360,7 +361,7 @@ def unpool_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def other_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Adaptive, fractional and global pooling."""
+    """Return the settings of adaptive, fractional and global pooling."""
     attrs = case["attrs"]
     if "samples" in attrs:
         samples = np.array(attrs["samples"], np.float32)[::-1]  # PyTorch's 2-D order: width first
@@ -371,7 +372,7 @@ def other_words(case: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def index_space(case: dict[str, Any], system: str, part: str) -> str | int:
-    """How the system counts."""
+    """Return the index space of the system."""
     if part == "workspace":
         return "window"
     if part == "indices_nhwc":
@@ -387,7 +388,7 @@ Side = Callable[[Call, str, str | int], np.ndarray]
 
 
 def library(call: Call, part: str, space: str | int) -> np.ndarray:
-    """One part of the result, by jaxpool."""
+    """Return one part of the result by jaxpool."""
     if part == "indices_nhwc":
         return np.moveaxis(library(channels_last(call), "indices", space), -1, 1)
     words = call.words | {"data_format": call.data_format}
@@ -403,7 +404,7 @@ def library(call: Call, part: str, space: str | int) -> np.ndarray:
 
 
 def oracle(call: Call, part: str, space: str | int) -> np.ndarray:
-    """One part of the result, by the brute-force oracle."""
+    """Return one part of the result by the brute-force oracle."""
     if part == "indices_nhwc":
         return np.moveaxis(oracle(channels_last(call), "indices", space), -1, 1)
     op = {"max_pool": "max"}.get(call.op, "avg")
@@ -422,7 +423,7 @@ def oracle(call: Call, part: str, space: str | int) -> np.ndarray:
 
 
 def channels_last(call: Call) -> Call:
-    """The same call on the same numbers, the channel axis last."""
+    """Return the same call on the same numbers, with the channel axis last."""
     letters = call.data_format.replace("C", "") + "C"
     return dataclasses.replace(call, x=np.moveaxis(call.x, 1, -1), data_format=letters)
 
@@ -438,7 +439,7 @@ COMPARED = {
 
 @functools.cache
 def outcome(name: str, side: str) -> dict[str, bool]:
-    """Whether each recorded run of a case agrees with one side, by "system.part"."""
+    """Return whether each recorded run of a case agrees with one side, by "system.part"."""
     case = COMPARED[name]
     call = native_call(case)
     with jax.enable_x64(call.x.dtype == np.int64):
@@ -480,7 +481,7 @@ def test_the_library_keeps_the_dtype() -> None:
 
 
 def followed(name: str) -> bool:
-    """Whether a runtime that the native rules follow agrees with jaxpool in every part."""
+    """Return whether a runtime that the native rules follow agrees with jaxpool in every part."""
     by_system: dict[str, list[bool]] = {}
     for run, same in outcome(name, "library").items():
         by_system.setdefault(run.rsplit(".", 1)[0], []).append(same)
@@ -504,7 +505,7 @@ def test_rejected_cases_say_why(name: str) -> None:
 
 
 def test_nothing_else_is_rejected() -> None:
-    """Empty batches, zero channels, rank 2 and padding past the window are taken."""
+    """Empty batches, zero channels, rank 2 and padding larger than the window are accepted."""
     shapes = {
         name: library(native_call(CASES[name]), "values", "spatial").shape
         for name in CASES

@@ -1,4 +1,4 @@
-"""Arguments that nobody should give: a result, or an error in the house's three lines, at once."""
+"""Hostile arguments: a result, or an error of three lines, without delay."""
 
 import inspect
 import math
@@ -71,14 +71,14 @@ CALLS = [*FUNCTIONS, "Window"]
 
 
 class Ten:
-    """An integer by its own account."""
+    """An object that converts to an integer."""
 
     def __index__(self) -> int:
         return 10
 
 
 class Broken:
-    """Fails whatever is asked of it."""
+    """An object whose methods all raise."""
 
     def __index__(self) -> int:
         raise RuntimeError("broken")
@@ -119,7 +119,7 @@ odd |= st.tuples(st.tuples(entries, entries), st.tuples(entries, entries))
 
 
 class Call(NamedTuple):
-    """A call with some arguments exchanged."""
+    """A call with some arguments replaced."""
 
     name: str
     arguments: dict[str, Any]
@@ -138,7 +138,7 @@ def calls(draw: st.DrawFn, name: str) -> Call:
 
 
 def check(call: Callable[[], Any], name: str) -> None:
-    """Fail unless ``call`` returns or raises an error of this library, and soon."""
+    """Fail unless ``call`` soon returns or raises an error of this library."""
     begin = time.perf_counter()
     try:
         jax.eval_shape(lambda: jax.tree.leaves(call()) and None)
@@ -168,15 +168,15 @@ def test_odd_arguments_give_a_result_or_an_error(name: str) -> None:
     fuzz()
 
 
-# --- sequences that do not end --------------------------------------------------------------------
+# --- endless sequences ----------------------------------------------------------------------------
 
 
 class ReadOn(BaseException):
-    """Raised by a sequence of which no reader needs so many entries."""
+    """Raised by a sequence after more reads than any caller needs."""
 
 
 class Endless:
-    """Two entries by its own account; read one after the other, they never end."""
+    """A sequence whose length is two, but whose iteration never ends."""
 
     def __init__(self, length: int = 2) -> None:
         self.length, self.reads = length, 0
@@ -261,7 +261,7 @@ def test_an_axis_of_the_longest_size(op: Callable[..., Any]) -> None:
 
 
 def test_averages_over_the_longest_axes() -> None:
-    """Counts are not written out for every window, and integers have their limit."""
+    """Counts are not materialized per window, and integers do not overflow."""
     line = {"data_format": "W"}
     assert shape_of(jaxpool.avg_pool, (LONGEST - 2,), 3, 1, 1, **line, count_include_pad=False)
     assert shape_of(jaxpool.avg_pool, (LONGEST,), 2**28, 1, **line)

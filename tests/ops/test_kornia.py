@@ -1,4 +1,4 @@
-"""Blur pools against kornia, in values and gradients: the paper's padding, filled with zeros."""
+"""Values and gradients of blur pools against kornia, with the padding of the paper and zeros."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The name of an op is where users look: in jaxprs, in HLO, and so in profiles."""
+"""The name of an op appears in jaxprs, in HLO, and thus in profiles."""
 
 import re
 from collections.abc import Callable
@@ -15,18 +15,18 @@ X = jnp.linspace(0.5, 2.0, 2 * 7 * 6 * 3).reshape(2, *SPACE, 3)
 
 
 def first(op: Callable[..., Any]) -> Callable[[Any], jax.Array]:
-    """The values of an op that may return indices as well."""
+    """Return the values of an op that may also return indices."""
     return lambda x: jax.tree.leaves(op(x))[0]
 
 
 def places(function: Callable[..., Any]) -> list[str]:
-    """The ``op_name`` of every instruction of a compiled program, but for its arguments."""
+    """Return the ``op_name`` of every instruction of a compiled program, except its arguments."""
     text = jax.jit(function).lower(X).compile().as_text() or ""
     return [name for name in re.findall(r'op_name="([^"]+)"', text) if "/" in name]
 
 
 def test_the_table_has_every_op() -> None:
-    """What must hold of all ops is tested of those in the table."""
+    """Tests of all ops iterate over the table."""
     assert {case.partition(",")[0] for case in EVERY_OP} == public_ops()
 
 

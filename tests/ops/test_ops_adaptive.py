@@ -25,7 +25,7 @@ pytestmark = pytest.mark.grid(8)
 
 
 def partition(size: int, windows: int) -> list[range]:
-    """The definition, in fractions."""
+    """Return the partition by the definition, in fractions."""
     edges = [Fraction(i * size, windows) for i in range(windows + 1)]
     return [range(math.floor(a), math.ceil(b)) for a, b in itertools.pairwise(edges)]
 
@@ -80,7 +80,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int | None, ...]]] = {
 def expected(
     x: np.ndarray, sizes: tuple[int | None, ...], where: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Averages, maxima and spatial indices, by loops; what no element gives is 0, -inf and -1."""
+    """Return averages, maxima and spatial indices, by loops; an empty window has 0, -inf and -1."""
     first = x.ndim - 1 - len(sizes)
     spatial = x.shape[first:-1]
     lines = [partition(n, n if k is None else k) for n, k in zip(spatial, sizes, strict=True)]
@@ -99,7 +99,7 @@ def expected(
 
 
 def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray, Any, Any]:
-    """Ties in plenty, the output size, and a mask that empties some windows."""
+    """Return data with many ties, the output size, and a mask that empties some windows."""
     shape, sizes = CASES[case]
     x = rng.integers(-4, 5, shape).astype(np.float32)
     return x, sizes, rng.random(shape) < 0.3 if masked else None
@@ -178,9 +178,9 @@ def test_gradients_go_to_the_first_maximum(
 def test_the_last_element_of_a_long_window_wins(
     spatial: tuple[int, ...], sizes: tuple[int, ...], layout: str, rng: np.random.Generator
 ) -> None:
-    """Windows of 255 and 256 elements, with which codes begin to need more than a byte.
+    """Codes need more than a byte from windows of 256 elements on.
 
-    Further, places beyond a byte for codes of a byte, and more windows than an element asks.
+    Also tested: positions beyond a byte with codes of a byte, and more windows than elements.
     """
     x = np.arange(np.prod(spatial), dtype=np.float32).reshape(1, *spatial, 1)
     where = np.ones_like(x, bool)
@@ -223,7 +223,7 @@ def test_even_windows_are_fixed_windows(
 
 
 def instructions(pool: Callable[..., Any], *shape: int) -> int:
-    """The length of the program of a forward and backward pass, as it is handed to XLA."""
+    """Return the length of the program of a forward and backward pass, before XLA compiles it."""
     g = jax.eval_shape(pool, jax.ShapeDtypeStruct(shape, jnp.float32))
     both = jax.jit(lambda x, g: jax.vjp(pool, x)[1](g))
     text = both.lower(jax.ShapeDtypeStruct(shape, jnp.float32), g).as_text()
@@ -300,7 +300,7 @@ def test_values_indices_and_gradients_are_those_of_torch(
 
 
 def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> jax.Array:
-    """Elements so far apart that small steps change no argmax."""
+    """Return elements whose distances are so large that small steps change no argmax."""
     return jnp.asarray(permutation(shape, np.float64, rng))
 
 
@@ -517,7 +517,7 @@ def test_booleans_have_no_average() -> None:
 
 
 def test_windows_whose_argmax_does_not_fit_its_code() -> None:
-    """Eight axes of nine elements: few enough to hold, but four bits for each axis."""
+    """Eight axes of nine elements: a small array, but each axis needs four bits."""
     sizes = (2, 1, 1, 1, 1, 1, 1, 1)
     x = jax.ShapeDtypeStruct((1, 17, *[9] * 7, 1), jnp.float32)
     values = functools.partial(jaxpool.adaptive_max_pool, output_size=sizes)

@@ -20,7 +20,7 @@ WINDOWS = ((2, 3), (4, 5), (6, 7), (1, 2), (7, 1))
 
 
 def weights(taps: int) -> np.ndarray:
-    """A row of Pascal's triangle, by convolution."""
+    """Return a row of Pascal's triangle, by convolution."""
     found = np.ones(1)
     for _ in range(taps - 1):
         found = np.convolve(found, [0.5, 0.5])
@@ -37,7 +37,7 @@ def blurred(
     rounding: Any = "floor",
     where: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The definition: weighted means of a plane that is padded, one window after the other."""
+    """Return weighted means of a padded plane, by a loop over windows."""
     there = np.ones(x.shape) if where is None else where.astype(float)
     fill: dict[str, Any] = {"constant_values": 1} if mode == "constant" else {}
     padded = np.pad(np.where(there > 0, x.astype(float), 0), padding, mode=mode)  # pyright: ignore
@@ -158,7 +158,7 @@ def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator)
 def test_every_platform_gives_the_same(
     strides: Any, window: tuple[int, int], mode: str, platform: str, rng: np.random.Generator
 ) -> None:
-    """What GPU and TPU compute, run on CPU; NaN and infinities stay in their windows."""
+    """The programs of GPU and TPU, run on CPU; NaN and infinities stay in their windows."""
     x = jnp.asarray(rng.standard_normal((2, 11, 13, 2)), jnp.float32)
     x = x.at[0, 0, 1, 0].set(jnp.nan).at[1, 5, 12, 1].set(jnp.inf)
     words: dict[str, Any] = {"mode": mode, "rounding": "ceil"}
@@ -219,11 +219,11 @@ def test_a_stride_of_any_length_costs_nothing() -> None:
     assert_same(got, np.array([[1], [0]], np.float32), "a window, and one behind the array")
 
 
-# --- sizes that an export leaves open -------------------------------------------------------------
+# --- exports with symbolic sizes ------------------------------------------------------------------
 
 
 def exported(function: Any, *constraints: str) -> Any:
-    """The call of an artifact over (h, w), which can be differentiated."""
+    """Return the differentiable call of an artifact over (h, w)."""
     shape = jax.export.symbolic_shape("h, w", constraints=constraints)
     artifact = jax.export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
     return jax.export.deserialize(artifact.serialize(vjp_order=1)).call
@@ -266,7 +266,7 @@ def test_a_border_of_an_open_size_needs_a_bound() -> None:
 
 
 def test_a_maximum_and_a_blur_of_open_sizes_need_bounds(rng: np.random.Generator) -> None:
-    """Windows of windows: what the blur has past its ends is no padding of the maximum."""
+    """Windows of windows: elements beyond the ends of the blur are no padding of the maximum."""
     pool = lambda x: jaxpool.max_blur_pool(x, 2, 1, data_format="HW")  # noqa: E731
     with pytest.raises(ValueError, match="^max_blur_pool: pooled axis 0 has the symbolic size h"):
         exported(pool, "h >= 3", "w >= 3")

@@ -1,4 +1,4 @@
-"""Pooling by any reduction: against NumPy over every window, and what is refused."""
+"""Pooling with custom reductions: against NumPy over every window, and refusals."""
 
 import functools
 import itertools
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.grid(4)
 def by_windows(
     x: np.ndarray, f: Callable[[np.ndarray], Any], window: dict[str, Any], where: Any = True
 ) -> np.ndarray:
-    """``f`` of the real elements of every window of ``x`` (channels last), found by counting."""
+    """Return ``f`` of the real elements of every window of ``x`` (channels last), by loops."""
     axes = tuple(range(1, x.ndim - 1))
     geometry = jaxpool.geometry([x.shape[axis] for axis in axes], **window)
     where = np.broadcast_to(where, x.shape)
@@ -103,7 +103,7 @@ SHAPE = (2, 8, 7, 2)
 
 
 def data(name: str, rng: np.random.Generator, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
-    """Numbers of both signs near 1; zeros and ones where a boolean is wanted."""
+    """Return numbers of both signs near 1, or zeros and ones for a boolean."""
     if name in BOOLEAN:
         return (rng.random(shape) < (0.15 if name == "any" else 0.85)).astype(np.float32)
     return (permutation(shape, np.float32, rng) / np.float32(math.prod(shape) / 3)).astype("f")
@@ -180,7 +180,7 @@ SAME = {
         ("min", "int8"),
         ("sum", "int8"),
         ("sum", "bfloat16"),
-        ("mean", "bfloat16"),  # of integers: avg_pool alone
+        ("mean", "bfloat16"),  # for integers use avg_pool
     ],
 )
 def test_the_same_as_the_op_of_that_name(name: str, dtype: str, rng: np.random.Generator) -> None:
@@ -244,7 +244,7 @@ def test_narrow_floats_are_combined_in_float32() -> None:
 
 @pytest.mark.parametrize("implementation", ["auto", "reduce_window", "tiled"])
 def test_the_sum_of_jax_numpy_is_the_sum(implementation: str, rng: np.random.Generator) -> None:
-    """It has the rule of sums, so it is differentiated under every lowering and as fast."""
+    """It has the rule of sums, so it is differentiable with every lowering, at the same speed."""
     own = Reduction("own sum", jnp.add, 0, prepare=jnp.square)
     x = rng.standard_normal((2, 6, 4, 3)).astype(np.float32)
 
@@ -269,7 +269,7 @@ def test_booleans_are_added_as_before() -> None:
 
 
 def test_integers_of_your_own(rng: np.random.Generator) -> None:
-    """``prepare`` brings numbers to where the laws hold."""
+    """``prepare`` maps numbers into the domain of the laws."""
     x = rng.integers(-40, 40, SHAPE).astype(np.int32)
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": 1}
     modular = lambda a, b: a * b % 97  # noqa: E731
@@ -329,7 +329,7 @@ def test_derivatives_lower_for_every_platform(name: str) -> None:
 
 
 def test_jax_itself_has_no_derivative_of_such_a_window() -> None:
-    """Why the lowering of a reduction without a rule of its own is what it is."""
+    """A reduction without a derivative rule has lowerings that JAX can differentiate."""
     x, settings = jnp.ones((4,)), {"window_shape": 2, "strides": 1, "data_format": "W"}
     f = lambda x: pool(x, reductions.LOGSUMEXP, **settings, implementation="reduce_window")  # noqa: E731
     assert_same(f(x), pool(x, reductions.LOGSUMEXP, **settings), "forward", ulps=4)
@@ -365,7 +365,7 @@ PAIR = Reduction(
 def test_tangents_do_not_meet_those_of_padding_with_padding(
     reduction: Reduction, window: str, masked: bool, rng: np.random.Generator
 ) -> None:
-    """Which are NaN, as those of ``jnp.logaddexp`` of two infinities."""
+    """The derivatives are NaN, like those of ``jnp.logaddexp`` of two infinities."""
     where = rng.random(SHAPE) < 0.4 if masked else np.ones(SHAPE, bool)
     x, t, u = (rng.standard_normal(SHAPE) for _ in range(3))
     words = WINDOWS[window]
@@ -387,7 +387,7 @@ def test_tangents_do_not_meet_those_of_padding_with_padding(
 
 
 def test_the_gradient_of_a_product_is_the_product_of_the_others() -> None:
-    """Also where elements are zero, and so are the second derivatives."""
+    """Also for elements that are zero, and for second derivatives."""
     x = jnp.array([2.0, 0.0, 5.0, 0.0, 3.0, 7.0])
     f = lambda x: pool(x, reductions.PRODUCT, 3, 1, data_format="W")  # noqa: E731
     want = np.zeros((4, 6), np.float32)
@@ -420,7 +420,7 @@ STRIDED: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", STRIDED)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_gradient_is_of_its_own_windows(name: str, bad: float, rng: np.random.Generator) -> None:
-    """What another window holds, or none, does not reach it, be it NaN or infinite."""
+    """NaN or infinities in another window, or in no window, do not affect it."""
     shape, window = STRIDED[name]
     letters = "HW"[-len(shape) :]
     f = lambda x: pool(x, reductions.PRODUCT, **window, data_format=letters)  # noqa: E731
@@ -447,7 +447,7 @@ def test_a_gradient_is_finite_where_what_no_window_multiplies_is_not() -> None:
 
 @pytest.mark.parametrize("kernel", [2, 9])
 def test_logsumexp_of_infinities_has_no_nan(kernel: int) -> None:
-    """Neither in elements nor in padding; a window of -inf alone has no derivative."""
+    """Neither for elements nor for padding; a window with only -inf has no derivative."""
     x = jnp.array([-jnp.inf, -jnp.inf, -jnp.inf, 1.0, -jnp.inf, 2.0, 700.0, 710.0, 5.0])
     f = lambda x: pool(x, reductions.LOGSUMEXP, kernel, 1, kernel, data_format="W")  # noqa: E731
     y, forward, reverse = jax.jit(lambda x: (f(x), jax.jacfwd(f)(x), jax.jacrev(f)(x)))(x)
@@ -582,7 +582,7 @@ def test_the_end_of_the_order_that_a_selection_prefers_is_checked() -> None:
 
 
 def lines_of(error: type[Exception], call: Callable[[], Any]) -> list[str]:
-    """The three lines of the error that ``call`` raises, twice alike."""
+    """Return the three lines of the error that ``call`` raises twice."""
     texts = []
     for _ in range(2):
         with pytest.raises(error) as caught:
@@ -607,7 +607,7 @@ def test_a_broken_law_is_an_error_with_a_counterexample(case: str, inside_jit: b
 
 
 def test_the_counterexample_is_one() -> None:
-    """The numbers of the message, put in again, give what the message says."""
+    """The numbers in the message reproduce the reported violation."""
     lines = lines_of(ValueError, lambda: pool(jnp.ones((4, 1)), BROKEN["rounded"][0], (2,), 1))
     a, b, c = (float(n) for n in re.findall(r"[abc] = (-?[\d.]+)", lines[1])[:3])
     left, right = (float(n) for n in re.findall(r"\) = (-?\d+\.\d*)", lines[1]))
@@ -620,7 +620,7 @@ def test_laws_are_tried_for_every_dtype() -> None:
     for dtype in (jnp.float32, jnp.int32, jnp.bool_):
         x = jnp.ones((4, 1), dtype)
         if dtype == jnp.bool_:
-            with pytest.raises(TypeError):  # booleans have no minus
+            with pytest.raises(TypeError):  # booleans have no negative
                 pool(x, own, (2,), 1)
         else:
             assert_same(pool(x, own, (2,), 1), np.ones((3, 1), dtype), dtype)
@@ -632,7 +632,7 @@ def test_laws_are_tried_for_every_dtype() -> None:
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint32"])
 def test_lawful_reductions_pass(name: str, dtype: str) -> None:
-    """Also where rounding makes the sides of a law differ in the last places."""
+    """Also if the sides of a law differ in the last places by rounding."""
     reduction = ALL[name][0]
     if name in (*FLOATS_ONLY, "lp(1)", "lp(2.5)", "lp(3)", *OWN) and "float" not in dtype:
         return
@@ -641,7 +641,7 @@ def test_lawful_reductions_pass(name: str, dtype: str) -> None:
 
 
 def test_the_trial_needs_no_numbers_of_the_array() -> None:
-    """It runs while JAX is tracing, in every transformation, at the first use."""
+    """The check runs during tracing, in every transformation, at the first use."""
     new = lambda: Reduction("own", jnp.logaddexp, -jnp.inf)  # noqa: E731
     x = jnp.ones((3, 4, 1))
     f = lambda r: lambda x: pool(x, r, (2,), 1).sum()  # noqa: E731
@@ -827,7 +827,7 @@ def test_errors_of_every_op_are_in_the_name_of_this_one(
 
 
 def test_a_mask_is_counted_by_any_implementation() -> None:
-    """A count is a sum, which the implementation of a maximum need not compute."""
+    """A count is a sum, which the implementation of a maximum may not support."""
     x = np.arange(18, dtype=np.float32).reshape(1, 6, 3)
     run = functools.partial(pool, window_shape=(2,), strides=2, implementation="tiled")
     for reduction in (reductions.MAX, reductions.MEAN):
@@ -843,7 +843,7 @@ def test_a_mask_is_counted_by_any_implementation() -> None:
 
 @pytest.mark.parametrize("op", [jaxpool.gem_pool, jaxpool.soft_pool])
 def test_a_mask_of_joined_terms_is_counted_too(op: Callable[..., Any]) -> None:
-    """By slices, terms are joined over longer windows than integers are added."""
+    """By slices, terms are merged over longer windows than integers are added."""
     x = np.arange(1, 41, dtype=np.float32)[:, None]
     got, want = (
         op(x, window_shape=(12,), strides=1, where=x > 15, implementation=name)

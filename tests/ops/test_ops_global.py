@@ -88,7 +88,7 @@ def test_both_modes_agree_with_finite_differences_to_order_two(
 ) -> None:
     settings = {"p": 3} if op == "global_lp_pool" else {}
     with jax.enable_x64(True):
-        # No element is zero, where a norm is less smooth.
+        # No element is zero, since a norm is less smooth at zero.
         x = jnp.asarray((permutation((2, 4, 3, 2), np.float64, rng) + 0.5) / 8)
         check_derivatives(lambda x: OPS[op](x, **settings) ** 2, x, rng=rng)
 
@@ -115,7 +115,7 @@ def test_nan_and_minus_infinity() -> None:
 
 
 def test_nan_is_found_among_many() -> None:
-    """XLA:CPU's reduction of large float arrays loses it."""
+    """XLA:CPU's reduction of large float arrays loses NaN."""
     x = np.random.default_rng(0).standard_normal((512, 512, 2)).astype(np.float32)
     x[300, 411, 1] = np.nan
     narrow = jaxpool.global_max_pool(x.astype(jnp.float8_e4m3fn), data_format="HWC").ravel()
@@ -129,7 +129,7 @@ def test_nan_is_found_among_many() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_short_planes_of_a_large_array(dtype: str, rng: np.random.Generator) -> None:
-    """On CPU from 2**20 elements on they are reduced along one axis after the other."""
+    """On CPU, arrays of at least 2**20 elements are reduced along the axes sequentially."""
     x = rng.integers(-99, 100, (16, 5, 7, 1901)).astype(dtype)
     if dtype != "int32":
         x[1, 4, 2, 3], x[2, 0, 6, 5] = np.nan, np.inf

@@ -1,4 +1,4 @@
-"""Lp and generalised-mean pooling: against loops, at the ends of the range, and PyTorch."""
+"""Lp and generalised-mean pooling: against loops and PyTorch, and at the limits of the range."""
 
 import functools
 import itertools
@@ -60,7 +60,7 @@ def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray,
 
 
 def lp(elements: list[float], p: float) -> float:
-    """The norm with exact scaling, in float64."""
+    """Return the norm with exact scaling, in float64."""
     top = max(map(abs, elements), default=0)
     if p == math.inf or not top:
         return top
@@ -138,7 +138,7 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
 
 @pytest.mark.parametrize("p", [2.7, 3, 3.5, 4])
 def test_curvature_of_small_windows_is_finite(p: float) -> None:
-    """A norm of twice the elements has half the curvature: the second window is like the first."""
+    """A norm of elements that are twice as large has half the curvature."""
     pool = lambda x: jaxpool.lp_pool(x, 2, 2, p=p, data_format="W").sum()  # noqa: E731
     x, t = jnp.array([2.0, 3.0, 2e-5, 3e-5]), jnp.array([3.0, 2.0, 3.0, 2.0])
     bent = jax.jvp(jax.grad(pool), (x,), (t,))[1]
@@ -184,7 +184,7 @@ def test_norms_agree_with_finite_differences_to_order_two(
 ) -> None:
     x, where = data("1-D", True, rng)
     with jax.enable_x64(True):
-        # Kept away from zero, where the first derivative has a jump.
+        # The elements avoid zero, where the first derivative is discontinuous.
         x = jnp.asarray(x + np.sign(x) * 0.3, jnp.float64)
         pool = lambda x: jaxpool.lp_pool(x, **settings_of("1-D"), p=p, where=where) ** 2  # noqa: E731
         check_derivatives(pool, x, rng=rng)
@@ -252,7 +252,7 @@ def test_edge_cases_of_generalised_means() -> None:
 @pytest.mark.parametrize("p", [0.1, 0.5, 1, 1.5, 3, 4])
 @pytest.mark.parametrize("op", ["lp_pool", "global_lp_pool"])
 def test_cotangents_meet_no_scale(op: str, p: float) -> None:
-    """A norm of one number is its magnitude, whose derivative is one at every scale."""
+    """The norm of a number is its magnitude, whose derivative is one at every scale."""
     window = () if op.startswith("global") else ((1,), 1)
     pool = lambda x: getattr(jaxpool, op)(x, *window, p=p, data_format="WC")  # noqa: E731
     pairs = (1e-20, 1e-19), (2e-38, 0.5), (1e30, 1e9), (8e37, 100.0), (-3e36, 1e3)
@@ -316,7 +316,7 @@ def test_one_program_for_every_platform() -> None:
 
 @pytest.mark.parametrize(("axes", "p"), [(1, 2.0), (2, 2.5), (3, 3.0)])
 def test_torch_agrees_on_positive_data(axes: int, p: float, rng: np.random.Generator) -> None:
-    """PyTorch takes no absolute value, and scales partly filled windows up: neither comes up."""
+    """PyTorch takes no absolute value, and rescales partial windows; the data avoid both."""
     torch: Any = require("torch")
     x = (abs(rng.standard_normal((2, 3, *(6, 7, 5)[:axes]))) + 0.01).astype(np.float32)
     kernel, strides = (2, 3, 2)[:axes], (2, 2, 1)[:axes]

@@ -1,4 +1,4 @@
-"""Reductions that combine several arrays: against NumPy over every window, found by walking."""
+"""Reductions that combine several arrays: against NumPy over every window, by loops."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Moments(NamedTuple):
 
 
 def joined(a: Moments, b: Moments) -> Moments:
-    """The moments of both sets: Chan, Golub and LeVeque 1983."""
+    """Return the moments of the union of two sets: Chan, Golub and LeVeque 1983."""
     count, distance = a.count + b.count, b.mean - a.mean
     share = b.count / jnp.maximum(count, 1)
     squares = a.squares + b.squares + distance**2 * a.count * share
@@ -45,7 +45,7 @@ VARIANCE = Reduction(
 
 
 def preferred(a: Any, b: Any) -> Any:
-    """NaN over every number, the larger over the smaller, of equals the smaller index."""
+    """Return the preferred pair: NaN, else the larger value, else the smaller index."""
     (p, i), (q, j) = a, b
     larger = jnp.where(jnp.isnan(q), ~jnp.isnan(p), q > p)
     equal = (p == q) | (jnp.isnan(p) & jnp.isnan(q))
@@ -63,7 +63,7 @@ ARGMAX = Reduction(
 
 
 def summed(a: Any, b: Any) -> Any:
-    """``e^high * total`` of both, without overflow."""
+    """Return the sum of ``e^high * total`` of both, without overflow."""
     high = jnp.maximum(a["high"], b["high"])
     finite = jnp.where(jnp.isfinite(high), high, 0)
     return {
@@ -101,7 +101,7 @@ RANGE = Reduction(
 )
 
 
-# --- the same in NumPy, of the numbers of a window and where they stand ---------------------------
+# --- the same in NumPy, from the numbers of a window and their positions --------------------------
 
 
 def complex_product(elements: np.ndarray, flat: np.ndarray) -> tuple[Any, ...]:
@@ -138,7 +138,7 @@ SMOOTH = ("variance", "logsumexp", "complex")
 def expected(
     oracle: Oracle, x: np.ndarray, window: dict[str, Any], where: Any = True
 ) -> list[np.ndarray]:
-    """The results of every window, in float64."""
+    """Return the results of every window, in float64."""
     wide, flat = x.astype(np.float64), np.arange(x.size).reshape(x.shape)
     mask = np.broadcast_to(where, x.shape)
     shape, walk = elements_of_windows(x, **window)
@@ -305,7 +305,7 @@ def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Genera
 
 
 def _weighted(made: Any) -> jax.Array:
-    """What is finite of all results, as one array that is nonlinear in each."""
+    """Return an array that is nonlinear in each finite result."""
     arrays = [jnp.where(jnp.isfinite(a), a, 0) for a in jax.tree.leaves(made)]
     return jnp.stack([(n + 1) * a**2 for n, a in enumerate(arrays)])
 
@@ -365,7 +365,7 @@ def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Gener
 @pytest.mark.grid(4)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_of_a_scan(name: str, rng: np.random.Generator) -> None:
-    """Of second order, through what is carried and what is read."""
+    """Second-order derivatives, through the carry and the inputs of the loop."""
     reduction, x = CASES[name][0], rng.uniform(0.5, 1.5, (3, 5, 4, 1)).astype(np.float32)
 
     def step(w: Any, x: Any) -> Any:
@@ -387,5 +387,5 @@ def test_derivatives_of_a_scan(name: str, rng: np.random.Generator) -> None:
 
 
 def _mixed(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The derivative in ``x`` of the one in ``w``."""
+    """Return the derivative in ``x`` of the derivative in ``w``."""
     return jax.grad(lambda x: jax.grad(f)(jnp.float32(1), x))

@@ -25,7 +25,7 @@ Fractional = jaxpool.fractional_max_pool_with_argmax
 
 
 def starts(size: int, kernel: int, out: int, u: Any) -> list[int]:
-    """PyTorch's rule, one number at a time, in the dtype of the sample."""
+    """Return the window starts by PyTorch's rule, in the dtype of the sample."""
     number = type(u)
     alpha = number(size - kernel) / number(max(out - 1, 1))
     inner = [int((number(i) + u) * alpha) - int(u * alpha) for i in range(out - 1)]
@@ -35,7 +35,7 @@ def starts(size: int, kernel: int, out: int, u: Any) -> list[int]:
 def by_rule(
     x: np.ndarray, kernel: tuple[int, ...], out: tuple[int, ...], samples: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and spatial indices of an array with the pooled axes last."""
+    """Return values and spatial indices of an array with the pooled axes last."""
     lead = x.shape[: x.ndim - len(kernel)]
     spatial = x.shape[len(lead) :]
     samples = np.broadcast_to(samples, (*lead, len(kernel)))
@@ -78,7 +78,7 @@ def test_windows_lie_where_the_rule_says(case: str, alike: bool, rng: np.random.
 
 
 def test_starts_are_those_of_float32(rng: np.random.Generator) -> None:
-    """Long axes, where float64 would put some windows elsewhere; samples may ask for it."""
+    """Long axes, where float64 places some windows differently; samples may be float64."""
     found = 0
     while found < 2:
         size, out = int(rng.integers(2000, 4000)), int(rng.integers(500, 1900))
@@ -284,13 +284,13 @@ over_windows = pytest.mark.parametrize("window", WINDOWS)
 
 
 def activations(rng: np.random.Generator, shape: tuple[int, ...] = (2, 6, 5, 2)) -> np.ndarray:
-    """Different positive numbers, and some zeros and negatives."""
+    """Return distinct positive numbers, with some zeros and negative numbers."""
     x = permutation(shape, np.float32, rng)
     return np.where(x < -math.prod(shape) // 3, 0, x + math.prod(shape) // 4).astype(np.float32)
 
 
 def elements_of(x: np.ndarray, window: dict[str, Any]) -> Any:
-    """Every window of ``x``: its place in the result and its elements."""
+    """Yield every window of ``x``: its position in the result and its elements."""
     geometry = jaxpool.geometry(x.shape[1:-1], **window)
     for place in np.ndindex(x.shape[0], *geometry.out_shape, x.shape[-1]):
         elements = []
@@ -324,7 +324,7 @@ def test_elements_are_chosen_as_often_as_they_are_large(
 
 
 def test_windows_that_share_elements_choose_apart() -> None:
-    """Both choose the shared element as often as independent windows do, not always together."""
+    """Two windows choose their shared element independently, not always together."""
     x = jnp.array([1.0, 2.0, 3.0])
     f = jax.vmap(lambda key: jaxpool.stochastic_pool(key, x, 2, 1, data_format="W"))
     y = np.asarray(f(jax.random.split(KEY, 8000)))
@@ -355,7 +355,7 @@ def test_masked_elements_are_neither_chosen_nor_counted(rng: np.random.Generator
 
 
 def test_the_same_key_chooses_the_same() -> None:
-    """Numbers recorded on CPU; threefry and sums in a fixed order give them on every platform."""
+    """The numbers were recorded on CPU; threefry and fixed sum orders repeat them everywhere."""
     x = jnp.arange(1.0, 17.0).reshape(4, 4)
     f = lambda key: jaxpool.stochastic_pool(key, x, 2, 1, data_format="HW")  # noqa: E731
     y = f(jax.random.key(3))
@@ -417,7 +417,7 @@ def test_special_elements(deterministic: bool) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_largest_floats_are_chosen_too(dtype: str) -> None:
-    """A sum beyond the largest float is no infinity among the elements."""
+    """An overflow of the sum differs from an infinity among the elements."""
     x = jnp.array([2e38, 3e38, 3e38, 0, 1, np.inf], dtype)
     f = lambda x: jaxpool.stochastic_pool(KEY, x, 2, 2, data_format="W")  # noqa: E731
     assert float(f(x)[0]) in x[:2].tolist() and f(x)[1:].tolist() == [x[2], np.inf]
@@ -535,7 +535,7 @@ def test_errors_of_stochastic_pool(case: str) -> None:
 
 
 def test_numbers_for_many_axes_are_those_of_random_uniform_and_drawn_in_few() -> None:
-    """As a vector on CPU, for the time to compile, as a matrix elsewhere."""
+    """As a vector on CPU, which compiles faster, and as a matrix elsewhere."""
     x = jnp.ones((2, 12, 4, 3)).at[:, 1::2].set(2)
     pool = lambda x: jaxpool.stochastic_pool(KEY, x, (2, 1), (2, 1))  # noqa: E731
     run = jax.jit(pool, compiler_options=QUICK)

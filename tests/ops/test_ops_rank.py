@@ -1,4 +1,4 @@
-"""Medians and ranks of every kind of window against NumPy's sort, and the memory they need."""
+"""Medians and ranks of every kind of window against NumPy's sort, and their memory."""
 
 import itertools
 from typing import Any
@@ -33,14 +33,14 @@ DATA = ("float", "nan", "int", "masked", "masked nan")
 
 
 def array(data: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Numbers with many ties, zeros of either sign among them."""
+    """Return numbers with many ties, including zeros of both signs."""
     x = rng.integers(-9, 9, shape) * rng.choice([-1.0, 1.0], shape)
     x = x.astype(np.int32 if data == "int" else np.float32)
     return np.where(rng.random(shape) < 0.01, np.nan, x) if "nan" in data else x
 
 
 def at_rank(elements: np.ndarray, rank: int) -> tuple[Any, int]:
-    """The element of a rank among those that are there, and the first place that holds it."""
+    """Return the element of a rank among the elements, and the first position with this value."""
     if np.isnan(elements).any():
         return np.nan, int(np.argmax(np.isnan(elements)))
     ordered = np.sort(elements)
@@ -53,7 +53,7 @@ def at_rank(elements: np.ndarray, rank: int) -> tuple[Any, int]:
 def expected(
     x: np.ndarray, there: np.ndarray, rank: int, words: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The result, and the gradient of its sum weighted by 1, 2, 3 and so on."""
+    """Return the result, and the gradient of its sum with the weights 1, 2, 3 and so on."""
     places = np.asarray(jaxpool.windows(np.arange(x.size).reshape(x.shape), **words, fill=-1))
     taps, present = x.ravel()[places], there.ravel()[places] & (places >= 0)
     lowest, highest = (-np.inf, np.inf) if x.dtype.kind == "f" else (-(2**31), 2**31 - 1)
@@ -77,7 +77,7 @@ def test_values_and_gradients(name: str, data: str, rank: int, rng: np.random.Ge
 
 @pytest.mark.parametrize("data, rank", [("float", 78), ("masked nan", 4)])
 def test_a_plane_of_many_elements(data: str, rank: int, rng: np.random.Generator) -> None:
-    """Bit by bit, in every run of the tests; the first case finds zeros."""
+    """A search bit by bit, in every run of the tests; the first case has zeros."""
     check_values_and_gradients("a plane", data, rank, rng)
 
 
@@ -97,7 +97,7 @@ def check_values_and_gradients(name: str, data: str, rank: int, rng: np.random.G
 
 
 def temporaries(function: Any, x: jax.ShapeDtypeStruct) -> int:
-    """Bytes that a compiled function holds beside its argument and its result."""
+    """Return the bytes that a compiled function needs besides its argument and result."""
     held = function.lower(x).compile(QUICK).memory_analysis()
     assert held is not None
     return held.temp_size_in_bytes
@@ -139,7 +139,7 @@ def test_gradients_hold_at_most_ten_arrays(op: str, window: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("padding, most", [("VALID", 9), ("SAME", 12)])
 def test_gradients_of_long_windows_hold_positions_in_two_bytes(padding: str, most: int) -> None:
-    """At the ends SAME has windows of an even length, and two elements of each are sought."""
+    """At the ends, SAME has windows of an even length, which need two elements each."""
     x = jax.ShapeDtypeStruct((16, 4096, 2), jnp.float32)
     gradient = jax.jit(jax.grad(lambda x: (jaxpool.median_pool(x, (201,), 1, padding) ** 2).sum()))
     assert temporaries(gradient, x) <= most * 4 * x.size
@@ -149,7 +149,7 @@ def test_gradients_of_long_windows_hold_positions_in_two_bytes(padding: str, mos
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("op", ["median_pool", "rank_pool", "quantile_pool"])
 def test_a_tpu_gives_the_same(op: str, masked: bool, rng: np.random.Generator) -> None:
-    """What a TPU computes of strided windows, run on CPU."""
+    """The TPU program for strided windows, run on CPU."""
     x = jnp.asarray(rng.integers(-9, 9, (2, 11, 13, 3)), jnp.float32)  # with ties
     x = x.at[0, 3, 4, 0].set(jnp.nan).at[1, 5, 5, 1].set(jnp.inf)
     words: dict[str, Any] = {"padding": ((1, 2), (0, 1)), "dilations": (1, 2)}
@@ -168,7 +168,7 @@ def test_a_tpu_gives_the_same(op: str, masked: bool, rng: np.random.Generator) -
 
 
 def test_no_gradient_is_lost_where_xla_rounds_an_input_twice() -> None:
-    """Without LLVM's optimiser the two roundings of a recomputed input differ."""
+    """Without LLVM's optimiser, two recomputations of an input can be rounded differently."""
 
     def loss(x: jax.Array) -> jax.Array:
         return jaxpool.median_pool(jnp.sin(x) * 1.3 + 0.2, (3,), 1, "SAME_LOWER").sum()

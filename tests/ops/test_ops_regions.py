@@ -54,7 +54,7 @@ def test_values_and_gradients_are_those_of_torchvision(case: dict[str, Any]) -> 
 
 
 def interpolated(plane: np.ndarray, u: float, v: float) -> float:
-    """A plane at a point: 0 more than one element outside, that of the border nearer."""
+    """Return a plane at a point: 0 more than one element outside, else clamped to the border."""
     if not all(-1 <= at <= n for at, n in zip((u, v), plane.shape, strict=True)):
         return 0.0
     ends = [min(max(at, 0), n - 1) for at, n in zip((u, v), plane.shape, strict=True)]
@@ -66,7 +66,7 @@ def interpolated(plane: np.ndarray, u: float, v: float) -> float:
 
 
 def samples(first: float, last: float, bins: int, ratio: int, aligned: bool) -> list[list[float]]:
-    """The places of the samples of every bin of an axis."""
+    """Return the positions of the samples of every bin of an axis."""
     first, last = (first - 0.5, last - 0.5) if aligned else (first, last)
     size = last - first if aligned else max(last - first, 1)
     step = size / bins
@@ -78,7 +78,7 @@ def samples(first: float, last: float, bins: int, ratio: int, aligned: bool) -> 
 
 
 def elements(first: float, last: float, bins: int, length: int, own_last: int) -> list[range]:
-    """The elements of every bin of an axis."""
+    """Return the elements of every bin of an axis."""
     if not (math.isfinite(first) and math.isfinite(last)):
         return [range(0)] * bins
     start, end = (int(math.copysign(math.floor(abs(a) + 0.5), a)) for a in (first, last))
@@ -91,7 +91,9 @@ def elements(first: float, last: float, bins: int, length: int, own_last: int) -
 
 
 def expected(op: str, x: np.ndarray, boxes: np.ndarray, words: dict[str, Any]) -> np.ndarray:
-    """The definition of an op over ``x[image, channel, row, column]``, in float64."""
+    """Return the result of an op by its definition, in float64.
+
+    ``x`` has the axes image, channel, row, column."""
     bins, scale = words["output_size"], words.get("spatial_scale", 1.0)
     by_place = op.startswith("ps")
     channels = x.shape[1] // (bins[0] * bins[1] if by_place else 1)
@@ -127,7 +129,7 @@ def settings_of(op: str, output_size: tuple[int, int]) -> list[dict[str, Any]]:
 
 
 def odd_boxes(rng: np.random.Generator) -> np.ndarray:
-    """Inside, outside, around the image, without size, negative, not numbers, of no image."""
+    """Return boxes inside, outside and around images, of size 0, negative, NaN, without image."""
     boxes = np.concatenate([rng.integers(0, 2, (24, 1)), rng.integers(-40, 80, (24, 4)) / 4], 1)
     boxes[0, 1:], boxes[1, 1:], boxes[2, 1:] = (1, 1, 1, 1), (-90, -80, 70, 60), (50, 60, 70, 80)
     boxes[3, 2], boxes[4, 3], boxes[5, 0], boxes[6, 0] = np.nan, np.inf, -1, 2
@@ -331,13 +333,13 @@ def test_errors_of_single_ops() -> None:
         jaxpool.roi_align(x[0], BOXES[:, 1:], 2, batch_index=np.zeros(8, int))
 
 
-# --- many boxes in a step -------------------------------------------------------------------------
+# --- several boxes per step -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("images", [1, 3])
 @pytest.mark.parametrize("count", [2, 5, 7])
 def test_boxes_at_once_are_those_in_turn(images: int, count: int, rng: np.random.Generator) -> None:
-    """What GPU and TPU run, in steps that divide the seven boxes or do not."""
+    """The programs of GPU and TPU, with steps that divide the seven boxes or do not."""
     x = jnp.asarray(permutation((images, 4, 5, 2), np.float32, rng))
     arrays = (rng.integers(0, images, 7), rng.random((7, 2, 4)), rng.random((7, 3, 5)))
     boxes = lowered_boxes.Boxes(*map(jnp.asarray, arrays))
@@ -350,7 +352,7 @@ def test_boxes_at_once_are_those_in_turn(images: int, count: int, rng: np.random
 
     y = lowered_boxes._each_in_steps(one, x, boxes, count)
     assert_same(y, lowered_boxes._each_sequentially(one, x, boxes), count, ulps=8)
-    y = y.at[0].set(np.nan)  # of one image alone
+    y = y.at[0].set(np.nan)  # of one image only
     g = lowered_boxes._add_in_steps(back, y, boxes, x.shape, count)
     assert images == 1 or bool(jnp.isfinite(g).any())
     assert_same(g, lowered_boxes._add_sequentially(back, y, boxes, x.shape), count, ulps=8)
@@ -359,7 +361,7 @@ def test_boxes_at_once_are_those_in_turn(images: int, count: int, rng: np.random
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("op", OPS)
 def test_no_box_is_a_step_of_its_own_on(op: str, platform: str) -> None:
-    """A thousand boxes of small images take one step, with gradients; of large ones, some."""
+    """A thousand boxes of small images take one step, with gradients; large images take several."""
     boxes = jax.ShapeDtypeStruct((1000, 5), np.float32)
 
     def both(x: Any, boxes: Any) -> Any:
@@ -377,7 +379,7 @@ def test_no_box_is_a_step_of_its_own_on(op: str, platform: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
 def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
-    """More images than the dtype has numbers: none may wrap."""
+    """More images than the dtype has numbers: image numbers must not wrap."""
     images, first = jnp.ones((300, 2, 3, 1)), 100 if dtype == "int8" else 200
     boxes, numbers = jnp.array([[0.0, 0, 2, 2]] * 2), jnp.array([first, 3], dtype)
     for op in (jaxpool.roi_align, jaxpool.roi_pool, jaxpool.ps_roi_align, jaxpool.ps_roi_pool):
@@ -390,7 +392,7 @@ def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 def test_the_number_of_an_image_does_not_wrap(dtype: str) -> None:
-    """One that 32 bits do not hold is of no image."""
+    """A number that 32 bits cannot represent refers to no image."""
     images, boxes = np.ones((2, 3, 3, 1), np.float32), np.array([[0.0, 0, 2, 2]] * 5, np.float32)
     other = -(2**32) if dtype == "int64" else 2**64 - 2**32
     numbers = np.array([1, 2**31, 2**32, 2**32 + 1, other], dtype)
@@ -413,7 +415,7 @@ def test_derivatives_do_not_depend_on_elements(op: str, element: float) -> None:
 
 @pytest.mark.parametrize("ratio", [1, 2, 3])
 def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator) -> None:
-    """Two ways to compute the same: over whole images, and of the elements around each sample."""
+    """Two implementations: over whole images, and from the elements around each sample."""
     x = rng.standard_normal((3, 9, 11, 2)).astype(np.float32)
     number = np.array([2, 0, 1, 1, 0], np.int32)
     start = np.array([[-1.5, 0.2], [3.7, -0.4], [8.2, 10.6], [-9, 4], [2, 2]], np.float32)
@@ -437,7 +439,7 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
 def test_large_images_give_the_same_on_every_platform(
     platform: str, rng: np.random.Generator
 ) -> None:
-    """Where boxes read a small part of an image, GPU and TPU gather."""
+    """If boxes read a small part of an image, GPU and TPU gather."""
     x = jnp.asarray(rng.standard_normal((2, 64, 48, 3)), jnp.float32)
     boxes = jnp.array(
         [[1, 3.0, 4, 40, 50], [0, -9, 20, 70, 90], [1, 5, 5, 5.5, 6], [7, 0, 0, 9, 9]]

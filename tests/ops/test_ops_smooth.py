@@ -181,7 +181,7 @@ def test_gradients_are_those_of_the_definitions(
     masked: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Over numbers that differ so much that the elements of a window have scales of their own."""
+    """The numbers differ so much that the elements of a window have distinct scales."""
     x, where = data(case, masked, rng)
     x *= 12
     windows: list[list[int]] = []
@@ -375,7 +375,7 @@ def test_bad_temperatures(case: tuple[Any, type[Exception], str]) -> None:
 
 @pytest.mark.parametrize("op", [jaxpool.logsumexp_pool, jaxpool.soft_pool, jaxpool.gem_pool])
 def test_windows_that_a_long_window_is_made_of_are_stored(op: Any) -> None:
-    """XLA:CPU would compute them anew for each window: 31 x 31 times what one costs."""
+    """XLA:CPU would recompute them for each window, 31 x 31 times."""
     compiled = (
         jax.jit(lambda x: op(x, (31, 31), 1, "SAME")).lower(jnp.ones((1, 64, 64, 8))).compile()
     )
@@ -385,7 +385,7 @@ def test_windows_that_a_long_window_is_made_of_are_stored(op: Any) -> None:
 
 @pytest.mark.parametrize("op", [jaxpool.logsumexp_pool, jaxpool.soft_pool, jaxpool.gem_pool])
 def test_powers_of_two_are_not_made_by_conversions(op: Any) -> None:
-    """A conversion to integers saturates: XLA:CPU would compare several times for each power."""
+    """A conversion to integers saturates, with several comparisons by XLA:CPU for each power."""
     compiled = jax.jit(lambda x: op(x, (31, 31), 1)).lower(jnp.ones((1, 64, 64, 8))).compile()
     text = compiled.as_text() or ""
     assert " bitcast-convert(" in text
@@ -403,7 +403,7 @@ def test_powers_of_two_are_exact(dtype: str) -> None:
 
 
 def test_windows_without_padding_are_not_stored_twice() -> None:
-    """Once as they come and once as they are padded."""
+    """Once before and once after padding."""
     held = []
     for padding in ("VALID", "SAME"):
         pool = jax.jit(lambda x, padding=padding: jaxpool.soft_pool(x, (3, 3), 1, padding))

@@ -25,7 +25,7 @@ WINDOW: dict[str, Any] = {
 
 
 def by_window(x: np.ndarray, valid: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
-    """``statistic`` of the elements of each window of one plane, by a loop."""
+    """Return ``statistic`` of the elements of each window of one plane, by a loop."""
     settings = {k: v for k, v in WINDOW.items() if k != "window_shape"}
     shape = jaxpool.geometry(x.shape, WINDOW["window_shape"], **settings)
     y = np.empty(shape.out_shape)
@@ -136,7 +136,7 @@ def test_a_window_does_not_feel_what_lies_behind_its_masked_end(
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_padding_is_at_no_distance(platform: str) -> None:
-    """The square of the elements, and so that of their distance from 0, is infinite."""
+    """The square of the elements, and thus of their distance from 0, is infinite."""
     x = jnp.full((6, 5), 1e20)
     words = {"window_shape": 3, "strides": 1, "padding": 2, "data_format": "HW"}
     y = lowered(lambda x: jaxpool.std_pool(x, **words), platform, x)(x)
@@ -197,7 +197,7 @@ def test_windows_do_not_feel_an_outlier_of_others(
 
 
 def variances_at_every_element(x: jax.Array, window: tuple[int, int]) -> jax.Array:
-    """Variances of windows at stride 1 and "SAME" padding, from all elements of all windows."""
+    """Return variances at stride 1 with "SAME" padding, from all elements of all windows."""
     pads = [((k - 1) // 2, k // 2) for k in window]
 
     def elements(x: jax.Array) -> jax.Array:
@@ -258,7 +258,7 @@ def test_quantiles_of_infinities_and_nan() -> None:
 
 @pytest.mark.parametrize("mean", [0, 1e3, 1e6])
 def test_a_mean_that_is_large_beside_the_deviation(mean: float, rng: np.random.Generator) -> None:
-    """The rounding of the mean is as large as the deviations."""
+    """The rounding error of the mean is as large as the deviations."""
     x = (mean + rng.random((3, 1000))).astype(np.float32)
     wide = x.astype(np.float64)
     deviation = jaxpool.global_std_pool(x, data_format="NW", keepdims=False)
@@ -337,7 +337,7 @@ def test_global_deviations_and_smooth_maxima(rng: np.random.Generator) -> None:
     where = rng.random((4, 5, 1)) < 0.7
     want = x.astype(float).std((1, 2), ddof=1, where=where).astype(np.float32)
     got = jaxpool.global_std_pool(x, correction=1, where=where, keepdims=False)
-    assert_same(got, want, "deviation", ulps=500)  # of a mean that has 1000 of them
+    assert_same(got, want, "deviation", ulps=500)  # of a mean of 1000
     exact = np.log(np.exp(x.astype(float) - 1000).sum((1, 2))) + 1000
     got = jaxpool.global_logsumexp_pool(x, keepdims=False)
     assert_same(got, exact.astype(np.float32), "smooth maximum", ulps=2)
@@ -376,7 +376,7 @@ def test_quantiles_of_float64_are_those_of_numpy_with_a_mask_too() -> None:
 
 
 def test_numbers_near_the_largest() -> None:
-    """Their differences and sums are infinite, what is asked for is not."""
+    """The differences and sums are infinite, but the result is finite."""
     x = np.array([-3e38, 3.25e38], np.float32)
     for q in (0.25, 0.5, 0.75):
         got, slope = jax.value_and_grad(lambda x, q=q: jaxpool.quantile_pool(x, q, 2, 1, **W)[0])(x)

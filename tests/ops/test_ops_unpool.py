@@ -1,4 +1,4 @@
-"""Max unpooling: by definition, against pooling, against PyTorch and ONNX Runtime."""
+"""Max unpooling against its definition, pooling, PyTorch and ONNX Runtime."""
 
 import functools
 import itertools
@@ -25,7 +25,7 @@ Element = tuple[int, ...]
 
 
 def write(y: np.ndarray, shape: tuple[int, ...], elements: Iterator[Element | None]) -> np.ndarray:
-    """Put the values of ``y``, in row-major order, at elements of an array of zeros."""
+    """Write the values of ``y``, in row-major order, to elements of an array of zeros."""
     out = np.zeros(shape, y.dtype)
     for value, element in zip(y.ravel(), elements, strict=True):
         if element is not None:
@@ -36,7 +36,7 @@ def write(y: np.ndarray, shape: tuple[int, ...], elements: Iterator[Element | No
 def elements_of_indices(
     indices: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> Iterator[Element | None]:
-    """The element of every index, which is flat over ``axes`` of the result; None outside."""
+    """Yield the element of every index, flat over ``axes`` of the result; None if outside."""
     lengths = [shape[axis] for axis in axes]
     for source, index in np.ndenumerate(indices):
         if not 0 <= index < math.prod(lengths):
@@ -51,7 +51,7 @@ def elements_of_indices(
 def elements_of_taps(
     taps: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...], window: dict[str, Any]
 ) -> Iterator[Element | None]:
-    """The element of every tap; None for no tap and on padding."""
+    """Yield the element of every tap; None for the sentinel and on padding."""
     geometry = jaxpool.geometry([shape[axis] for axis in axes], **window)
     for source, tap in np.ndenumerate(taps):
         if not 0 <= tap < geometry.taps:
@@ -94,7 +94,7 @@ over_flat = pytest.mark.parametrize("case", FLAT)
 
 
 def flat_call(c: Flat):
-    """max_unpool with the settings of the case."""
+    """Return max_unpool with the settings of the case."""
     letters = ("channels_last", "channels_first").count(c.data_format) == 0
     pooled = [axis for axis in range(len(c.given)) if c.given[axis] != c.result[axis]]
     if c.space == "spatial":
@@ -109,7 +109,7 @@ def flat_call(c: Flat):
 
 
 def draw_indices(c: Flat, rng: np.random.Generator) -> np.ndarray:
-    """Few different indices, so that many are equal; some mark an empty window."""
+    """Return few distinct indices, so that many are equal; some mark an empty window."""
     count = math.prod(c.result[axis] for axis in c.axes)
     few = rng.choice(count, max(count // 3, 2), replace=False)
     indices = rng.choice(few, c.given).astype(np.int32)
@@ -131,7 +131,7 @@ def test_values_go_to_their_indices_and_the_last_write_wins(
     "case", ["channels last", "pooled axes apart", "smaller result", "everything"]
 )
 def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Generator) -> None:
-    """The transpose of the written map, found by unpooling the numbers of the sources."""
+    """The transpose of the linear map, by unpooling the numbers of the sources."""
     c = FLAT[case]
     y, indices = permutation(c.given, np.float32, rng), draw_indices(c, rng)
     numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(c.given)
@@ -147,7 +147,7 @@ def test_the_derivative_is_that_of_the_last_write(case: str, rng: np.random.Gene
     assert_same(tangent, written, case)
 
 
-# Blocks of tiled windows: their indices are seen not to leave them, on CPU.
+# Blocks of tiled windows: on CPU, a check finds that the indices stay in their blocks.
 BLOCKS = {
     "2x2, a rest": Flat((2, 2, 3, 2), (2, 5, 7, 2), (1, 2), "spatial", "channels_last"),
     "2x2, cut short": Flat((2, 2, 3, 4), (2, 2, 5, 7), (2, 3), "spatial", "channels_first"),
@@ -160,7 +160,7 @@ over_blocks = pytest.mark.parametrize("case", BLOCKS)
 
 
 def draw_in_blocks(c: Flat, rng: np.random.Generator) -> np.ndarray:
-    """For each source an element of its own block; some mark an empty window."""
+    """Return an element in the block of each source; some mark an empty window."""
     indices = np.full(c.given, -1, np.int32)
     for source in np.ndindex(c.given):
         element = list(source)
@@ -176,7 +176,7 @@ def draw_in_blocks(c: Flat, rng: np.random.Generator) -> np.ndarray:
 
 
 def check_writes(case: str, c: Flat, indices: np.ndarray, rng: np.random.Generator) -> None:
-    """Values, tangents and cotangents, one by one and in a batch with other indices."""
+    """Check values, tangents and cotangents, separately and in a batch with other indices."""
     y, g = permutation(c.given, np.float32, rng) + 1, permutation(c.result, np.float32, rng)
     numbers = np.arange(1, y.size + 1, dtype=np.int32).reshape(c.given)
     writer = write(numbers, c.result, elements_of_indices(indices, c.result, c.axes))
@@ -206,7 +206,7 @@ def test_indices_that_keep_to_their_blocks(case: str, rng: np.random.Generator) 
 def test_blocks_are_as_long_as_windows_of_a_pool_would_be(
     size: int, windows: int, length: int | None
 ) -> None:
-    """Of others every index leaves its block, and all are scattered."""
+    """For the others, every index leaves its block, and all are scattered."""
     blocks = flat_index.target((size, 3), (-2,), (windows, 3), (-2,)).blocks
     assert (blocks and blocks.kernel) == (length and (length,))
 
@@ -229,7 +229,7 @@ def test_behind_a_block_that_is_cut_short_the_next_row_begins(rng: np.random.Gen
 
 
 def test_a_batch_has_one_choice_for_all_its_indices(rng: np.random.Generator) -> None:
-    """Where a choice becomes a selection, both ways are gone, and the scatter is slow."""
+    """Under vmap, both branches of a choice run, and the scatter is slow."""
     c = BLOCKS["2x2, a rest"]
     y, indices = permutation((3, *c.given), np.float32, rng), draw_in_blocks(c, rng)
     indices = np.stack([indices] * 3)
@@ -277,7 +277,7 @@ def tap_call(case: str):
 
 
 def tap_data(case: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Values, and taps that no pooling would make; some windows have none."""
+    """Return values, and taps that no pooling would return; some windows have none."""
     shape, window = TAPS[case]
     letters = {3: "NWC", 4: "NHWC", 5: "NDHWC"}[len(shape)]
     given = jaxpool.output_shape(shape, **window, data_format=letters)
@@ -331,12 +331,12 @@ KNOWN = ["gaps between windows", "overlapping", "dilated", "3-D", "ceil", "49 ta
 
 
 def known_call(case: str, space: Any):
-    """max_unpool by flat indices, with the windows that they come from."""
+    """Return max_unpool by flat indices, with the windows of their pooling."""
     return functools.partial(tap_call(case), index_space=space)
 
 
 def indices_in_windows(case: str, taps: np.ndarray, space: Any) -> np.ndarray:
-    """The taps as flat indices; -1 for no tap and on padding."""
+    """Return the taps as flat indices; -1 for the sentinel and on padding."""
     shape = TAPS[case][0]
     first = 1 if space == "spatial" else space
     lengths = shape[first : -1 if space == "spatial" else None]
@@ -379,7 +379,7 @@ def test_known_windows_change_no_result(
 
 
 def must_scatter(f: Any, y: Any) -> bool:
-    """Whether every way through the branches of the program scatters, or gathers at indices."""
+    """Return whether every path through the branches of the program scatters, or gathers."""
 
     def found(inner: Any) -> bool:
         jaxpr = getattr(inner, "jaxpr", inner)
@@ -413,7 +413,7 @@ def test_known_windows_scatter_only_in_a_branch(
     assert must_scatter(unknown, y)
 
 
-# --- there and back -------------------------------------------------------------------------------
+# --- pooling and unpooling ------------------------------------------------------------------------
 
 BACK: dict[str, dict[str, Any]] = {
     "2x2": {"window_shape": (2, 2), "strides": 2},
@@ -505,7 +505,7 @@ def test_indices_of_every_integer_dtype(wide: str, rng: np.random.Generator) -> 
 
 
 def problem(space: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
-    """An unpooling with overlapping windows as a function of the values, and values."""
+    """Return an unpooling with overlapping windows as a function of the values, and values."""
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1), "padding": (1, 0)}
     x = permutation((2, 6, 5, 2), np.float32, rng)
     y, indices = jaxpool.max_pool_with_argmax(x, **window, index_space=space)
@@ -559,7 +559,7 @@ def test_the_same_inside_jit_and_for_an_empty_batch(space: Any, rng: np.random.G
 
 
 def scatters(f: Any, y: Any) -> set[str]:
-    """Dtypes of what the program of ``f`` scatters, on any platform."""
+    """Return the dtypes that the program of ``f`` scatters, on any platform."""
     text = jax.jit(f).trace(y).lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
     assert "stablehlo" in text
     found = re.findall(r'"stablehlo.scatter"\(.*?\}\) : \(tensor<([^>]*)>', text, re.DOTALL)
@@ -592,7 +592,7 @@ def test_a_float_scatter_would_be_seen() -> None:
 def test_the_program_of_other_platforms_writes_the_same(
     case: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By indices even where they keep to their blocks, run here."""
+    """Programs by indices, even if these stay in their blocks, run on CPU."""
     c = BLOCKS[case]
     y, indices = permutation(c.given, np.float32, rng), draw_in_blocks(c, rng)
     f = lambda y: flat_call(c)(y, indices)  # noqa: E731
@@ -781,7 +781,7 @@ LIVE = [(1, 1), (2, 0), (3, 2)]
 
 
 def draw_live(pooled: int, seed: int) -> tuple[np.ndarray, list[int], list[int], list[int]]:
-    """An array (channels first) and the kernel, stride and padding of a max pooling over it."""
+    """Return an array, channels first, and kernel, stride and padding of a max pooling."""
     rng = np.random.default_rng([pooled, seed])
     kernel = [int(k) for k in rng.integers(1, 4, pooled)]
     stride = [int(s) for s in rng.integers(1, 4, pooled)]

@@ -1,4 +1,4 @@
-"""Weighted averages against loops in float64, and against what weights of one kind amount to."""
+"""Weighted averages against loops in float64, and against ops for special weights."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ WINDOW: dict[str, Any] = {
 
 
 def by_window(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted mean of every window of one plane; 0 where the weights add up to 0."""
+    """Return the weighted mean of every window of one plane; 0 if the weights add up to 0."""
     settings = {k: v for k, v in WINDOW.items() if k != "window_shape"}
     shape = jaxpool.geometry(x.shape, WINDOW["window_shape"], **settings)
     y = np.zeros(shape.out_shape)

@@ -78,7 +78,7 @@ def settings_of(case: str) -> dict[str, Any]:
 def data(
     case: str, masked: bool, rng: np.random.Generator, dtype: Any = np.float32
 ) -> tuple[np.ndarray, Any]:
-    """Ties in plenty."""
+    """Return data with many ties."""
     shape = CASES[case][0]
     return rng.integers(0, 12, shape).astype(dtype), rng.random(shape) < 0.5 if masked else None
 
@@ -87,7 +87,7 @@ def data(
 
 
 def taps_of(x: np.ndarray, fill: float, where: Any, case: str) -> np.ndarray:
-    """The definition, one tap at a time, of an array padded on all sides."""
+    """Return the windows by the definition, tap by tap, from an array padded on all sides."""
     window = CASES[case][1]
     x = x if where is None else np.where(where, x, fill)
     geometry = jaxpool.geometry(x.shape[1:-1], **settings_of(case))
@@ -129,7 +129,7 @@ def test_taps_are_those_of_the_definition(
 def test_windows_of_integers_of_less_than_a_byte(
     case: str, dtype: str, rng: np.random.Generator
 ) -> None:
-    """More than 16 taps of two bits ended the process on CPU."""
+    """More than 16 taps of two bits terminated the process on CPU."""
     limits, shape = jnp.iinfo(dtype), CASES[case][0]
     x = rng.integers(int(limits.min), int(limits.max), shape, endpoint=True, dtype=np.int8)
     got = jaxpool.windows(jnp.asarray(x).astype(dtype), **settings_of(case), fill=1)
@@ -297,7 +297,7 @@ def test_gradients_go_to_the_first_element_of_the_value(
 def first_elements(
     name: str, x: np.ndarray, where: np.ndarray, g: np.ndarray, case: str
 ) -> np.ndarray:
-    """The gradient by loops over windows of places instead of values."""
+    """Return the gradient by loops over windows of positions instead of values."""
     gradient = np.zeros_like(x)
     places = np.arange(x.size).reshape(x.shape)
     flat, out = x.ravel(), iter(g.ravel())

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.grid(21)
 
 @pytest.fixture(scope="module")
 def rolling() -> Callable[..., Any]:
-    """The function that the page defines."""
+    """Return the function that the page defines."""
     page = (ROOT / "docs" / "how-to" / "rolling.md").read_text()
     code = re.search(r"^def rolling\(.*?\n\n\n", page, re.MULTILINE | re.DOTALL)
     assert code is not None

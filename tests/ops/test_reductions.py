@@ -1,8 +1,8 @@
-"""The laws that a reduction states, tried on every choice of three numbers of every dtype.
+"""The laws that a reduction declares, checked on all triples of numbers of every dtype.
 
-Lowerings cut a window into parts, combine the parts in any order, let parts overlap where the
-reduction is idempotent, and fill padding with its identity. Each of these is right only if a law
-holds, for the awkward numbers as well: infinities, NaN, both zeros, the ends of the integers.
+Lowerings split a window into parts, combine the parts in any order, let parts overlap if the
+reduction is idempotent, and fill padding with its identity. Each of these steps is right only if a
+law holds, also for special numbers: infinities, NaN, both zeros, the limits of the integers.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 def combined_dtype(reduction: Reduction, dtype: str) -> np.dtype | None:
-    """The dtype in which numbers of ``dtype`` are combined; None if the reduction refuses it."""
+    """Return the dtype in which ``dtype`` is combined; None if the reduction refuses it."""
     if reduction.accumulator is not None:
         wide = reduction.accumulator(np.dtype(dtype))
         return None if wide is None else np.dtype(wide)
@@ -39,12 +39,12 @@ def combined_dtype(reduction: Reduction, dtype: str) -> np.dtype | None:
 
 
 def wide(dtype: Any) -> contextlib.AbstractContextManager[Any]:
-    """64-bit types on, for the dtypes that need them."""
+    """Enable 64-bit types, for the dtypes that need them."""
     return jax.enable_x64(np.dtype(dtype).itemsize == 8)
 
 
 def _cases() -> dict[str, tuple[Reduction, np.dtype]]:
-    """Every reduction in every dtype that it combines; of those with the same laws, the first."""
+    """Return every reduction with every dtype; of those with equal laws, only the first."""
     found: dict[tuple[Any, ...], tuple[str, Reduction, np.dtype]] = {}
     for (name, reduction), dtype in itertools.product(REDUCTIONS.items(), DTYPES):
         with wide(dtype):
@@ -69,7 +69,7 @@ over_selections = pytest.mark.parametrize("case", SELECTIONS)
 
 
 def awkward(dtype: np.dtype) -> np.ndarray:
-    """The numbers of a dtype at which an order can go wrong."""
+    """Return the numbers of a dtype that are special for an order."""
     if dtype == np.bool_:
         return np.array([False, True])
     if jnp.issubdtype(dtype, jnp.integer):
@@ -81,14 +81,14 @@ def awkward(dtype: np.dtype) -> np.ndarray:
 
 
 def small(dtype: np.dtype) -> np.ndarray:
-    """Numbers whose sums and products are exact."""
+    """Return numbers whose sums and products are exact."""
     if dtype == np.bool_ or jnp.issubdtype(dtype, jnp.integer):
         return awkward(dtype)  # integers wrap, which is exact too
     return np.array([-2, -0.5, 0, 0.25, 1, 3], dtype)
 
 
 def numbers_for(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
-    """What is combined: of a selection, awkward numbers as they are after ``prepare``."""
+    """Return the numbers to combine: for a selection, special numbers after ``prepare``."""
     if reduction.comparator is None:
         return small(dtype)
     numbers = awkward(dtype)
@@ -100,13 +100,13 @@ def numbers_for(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
 
 
 def triples(numbers: np.ndarray) -> list[jax.Array]:
-    """Three arrays that go through every choice of three numbers."""
+    """Return three arrays that enumerate all triples of the numbers."""
     index = np.array(list(itertools.product(range(len(numbers)), repeat=3)))
     return [jnp.asarray(numbers[column]) for column in index.T]
 
 
 def same(a: Any, b: Any, reduction: Reduction) -> bool:
-    """Equality of numbers, NaN with NaN; only a logarithm may be rounded."""
+    """Return whether numbers are equal, NaN to NaN; only a logarithm may be rounded."""
     assert a.dtype == b.dtype and a.shape == b.shape
     if not jnp.issubdtype(a.dtype, jnp.floating):
         return bool((np.asarray(a) == np.asarray(b)).all())
@@ -194,7 +194,7 @@ def test_the_trial_finds_what_breaks_a_law() -> None:
     assert not same(left, right, mean)
 
 
-# --- identities that are known --------------------------------------------------------------------
+# --- known identities -----------------------------------------------------------------------------
 
 IDENTITIES: dict[str, tuple[Reduction, str, Any]] = {
     "max float32": (MAX, "float32", -np.inf),
@@ -226,7 +226,7 @@ def test_identities_by_hand(case: str) -> None:
 @pytest.mark.grid(7)
 @over_selections
 def test_beats_is_a_strict_weak_order(case: str) -> None:
-    """Irreflexive, asymmetric, transitive; and so is being tied."""
+    """The order is irreflexive, asymmetric and transitive; ties are transitive as well."""
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None
     with wide(dtype):
@@ -282,7 +282,7 @@ def test_nan_beats_every_number_and_the_first_nan_stays(case: str) -> None:
 @pytest.mark.grid(7)
 @over_selections
 def test_the_order_is_that_of_numbers(case: str) -> None:
-    """``extremum`` names the end of the order that is preferred; both zeros are one number."""
+    """``extremum`` names the preferred end of the order; both zeros are the same number."""
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None and reduction.extremum in ("max", "min")
     with wide(dtype):

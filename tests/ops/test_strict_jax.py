@@ -1,4 +1,4 @@
-"""Every op under the settings by which JAX forbids what is often a mistake."""
+"""Every op under the settings with which JAX forbids frequent mistakes."""
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,6 @@ def test_ranks_are_not_promoted_in_what_finishes_a_mean() -> None:
 @pytest.mark.grid(8)
 @over_ops
 def test_no_nan_is_made_on_the_way(name: str) -> None:
-    """Not within ``jax.jit``, where JAX would look at the results alone."""
+    """Not within ``jax.jit``, where JAX would check only the results."""
     with jax.debug_nans(True):
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))

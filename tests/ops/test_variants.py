@@ -41,7 +41,7 @@ class VariantsTest(chex.TestCase):
 
 @pytest.mark.deep
 class FurtherVariantsTest(chex.TestCase):
-    """Not compiled, and of all other ops."""
+    """Results and gradients without compilation, and of all other ops."""
 
     @uncompiled  # pyright: ignore
     @parameterized.named_parameters(*EVERY_RUN)
@@ -56,7 +56,7 @@ class FurtherVariantsTest(chex.TestCase):
 
 @pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.avg_pool, jaxpool.soft_pool])
 def test_fresh_equal_settings_are_traced_once(op: Any) -> None:
-    """An outer function that gets equal settings anew is one program."""
+    """An outer function is one program if it receives new but equal settings."""
     chex.clear_trace_counter()
 
     @chex.assert_max_traces(n=1)
@@ -69,7 +69,7 @@ def test_fresh_equal_settings_are_traced_once(op: Any) -> None:
 
 
 def test_fresh_equal_lists_are_traced_once_in_eager_calls() -> None:
-    """A reduction is traced with the op that it is given to."""
+    """A reduction is traced together with its op."""
     # Once for the laws, once for the op.
     prepare: Any = chex.assert_max_traces(lambda x: x * 2, n=2)
     twice = jaxpool.Reduction("sum of doubles", jnp.add, 0, prepare=prepare)
