@@ -14,7 +14,7 @@ from jaxpool import filters
 
 
 def programs(name: str) -> dict[str, Any]:
-    """An op as functions of arrays of each dtype that it takes."""
+    """Return an op as a function of arrays, for each dtype that it accepts."""
     op = every_op.EVERY_OP[name]
     made: dict[str, Any] = {dtype: every_op.with_gradient(op) for dtype in ("float32", "bfloat16")}
     spec = jax.ShapeDtypeStruct((2, *every_op.SPACE, 3), jnp.int8)
@@ -28,7 +28,7 @@ def programs(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("chip", ["v5e", "H100"])
 @pytest.mark.parametrize("name", every_op.EVERY_OP)
 def test_every_op_compiles(name: str, chip: str) -> None:
-    """In one program, for its compiling is what takes the time; a failure names op and chip."""
+    """All in one program, because compiling is slow; a failure names op and chip."""
     made = programs(name)
 
     def all_of_them(*arrays: jax.Array) -> Any:
@@ -46,7 +46,7 @@ def test_every_op_compiles(name: str, chip: str) -> None:
 def test_adaptive_maxima_compile(
     chip: str, sizes: tuple[int, int], windows: tuple[int, int]
 ) -> None:
-    """Of slices of every second or third element XLA:TPU made a program that it then aborted on."""
+    """XLA:TPU aborted on its own program for slices of every second or third element."""
     spec = jax.ShapeDtypeStruct((32, *sizes, 256), jnp.float32)
     pool = lambda x: (jaxpool.adaptive_max_pool(x, windows) ** 2).sum()  # noqa: E731
     compilers.compiled(chip, jax.value_and_grad(pool), spec)
@@ -54,7 +54,7 @@ def test_adaptive_maxima_compile(
 
 @pytest.mark.parametrize("chip", ["v5e", "H100"])
 def test_what_combines_may_have_a_loop(chip: str) -> None:
-    """Of a window with a loop in it XLA:GPU ends the process, and XLA:TPU raises."""
+    """XLA:GPU terminates the process if a window's function has a loop, and XLA:TPU raises."""
     divisor = jaxpool.Reduction("gcd", jnp.gcd, 0, prepare=jnp.abs, idempotent=True)
     pool = lambda x: jaxpool.pool(x, divisor, (3, 2), 1)  # noqa: E731
     compilers.compiled(chip, pool, jax.ShapeDtypeStruct((2, 8, 7, 2), jnp.int32))

@@ -1,7 +1,7 @@
-"""The programs made for TPU, CUDA and ROCm, run on CPU, give what the CPU's own program gives.
+"""The programs for TPU, CUDA and ROCm, run on CPU, have the results of the CPU program.
 
-``jax.export`` lowers for a platform that is not there, and without its check of the platform the
-program runs on CPU: so every platform's branch is compared, on data with NaN and infinities.
+``jax.export`` lowers for a platform without its devices, and without its platform check the program
+runs on CPU. So the branch of every platform is compared, on data with NaN and infinities.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.deep
 
 
 def hostile(seed: int) -> jax.Array:
-    """Numbers with ties, and a few NaN and infinities."""
+    """Return numbers with ties, and a few NaN and infinities."""
     rng = np.random.default_rng(seed)
     x = every_op.numbers(2, 3)
     odd = rng.random(x.shape)
@@ -35,7 +35,7 @@ def hostile(seed: int) -> jax.Array:
 
 
 def results(op: Callable[[Any], Any], platform: str, x: jax.Array) -> Any:
-    """Values and gradient by the program that is lowered for a platform."""
+    """Return values and gradient by the program that is lowered for a platform."""
     f = every_op.with_gradient(op)
     return jax.jit(f)(x) if platform == "cpu" else lowered(f, platform, x)(x)
 
@@ -55,7 +55,7 @@ def test_every_platform_gives_the_same(name: str) -> None:
 
 
 def test_elements_that_no_window_reads_have_the_gradient_zero() -> None:
-    """Dilated windows at that stride read one phase of several."""
+    """Dilated windows at this stride read one phase of several."""
     op = lambda x: jaxpool.max_pool(x, (2, 2), 2, dilations=2)  # noqa: E731
     x = jnp.asarray(every_op.numbers(2, 3))
     want = results(op, "cpu", x)

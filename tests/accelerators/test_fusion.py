@@ -1,7 +1,7 @@
-"""Bounds on what the compilers of TPU and GPU make of programs: a broken fusion fails here.
+"""Bounds on the programs of the compilers of TPU and GPU, which detect a broken fusion.
 
-A program must read its arguments and write its results; ``moved`` bounds its traffic through main
-memory as a multiple of these bytes. The figures are those of benchmarks/accelerators.py.
+A program must at least read its arguments and write its results; ``moved`` bounds its main-memory
+traffic as a multiple of these bytes. The figures are those of benchmarks/accelerators.py.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ import jaxpool
 
 
 class Bound(NamedTuple):
-    """A program and what it may cost.
+    """A program and its maximum costs.
 
     Attributes:
-      chip: of :data:`compilers.CHIPS`.
+      chip: a key of :data:`compilers.CHIPS`.
       f: the function.
       shape, dtype: its argument.
-      kernels: most kernels.
-      moved: most bytes through main memory, in those of arguments and results.
+      kernels: the maximum number of kernels.
+      moved: the maximum main-memory traffic, in bytes of arguments and results.
     """
 
     chip: str
@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
 
 def step(pool: Callable[..., Any], *settings: Any, **options: Any) -> Callable[..., Any]:
-    """Values and the gradient of half the sum of their squares."""
+    """Return a function: values, and the gradient of half the sum of their squares."""
 
     def run(x: jax.Array) -> Any:
         y, pull = jax.vjp(lambda x: pool(x, *settings, **options), x)
@@ -148,11 +148,11 @@ def mixed(x: jax.Array, weights: jax.Array) -> jax.Array:
 def test_the_gradient_of_an_average_between_convolutions_is_one_kernel(
     chip: str, megabytes: float
 ) -> None:
-    """A kernel for each of three ops, and no float32 stored between them.
+    """There is a kernel for each of three ops, and no float32 array between them.
 
-    Alone, the gradient is no measure of that: where no other op asks for a layout XLA:TPU puts 56
-    columns along sublanes, and makes two kernels of the sum with float32 between them. They move
-    668 MB on a v5e and 873 on a v6e, as does JAX's own gradient, where 257 would do.
+    The gradient alone cannot show this: if no other op requires a layout, XLA:TPU puts 56 columns
+    along sublanes, and splits the sum into two kernels with float32 between them. These move 668 MB
+    on a v5e and 873 MB on a v6e, as JAX's gradient does, although 257 MB would suffice.
     """
 
     def gradient(x: jax.Array, weights: jax.Array, g: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The kernels of "mosaic" compile for TPU, and move what they read and write and nothing else."""
+"""The kernels of "mosaic" compile for TPU, and their traffic is only arguments and results."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ over_chips = pytest.mark.parametrize("chip", ["v5e", "v6e"])
 
 
 def step(x: jax.Array, **settings: Any) -> Any:
-    """Values, indices and the gradient of half the sum of squares."""
+    """Return values, indices and the gradient of half the sum of squares."""
     pool = lambda x: jaxpool.max_pool_with_argmax(x, **settings, implementation="mosaic")  # noqa: E731
     values, pull, indices = jax.vjp(pool, x, has_aux=True)
     return values, indices, pull(values)[0]
@@ -36,7 +36,7 @@ def step(x: jax.Array, **settings: Any) -> Any:
 @over_chips
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_compile(case: str, chip: str) -> None:
-    """Of both dtypes, and of values alone, in one program."""
+    """Both dtypes, and values only, in one program."""
     shape, window, strides, padding, dilations, rounding = CASES[case]
     settings: dict[str, Any] = {
         "window_shape": window,
@@ -57,7 +57,7 @@ def test_kernels_compile(case: str, chip: str) -> None:
 @over_chips
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_step_reads_and_writes_once(chip: str, dtype: str) -> None:
-    """The array, values, offsets, the cotangent, the gradient: two kernels and no copy.
+    """Traffic is the array, values, offsets, cotangent and gradient: two kernels and no copy.
 
     The offsets may stay in vector memory.
     """
@@ -78,7 +78,7 @@ def test_a_step_reads_and_writes_once(chip: str, dtype: str) -> None:
 @over_chips
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_kernels_compile_inside_shard_map(chip: str, check_vma: bool) -> None:
-    """Of a batch on four chips; outside it JAX refuses a kernel itself, if no type tells us."""
+    """A batch on four chips; outside shard_map JAX refuses a kernel if types lack the sharding."""
     mesh = jax.sharding.Mesh(compilers.topology(chip).devices, ("x",))
     spread = jax.NamedSharding(mesh, jax.P("x"))
     x = jax.ShapeDtypeStruct((16, 14, 14, 128), jnp.float32, sharding=spread)
@@ -94,7 +94,7 @@ def test_kernels_compile_inside_shard_map(chip: str, check_vma: bool) -> None:
 
 @over_chips
 def test_a_single_row_of_windows_is_read_once(chip: str) -> None:
-    """The array and the gradient, and little more: windows cover all rows."""
+    """Traffic is little more than the array and the gradient: windows cover all rows."""
     shape = (64, 15, 80, 128)
     one_row = {"window_shape": (15, 3), "strides": 1, "implementation": "mosaic"}
 

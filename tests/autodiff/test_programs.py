@@ -1,13 +1,13 @@
 """Random programs: two to four ops under random nestings of JAX's transformations.
 
-A program is a chain of steps, each from an array to one of its shape: a pooling, or a derivative of
-all that comes before it. Around every step lies a random transformation that does not change what
-is computed. The program runs in float32; the same chain without any transformation, in float64, is
-what it is compared with. A failure names its seed: ``check(seed)`` runs the program again.
+A program is a chain of steps that keep the shape of the array: a pooling, or a derivative of the
+preceding steps. A random transformation wraps every step and does not change the result. The
+program runs in float32 and is compared with the same chain without transformations, in float64. A
+failure names its seed: ``check(seed)`` runs the program again.
 
-Where two elements tie within float32's rounding, the rounding decides which is the larger, and the
-program has no one result: ``_ties_decide`` recognises such a program by errors of the size of
-float32's rounding in its plain twin.
+If two elements tie within float32's rounding, the rounding decides which is larger, and the program
+has no unique result. ``_ties_decide`` detects such a program by perturbing the float64 chain with
+errors of the size of float32's rounding.
 """
 
 import math
@@ -69,9 +69,9 @@ OPS: dict[str, Function] = {
 
 
 def _along(x: jax.Array) -> jax.Array:
-    """A direction in which every element of a row moves differently; all rows move alike."""
+    """Return a tangent whose elements differ in a row, and are equal between rows."""
     row = jnp.cos(jnp.arange(math.prod(x.shape[1:]), dtype=x.dtype)).reshape(x.shape[1:])
-    return row + 0 * x  # inside shard_map it varies as x does
+    return row + 0 * x  # varies over the same mesh axes as x inside shard_map
 
 
 DERIVATIVES: dict[str, Callable[[Function], Function]] = {
@@ -104,12 +104,12 @@ AROUND_ALL: dict[str, Callable[[Function], Function]] = AROUND | {"shard_map": _
 
 
 def _step(f: Function, op: Function) -> Function:
-    """``op`` after ``f``, with results of moderate size."""
+    """Return ``op`` after ``f``, with results of moderate size."""
     return lambda x: 2 * jnp.tanh(op(f(x)) / 2)
 
 
 def draw(seed: int) -> list[tuple[str, str]]:
-    """A random program: (op or derivative, the transformation around all up to it)."""
+    """Return a random program: (op or derivative, transformation of all steps up to it)."""
     rng = np.random.default_rng(seed)
     steps = [(str(rng.choice(list(OPS))), _around(rng)) for _ in range(rng.integers(2, 5))]
     for _ in range(rng.integers(1, 3)):
@@ -123,7 +123,7 @@ def _around(rng: np.random.Generator) -> str:
 
 
 def program(steps: list[tuple[str, str]]) -> Function:
-    """The program as a function."""
+    """Return the program as a function."""
     f: Function = lambda x: x  # noqa: E731
     for name, around in steps:
         f = AROUND_ALL[around](_after(f, name))
@@ -131,7 +131,7 @@ def program(steps: list[tuple[str, str]]) -> Function:
 
 
 def plain_twin(steps: list[tuple[str, str]]) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """The program without transformations, with ``errors[k]`` added to the result of step ``k``."""
+    """Return the program without transformations, with an error ``errors[k]`` after step ``k``."""
 
     def run(x: jax.Array, errors: jax.Array) -> jax.Array:
         f: Function = lambda x: x  # noqa: E731
@@ -147,7 +147,7 @@ def _after(f: Function, name: str) -> Function:
 
 
 def _inexact(f: Function, error: jax.Array) -> Function:
-    """``f`` with an error in proportion to its largest result."""
+    """Return ``f`` with an error in proportion to its largest result."""
 
     def run(x: jax.Array) -> jax.Array:
         y = f(x)
@@ -157,7 +157,7 @@ def _inexact(f: Function, error: jax.Array) -> Function:
 
 
 def check(seed: int) -> bool:
-    """Whether the program of a seed has one result, which must be its plain twin's in float64."""
+    """Return whether a program has a unique result; fail unless it is that of float64."""
     steps = draw(seed)
     try:
         return _is_compared(steps, seed)
@@ -195,7 +195,7 @@ def _ties_decide(
     shape: tuple[int, ...],
     rng: np.random.Generator,
 ) -> bool:
-    """Whether one of sixteen random errors of the size of float32's rounding changes the result."""
+    """Return whether one of 16 random errors of float32's rounding size changes the result."""
     errors = (rng.uniform(-ROUNDING, ROUNDING, shape) for _ in range(16))
     return not all(np.allclose(twin(e), want, rtol=RTOL, atol=_atol(want)) for e in errors)
 
@@ -211,9 +211,9 @@ def test_a_program_computes_what_its_plain_twin_does(seed: int) -> None:
 def test_fresh_programs_compute_what_their_plain_twins_do(
     batch: int, pytestconfig: pytest.Config
 ) -> None:
-    """Programs that no run before has tried, of which ties decide one in twenty.
+    """Programs from new seeds; ties decide one in twenty.
 
-    A share of eight has 50 of them, and CI runs a share on each of two Pythons.
+    A share of eight has 50 programs, and CI runs a share on each of two Pythons.
     """
     begin = pytestconfig.option.seed + 10 * batch
     compared = [check(begin + number) for number in range(10)]
@@ -222,14 +222,14 @@ def test_fresh_programs_compute_what_their_plain_twins_do(
 
 @pytest.mark.deep
 def test_ties_that_rounding_decides_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Overlapping maxima hold one element several times; unpooling places one of them."""
+    """Overlapping maxima have an element several times; unpooling writes one of them."""
     tied = [("max", "nothing"), ("gem", "nothing"), ("unpool", "nothing")]
     monkeypatch.setattr(f"{__name__}.draw", lambda seed: tied)
     assert not check(0)
 
 
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparison that nothing can fail would prove nothing."""
+    """The comparison must be able to fail."""
     right = OPS["max"]
     wrong = jax.custom_jvp(right)
     wrong.defjvps(lambda t, y, x: 0.9 * right(t))

@@ -1,4 +1,4 @@
-"""Every op under every transform of JAX, and the ways in which a call reaches it."""
+"""Every op under every transform of JAX, and with every kind of argument."""
 
 import functools
 from collections.abc import Callable
@@ -44,7 +44,7 @@ over_all = pytest.mark.parametrize("name", OPS | BY_REDUCE_WINDOW)
 
 
 def pooling(name: str) -> Callable[..., Any]:
-    """The op of the table as a function of the array alone."""
+    """Return the op of the table as a function of the array only."""
     op, settings = (OPS | BY_REDUCE_WINDOW)[name]
     return functools.partial(op, **settings)
 
@@ -54,7 +54,7 @@ def values_of(result: Any) -> jax.Array:
 
 
 def loss(pool: Callable[..., Any]) -> Callable[[Any], jax.Array]:
-    """A scalar function in which every output counts differently, twice differentiable."""
+    """Return a twice differentiable scalar function with distinct weights for all outputs."""
 
     def scalar(x: Any) -> jax.Array:
         values = values_of(pool(x))
@@ -64,7 +64,7 @@ def loss(pool: Callable[..., Any]) -> Callable[[Any], jax.Array]:
 
 
 def data(rng: np.random.Generator, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
-    """Few distinct integers: ties, and sums that are exact in any order."""
+    """Return few distinct integers, with ties, whose sums are exact in any order."""
     return rng.integers(-5, 6, shape).astype(np.float32)
 
 
@@ -92,7 +92,7 @@ def test_vmap_over_any_axis_is_a_loop(name: str, axis: int, rng: np.random.Gener
 
 
 def _assert_tangents_are_a_loop(op: Callable[..., Any], axis: int) -> None:
-    """With as many examples as the first axis is long: two axes mixed up have one shape."""
+    """Check tangents against a loop; equal axis lengths reveal swapped batch axes."""
     result = lambda x: jnp.tanh(jax.tree.leaves(op(x))[0])  # noqa: E731
     x = np.stack([numbers(2, 3) / 40, numbers(2, 3)[::-1] / 30])
     t = np.cos(7 * x)
@@ -108,7 +108,7 @@ def _assert_tangents_are_a_loop(op: Callable[..., Any], axis: int) -> None:
     chex.assert_trees_all_close(got, stacked, rtol=1e-4, atol=1e-5)
 
 
-# JAX (0.12) mixes up the batch axes of a function and of its rule where they differ.
+# JAX (0.12) confuses the batch axes of a function and of its rule if they differ.
 
 
 @pytest.mark.grid(35)  # no multiple of the axes, so that the cases of a run differ in theirs
@@ -128,13 +128,13 @@ def test_so_they_are_by_every_implementation(name: str, implementation: str) -> 
 
 @pytest.mark.grid(1)
 def test_so_are_those_of_ranks() -> None:
-    """Sorted slices keep a batch axis where it is."""
+    """Sorted slices keep the position of a batch axis."""
     _assert_tangents_are_a_loop(EVERY_OP["rank_pool"], 1)
 
 
 @pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.avg_pool, jaxpool.max_pool_with_argmax])
 def test_vmap_over_masks(op: Callable[..., Any], rng: np.random.Generator) -> None:
-    """One array under many masks, and each array under its own."""
+    """One array with several masks, and each array with its mask."""
     masks, x = rng.random((3, *SHAPE)) < 0.6, data(rng, (3, *SHAPE))
     pool = lambda x, mask: op(x, **SETTINGS, where=mask)  # noqa: E731
     for axes, arrays in (((None, 0), [x[0]] * 3), ((0, 0), x)):
@@ -144,12 +144,12 @@ def test_vmap_over_masks(op: Callable[..., Any], rng: np.random.Generator) -> No
 
 
 def long_maxima(x: jax.Array) -> jax.Array:
-    """Maxima of planes so long that NaN is looked for first, on CPU."""
+    """Return maxima of planes that are so long that the CPU first searches for NaN."""
     return jaxpool.global_max_pool(x)
 
 
 def unpool_overlapping(y: jax.Array) -> jax.Array:
-    """Windows that name an element of another one now and then."""
+    """Unpool windows of which some name an element of another window."""
     taps = jnp.where(y > 100, 2, 0)
     words = {"window_shape": (3, 3), "strides": 2, "index_space": "window"}
     return jaxpool.max_unpool(y, taps, (11, 11), **words)
@@ -161,7 +161,7 @@ def unpool_overlapping(y: jax.Array) -> jax.Array:
 def test_a_batch_has_one_choice(
     function: Callable[[jax.Array], jax.Array], shape: tuple[int, ...], rng: np.random.Generator
 ) -> None:
-    """Where a choice becomes a selection, both ways are gone."""
+    """If vmap turned the choice into a selection, both branches would run."""
     x = rng.permutation(3 * np.prod(shape)).astype(np.float32).reshape(3, *shape)
     x[1, 1, 3, 2, 1] = np.nan
     batch = jax.jit(jax.vmap(function))
@@ -180,7 +180,7 @@ def test_gradient_under_vmap_under_jit_is_a_loop(name: str, rng: np.random.Gener
 
 @pytest.mark.parametrize("name", [name for name in OPS if "axis 0" not in name])
 def test_leading_axes_are_batch_axes(name: str, rng: np.random.Generator) -> None:
-    """Two batch axes give what one of their product gives, and none gives its only slice."""
+    """Two batch axes equal one axis of their product, and no batch axis equals one example."""
     pool, x = pooling(name), data(rng, (6, *SHAPE[1:]))
     flat = pool(x)
     split = jax.tree.map(lambda a: np.reshape(a, (2, 3, *a.shape[1:])), flat)
@@ -240,7 +240,7 @@ def test_scan_over_the_op_is_a_loop(name: str, rng: np.random.Generator) -> None
 
 @pytest.mark.parametrize("name", [name for name in OPS if "argmax" not in name])
 def test_a_donated_array_is_used_up_and_pooled_right(name: str, rng: np.random.Generator) -> None:
-    """Stride 1 and SAME: the result has the shape of the input and may take its memory."""
+    """Stride 1 and SAME: the result has the shape of the input and may reuse its memory."""
     op, settings = OPS[name]
     pool = functools.partial(op, **settings | {"strides": 1, "padding": "SAME"})
     x = data(rng)
@@ -289,7 +289,7 @@ def test_eval_shape_is_output_shape(name: str, data_format: str, shape: tuple[in
 
 @over_all
 def test_checks_for_nan_find_none_where_there_is_none(name: str) -> None:
-    """Windows without an element divide nothing by nothing, also in the derivative."""
+    """Windows without an element do not divide 0 by 0, also in the derivative."""
     op, settings = (OPS | BY_REDUCE_WINDOW)[name]
     hollow = {"window_shape": (2, 2), "strides": 1, "padding": 1, "dilations": (4, 1)}
     none = {"where": False} if "masked" in name else {}
@@ -304,7 +304,7 @@ def test_checks_for_nan_find_none_where_there_is_none(name: str) -> None:
 
 @over_all
 def test_forward_and_gradient_lower_for_every_platform(name: str) -> None:
-    """Without such a device: that each lowering and each rule exists there."""
+    """Each lowering and each rule exists for a platform; no device is needed."""
     pool = pooling(name)
     for f in (pool, jax.grad(loss(pool)), jax.hessian(loss(pool))):
         traced = jax.jit(f).trace(jax.ShapeDtypeStruct(SHAPE, jnp.float32))
@@ -321,7 +321,7 @@ def test_one_export_serves_every_platform_and_batch(name: str, rng: np.random.Ge
     assert_close(exported.call(x), pool(x))
 
 
-# --- how a call arrives ---------------------------------------------------------------------------
+# --- kinds of arguments ---------------------------------------------------------------------------
 
 
 def test_settings_may_be_static_arguments_of_an_outer_jit(rng: np.random.Generator) -> None:

@@ -1,8 +1,8 @@
-"""Random calls of filters, with what scipy.ndimage makes of them.
+"""Random calls of filters, and the results of scipy.ndimage.
 
-A call is drawn for small arrays of one to three axes and every dtype that both sides have. Windows
-may exceed the array. Left out is what scipy leaves to the compiler of C: NaN, and results that do
-not fit their integer.
+Calls have small arrays of one to three axes and all dtypes of both libraries. Windows may exceed
+the array. NaN and integer overflow are not drawn, since scipy's result then depends on the C
+compiler.
 """
 
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ BINARY = ("binary_erosion", "binary_dilation", "binary_opening", "binary_closing
 FILTERS = (*EXTREMES, *ONE_AXIS, "uniform_filter", *RANKS, *GREY, *BINARY, "generic_filter")
 
 LEAST = 20
-"""Of integers from which a structure is taken: no difference leaves their dtype."""
+"""Smallest integers if a structure is subtracted, so that no difference overflows."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Call:
       name: the filter.
       x: the array.
       arguments: the positional arguments after it.
-      keywords: the others.
+      keywords: the keyword arguments.
     """
 
     name: str
@@ -52,16 +52,15 @@ class Call:
         return f"{self.name}({', '.join(given)})"
 
     def run(self, module: Any, x: Any, **besides: Any) -> Any:
-        """Return what the filter of this name in ``module`` makes of ``x``."""
+        """Return the result of the filter of this name in ``module`` for ``x``."""
         return getattr(module, self.name)(x, *self.arguments, **self.keywords, **besides)
 
     def expected(self, x: np.ndarray) -> np.ndarray:
         """Return scipy's result.
 
-        Of a binary filter by its plain algorithm: the quick one of scipy 1.18 writes outside of its
-        memory for some structures that are off their centre. Ranks along the one axis of an array
-        as those of a plane of one row: the quick algorithm for one axis reads the holes of a
-        footprint, too.
+        Binary filters use scipy's direct algorithm: the fast one of scipy 1.18 writes out of bounds for
+        some structures that are off centre. Ranks of a vector are those of a plane of one row: the fast
+        algorithm for one axis also reads the holes of a footprint.
         """
         if self.name in RANKS and x.ndim == 1:
             row = replace(self, keywords={**self.keywords, "axes": [1]})
@@ -69,13 +68,13 @@ class Call:
         return self.run(ndimage, x, **({"brute_force": True} if self.name in BINARY else {}))
 
     def arrays(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return arrays like ``x``: its elements in other orders, ``x`` itself first."""
+        """Return ``x``, followed by arrays of its elements in other orders."""
         others = [rng.permutation(self.x.ravel()).reshape(self.x.shape) for _ in range(count - 1)]
         return np.stack([self.x, *others])
 
 
 def random_call(rng: np.random.Generator, name: str | None = None) -> Call:
-    """Draw a call of ``name``, or of any filter."""
+    """Return a random call of ``name``, or of any filter."""
     name = str(rng.choice(FILTERS)) if name is None else name
     x = _array(rng, name)
     if name in BINARY:
@@ -97,7 +96,7 @@ def random_call(rng: np.random.Generator, name: str | None = None) -> Call:
 
 
 def _spread(taps: Any) -> Any:
-    """The range of a window, of NumPy's arrays and of JAX's."""
+    """Return the range of a window, for arrays of NumPy and of JAX."""
     return taps.max() - taps.min()
 
 

@@ -1,4 +1,4 @@
-"""Every filter against scipy.ndimage, on random calls: equal to the last place."""
+"""Every filter against scipy.ndimage, on random calls: results are bitwise equal."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ ARRAYS_OF_A_CALL = 10
 
 
 def check(call: Call, rng: np.random.Generator, count: int) -> None:
-    """Fail unless a call on several arrays, by one program, has scipy's results."""
+    """Fail unless one program has scipy's results for several arrays."""
     arrays = call.arrays(rng, count)
     ours = jax.vmap(lambda x: call.run(jaxpool.filters, x))
-    # The mean must stand what LLVM's optimiser may make of its rounding errors.
+    # The mean must be robust to LLVM's optimisations, which change rounding errors.
     options = {} if "uniform" in call.name else QUICK
     got = jax.jit(ours, compiler_options=options)(arrays)
     assert_same(got, np.stack([call.expected(x) for x in arrays]), str(call))
@@ -46,7 +46,7 @@ def test_ten_thousand_random_calls(chunk: int, rng: np.random.Generator) -> None
 def test_means_of_long_windows_are_rounded_as_in_twice_the_digits(
     size: int, rng: np.random.Generator
 ) -> None:
-    """Of numbers of like size: the running sums of scipy keep what large ones left behind."""
+    """Numbers of similar size: scipy's running sums keep the rounding errors of large ones."""
     x = rng.standard_normal((40, 150))
     for array in (x.astype(np.float32), np.round(x * 4e8).astype(np.int32)):
         got = jaxpool.filters.uniform_filter(array, size)
@@ -58,7 +58,7 @@ def test_means_of_long_windows_are_rounded_as_in_twice_the_digits(
 def test_means_of_long_windows_across_rows(
     size: int, length: int, rng: np.random.Generator
 ) -> None:
-    """By sums of blocks of rows: every phase, of arrays that blocks do not divide."""
+    """Sums of blocks of rows: every phase, of arrays that blocks do not divide."""
     x = rng.standard_normal((3, length, 5, 4)).astype(np.float32)
     words: dict[str, Any] = {"axis": 1, "mode": "wrap", "origin": -2}
     got = jaxpool.filters.uniform_filter1d(x, size, **words)
@@ -78,7 +78,7 @@ def test_means_across_rows_store_no_array_of_sums_in_twice_the_digits() -> None:
 def test_means_of_pairs_are_those_of_float64(
     size: int, at_once: int, rng: np.random.Generator
 ) -> None:
-    """GPU and TPU carry sums in pairs of floats where the CPU, and scipy, take float64."""
+    """GPU and TPU accumulate in pairs of floats, the CPU and scipy in float64."""
     x = rng.standard_normal((40, 150)).astype(np.float32)
     of_pairs = jax.jit(lambda x: _mean.from_pairs(x, size, 1, at_once))
     want = ndimage.uniform_filter1d(x, size, origin=-(size // 2))[:, : 151 - size]
@@ -93,7 +93,7 @@ def test_means_of_very_long_windows(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("mode", ["reflect", "mirror", "wrap"])
 def test_a_window_of_many_periods_of_the_axis(mode: str, rng: np.random.Generator) -> None:
-    """The program does not grow with the periods: a hundred thousand would not compile."""
+    """The program does not grow with the number of periods: 100,000 would not compile."""
     x = rng.standard_normal((3, 6)).astype(np.float32)
     words: dict[str, Any] = {"axis": -1, "mode": mode}
     got = jaxpool.filters.uniform_filter1d(x, 50_001, **words)
@@ -104,7 +104,7 @@ def test_a_window_of_many_periods_of_the_axis(mode: str, rng: np.random.Generato
 
 @pytest.mark.parametrize("name", ["grey_opening", "grey_closing", "white_tophat", "black_tophat"])
 def test_a_structure_of_one_element_rounds_twice(name: str, rng: np.random.Generator) -> None:
-    """What is subtracted and added again is no longer the element, and XLA must not know better."""
+    """Subtracting and adding a number rounds the element; XLA must not simplify it away."""
     x = rng.standard_normal((5, 7)).astype(np.float32)
     structure = np.full((1, 1), 1.7, np.float32)
     got = jax.jit(lambda x: getattr(jaxpool.filters, name)(x, structure=structure))(x)
@@ -137,7 +137,7 @@ HOLES = np.random.default_rng(0).random((15, 17)) < 0.7
 def test_medians_of_many_elements(
     mode: str, words: dict[str, Any], rng: np.random.Generator
 ) -> None:
-    """By a wavelet matrix along one axis, bit by bit in a plane or a footprint."""
+    """A wavelet matrix along one axis, or a search bit by bit in a plane or footprint."""
     x = rng.standard_normal((37, 400)).astype(np.float32)
     x[3] = np.round(x[3])
     got = jaxpool.filters.median_filter(x, mode=mode, **words)
@@ -145,7 +145,7 @@ def test_medians_of_many_elements(
 
 
 def test_ranks_leave_out_the_holes_of_a_footprint_along_one_axis() -> None:
-    """In scipy those of a plane of one row do, and those of an array of one axis do not."""
+    """In scipy, ranks of a plane of one row do, and ranks of a vector do not."""
     x = np.array([70, 58, 30, 47, 90, 12], np.int16)
     for footprint in ([True, True, True, True, False], [True, False, True, True]):
         want = ndimage.rank_filter(x[None], 1, footprint=[footprint])[0]
@@ -195,7 +195,7 @@ def test_integers_with_a_structure_of_fractions(rng: np.random.Generator) -> Non
     structure = np.array([[1, 1.25, -0.5], [0, 2, 0.75]], np.float32)
     for name in ("grey_erosion", "grey_dilation"):
         first = np.flip(structure) if name == "grey_dilation" else structure
-        first.flat[0] = np.trunc(first.flat[0])  # scipy does not cut the first
+        first.flat[0] = np.trunc(first.flat[0])  # scipy does not truncate the first
         got = getattr(jaxpool.filters, name)(x, structure=structure)
         assert_same(got, getattr(ndimage, name)(x, structure=structure), name)
 
@@ -213,7 +213,7 @@ IN_ORDER: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.mark.grid(2)
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_settings_follow_the_order_of_axes(name: str, rng: np.random.Generator) -> None:
-    """scipy takes some of them in the order of the array: here the array is turned around."""
+    """scipy uses array order for some of them: the test reverses the array."""
     before, settings = IN_ORDER[name]
     settings = {k: np.array(v) if k[0] in "fs" and k != "size" else v for k, v in settings.items()}
     x = rng.permutation(42).reshape(7, 6).astype(np.float32) * (rng.random((7, 6)) < 0.3)

@@ -1,4 +1,4 @@
-"""Derivatives of filters: those of plain JAX over all taps, in both modes and to second order."""
+"""Derivatives of filters against JAX over all taps, in both modes and to second order."""
 
 import functools
 from collections.abc import Callable
@@ -27,7 +27,7 @@ STRUCTURE = np.array([[0, 3, 1], [2, 5, 4]], np.float32)
 
 
 def taps(x: Any, footprint: np.ndarray, mode: str, flip: bool = False) -> jax.Array:
-    """All taps of all windows as the last axis, by an index of every element."""
+    """Return all taps of all windows as the last axis, by indexing."""
     lows = [n // 2 if not flip else (n - 1) // 2 for n in footprint.shape]
     pads = [(low, n - 1 - low) for low, n in zip(lows, footprint.shape, strict=True)]
     numbers = np.arange(x.size).reshape(x.shape)
@@ -101,7 +101,7 @@ def _norm(window: jax.Array) -> jax.Array:
 @pytest.mark.parametrize("mode", ["reflect", "mirror", "wrap", "nearest", "constant"])
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives_are_those_of_all_taps(case: str, mode: str, rng: np.random.Generator) -> None:
-    """Of numbers so far apart that no structure makes two elements equal."""
+    """The numbers differ so much that no structure makes two elements equal."""
     x = permutation((7, 9), np.float32, rng) * 16
     u, v = (rng.integers(-4, 5, x.shape).astype(np.float32) for _ in range(2))
 

@@ -1,4 +1,4 @@
-"""``jax.export`` of the filters with sizes left open, against scipy."""
+"""``jax.export`` of the filters with symbolic sizes, against scipy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ AXES: dict[str, Any] = {"axes": (1, 2)}
 
 
 def exported(function: Any, constraints: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """The call of an artifact over (b, h, w, c), which can be differentiated."""
+    """Return the differentiable call of an artifact over (b, h, w, c)."""
     shape = export.symbolic_shape("b, h, w, c", constraints=constraints)
     artifact = export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
     return export.deserialize(artifact.serialize(vjp_order=1)).call
@@ -72,7 +72,7 @@ def test_binary_filters_take_any_size() -> None:
 
 
 def test_of_equals_the_same_has_the_derivative() -> None:
-    """The one that has it without an export: not a copy past the end of the axis."""
+    """The derivative goes to the same element as without export, not to its extension."""
     op = lambda x: filters.maximum_filter(x, 5, **AXES)  # noqa: E731
     x = np.random.default_rng(0).integers(0, 2, (2, 9, 7, 3)).astype(np.float32)
     pulled = (jax.vjp(f, x)[1](jnp.ones_like(x))[0] for f in (exported(op), op))

@@ -1,4 +1,4 @@
-"""The public face of the filters: scipy's arguments, the house's docstrings, errors that name."""
+"""The public interface of the filters: scipy's arguments, docstrings, named errors."""
 
 import doctest
 import functools
@@ -218,7 +218,7 @@ def test_taps_of_a_function_are_in_the_order_of_the_array_with_holes_and_without
 
 
 def test_arguments_of_a_function_differ_by_type_and_sign() -> None:
-    """1, 1.0 and True are equal to Python, and so are the zeros."""
+    """In Python, 1, 1.0 and True are equal, and so are the zeros."""
     x = jnp.array([1.0, 5.0, 2.0])
     scaled = lambda taps, n: taps[n] if type(n) is int else taps.mean() * n  # noqa: E731
     over = lambda taps, n: taps.sum() / n  # noqa: E731
@@ -330,7 +330,7 @@ def test_float64_is_computed_in_float64() -> None:
 
 @pytest.mark.parametrize("radius", [4, 12])
 def test_no_array_of_all_taps(radius: int) -> None:
-    """A disc costs a few arrays, forward and backward, however many taps it has."""
+    """A disc needs memory for a few arrays, forward and backward, for any number of taps."""
     x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
     y, z = np.mgrid[-radius : radius + 1, -radius : radius + 1]
     disc = y * y + z * z <= radius * radius
@@ -352,7 +352,7 @@ def test_tangents_of_a_structure_hold_extremes_and_taps_once() -> None:
     tangents = jax.jit(lambda x: jax.jvp(erosion, (x,), (x,)))
     memory = tangents.lower(x).compile().memory_analysis()
     assert memory is not None
-    assert memory.temp_size_in_bytes < 3.5 * x.size * x.dtype.itemsize  # the array extended, too
+    assert memory.temp_size_in_bytes < 3.5 * x.size * x.dtype.itemsize  # and the extended array
 
 
 def test_a_structure_of_no_axes_is_one_tap() -> None:

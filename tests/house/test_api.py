@@ -1,4 +1,4 @@
-"""The public face: uniform signatures, documented functions, values that behave as values."""
+"""The public interface: uniform signatures, documented functions, value semantics."""
 
 import copy
 import dataclasses
@@ -45,7 +45,7 @@ OWN: dict[str, dict[str, Any]] = {
 }
 """The ops over sliding windows, and the keyword-only settings that each has besides."""
 
-# Functions that take a shape where an op takes an array: its name, and the settings they share.
+# Functions of a shape instead of an array: the parameter's name, and the settings shared with ops.
 ON_SHAPES = {
     "geometry": ("spatial_shape", ("dilations", "rounding")),
     "output_shape": ("input_shape", ("dilations", "rounding", "data_format")),
@@ -57,7 +57,7 @@ CLASSES = [name for name in jaxpool.__all__ if inspect.isclass(getattr(jaxpool, 
 
 
 def _largest(x: Any, *window: Any, **settings: Any) -> jax.Array:
-    """``pool`` with the arguments of the other ops."""
+    """Return ``pool`` called with the arguments of the other ops."""
     return jaxpool.pool(x, jaxpool.reductions.MAX, *window, **settings)
 
 
@@ -93,7 +93,7 @@ def test_the_changelog_has_every_name() -> None:
 
 
 def test_further_modules_are_there_after_importing_the_package() -> None:
-    """They are loaded when they are first used, and ``dir`` shows them before."""
+    """They are loaded at their first use, and ``dir`` lists them before."""
     lines = [
         "import sys, jaxpool",
         "rooms = 'compat', 'filters', 'layers', 'sharding'",
@@ -118,7 +118,7 @@ def test_functions_know_their_names(name: str) -> None:
 
 
 def _split(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    """The positional parameters, and the defaults of the keyword-only ones."""
+    """Return the positional parameters, and the defaults of the keyword-only ones."""
     parameters = list(inspect.signature(function).parameters.values())
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     others = [p for p in parameters if p not in keywords]
@@ -152,7 +152,7 @@ def test_functions_of_shapes_take_the_settings_of_the_ops(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_setting_means_the_same_in_every_function(name: str) -> None:
-    """Where a function has a setting of the ops, it has its default; defaults need a name."""
+    """A setting of the ops has the same default in every function, and a name."""
     positional, keywords = _split(getattr(jaxpool, name))
     shared = {**SHARED, "padding": "VALID", "index_space": "spatial", "index_dtype": None}
     for setting in shared.keys() & keywords.keys():
@@ -170,7 +170,7 @@ def test_every_parameter_and_result_is_annotated(name: str) -> None:
 
 
 OF_ANY_TYPE = {
-    *("footprint", "structure"),  # lists of lists of numbers, too
+    *("footprint", "structure"),  # also nested lists of numbers
     *("x_or_shape", "path", "identity", "init", "settings"),
     *("node", "layer", "inputs", "output_shape"),  # objects of libraries that are not imported
     "p",  # of nnx: a number, and then an nnx.Param
@@ -182,7 +182,7 @@ LIBRARIES += [f".layers.{name}" for name in jaxpool.layers.__all__]
 
 @pytest.mark.parametrize("room", [*ROOMS, *LIBRARIES])
 def test_parameters_have_types(room: str) -> None:
-    """And the types are there: no annotation is a name that does not exist."""
+    """All types exist: every name in an annotation is defined."""
     module = importlib.import_module(f"jaxpool{room}")
     for name in module.__all__:
         public = getattr(module, name)
@@ -248,7 +248,7 @@ LEFT_OUT = {
 
 
 def sections(text: str) -> dict[str, str]:
-    """The sections of a docstring by heading, in order; "" is what stands before the first."""
+    """Return the sections of a docstring by heading, in order; "" is the text before them."""
     parts = re.split(
         r"^(Attributes|Args|Returns|Derivatives|Edge cases|Raises|References|Example):(?=\s)",
         text,
@@ -280,7 +280,7 @@ def test_the_definition_comes_first(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_arguments_are_described_once_each_in_order(name: str) -> None:
-    """Every line at the indentation of the entries begins an entry: ``name, name: text``."""
+    """Every line at the indentation of the entries starts an entry: ``name, name: text``."""
     described: list[str] = []
     for line in sections(docstring(name))["Args"].strip("\n").split("\n"):
         assert line.startswith("  "), f"not indented: {line!r}"
@@ -295,7 +295,7 @@ def test_the_arguments_are_described_once_each_in_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_lines_of_a_section_are_indented_under_it(name: str) -> None:
-    """A wrapped line must not look like the text before the sections."""
+    """A wrapped line must differ from the text before the sections."""
     text = docstring(name)
     _, *after = re.split(r"^Args:\n", text, flags=re.MULTILINE)
     loose = [

@@ -1,4 +1,4 @@
-"""``python -m jaxpool bench``: both sides are the same pool, and results come before times."""
+"""``python -m jaxpool bench``: both sides are the same pool, and are compared before the timing."""
 
 import re
 from typing import Any
@@ -21,7 +21,7 @@ OPTIONS = "--window 3,2 --strides 2,1 --padding 1:0,0:1 --seconds 0".split()
 
 
 def report(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, str]:
-    """The lines of a report that is written to the end, by their heads."""
+    """Return the lines of a complete report, by their heads."""
     shape = ",".join(map(str, SHAPE))
     assert main(["bench", "--shape", shape, *OPTIONS, *more]) == 0
     text = capsys.readouterr().out
@@ -29,7 +29,7 @@ def report(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, str]:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    """The lines of an error."""
+    """Return the lines of an error."""
     assert main(["bench", *arguments]) == 1
     return capsys.readouterr().err.splitlines()
 
@@ -90,7 +90,7 @@ def test_every_op_that_is_explained_is_measured() -> None:
 
 
 def expected(x: Any, axes: tuple[int, int], op: str, **settings: Any) -> list[np.ndarray]:
-    """By the oracle."""
+    """Return the results by the oracle."""
     if "_with_arg" in op:
         sign = -1 if op.startswith("min") else 1
         values, offsets, positions = oracle_argmax(sign * x, **settings, spatial_axes=axes)

@@ -1,4 +1,4 @@
-"""The benchmark of filters runs, on small arrays, covers every filter, and compares results."""
+"""The benchmark of filters runs on small arrays, covers every filter, and compares results."""
 
 import json
 import sys

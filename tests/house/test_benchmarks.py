@@ -1,4 +1,4 @@
-"""The benchmark of whole networks runs, on small images, and measures what it says."""
+"""The benchmark of networks runs on small images, and its figures are right."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ PARAMETERS = {
 
 
 def shapes(network: networks.Network) -> tuple[Any, Any, jax.Array]:
-    """Shapes of parameters and state, and the images, without computing the former."""
+    """Return the shapes of parameters and state, without computing them, and the images."""
     x = network.images()
     made = jax.eval_shape(network.build(x).init, jax.random.key(1), x)
     return (*made, x)
@@ -105,7 +105,7 @@ def test_a_wrong_gradient_is_noticed() -> None:
             models.check(models._differences((broken, right), (right, right)), same)
 
 
-# --- what the pages say ---------------------------------------------------------------------------
+# --- the tables of the pages ----------------------------------------------------------------------
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -170,7 +170,7 @@ def test_a_table_is_replaced_and_the_page_stays() -> None:
 
 @pytest.mark.parametrize("page", models_table.PAGES)
 def test_the_pages_say_what_was_measured(page: str) -> None:
-    """Without results there is no table, and so no number that nobody measured."""
+    """Without results there is no table, so every number was measured."""
     made, text = "", (ROOT / page).read_text()
     if models_table.RESULTS.exists():
         rows = json.loads(models_table.RESULTS.read_text())["rows"]

@@ -29,7 +29,7 @@ def test_demo_from_the_wheel_learns_to_read_digits(tmp_path: Path):
     assert done.returncode == 0
     found = re.search(r"result +([\d.]+)% of the held-out digits", done.stdout)
     assert found and float(found[1]) >= 97.0
-    # The rest of the report: geometry and lowering of each layer, and the cost of its gradient.
+    # The remaining report: geometry and lowering of each layer, and the cost of its gradient.
     assert re.search(r"pool1 +max_pool +8x8 +3x3 +2 +1 +4x4 +\w+", done.stdout)
     assert re.search(r"head +avg_pool +3x3 +2x2 +1 +0 +2x2 +\w+", done.stdout)
     costs = re.findall(r"([\d.]+) ms +([\d.]+) ms +([\d.]+)x +(\S+)", done.stdout)
@@ -128,7 +128,7 @@ def test_an_array_that_no_machine_holds_is_one_line(capsys: pytest.CaptureFixtur
 
 @pytest.mark.deep
 def test_a_demo_that_misses_its_goal_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """The exit status carries the result: with no training, the goal is missed."""
+    """The exit status is the result: without training, the goal is missed."""
     code = (
         "import sys\n"
         "from jaxpool._demo import model, show\n"
@@ -149,7 +149,7 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]):
 
 
 def doctor_report(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    """The report by the heads of its lines."""
+    """Return the report by the heads of its lines."""
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
     found = re.findall(r"^  (\S.*?)  +(.*(?:\n {17}.*)*)$", text, re.MULTILINE)

@@ -1,6 +1,6 @@
-"""The documentation tells the truth: examples, doctests, numbers, and the commands that CI runs.
+"""The documentation is right: examples, doctests, numbers, and the commands that CI runs.
 
-Pages are README.md and those of docs/ that are written by hand; others are made from docstrings.
+Pages are README.md and the hand-written pages of docs/; the others are generated from docstrings.
 """
 
 import ast
@@ -79,7 +79,7 @@ FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(attrgetter(name)(jaxp
 
 
 class Example(NamedTuple):
-    """A Python block of a page and what the page says it prints."""
+    """A Python block of a page, and its output according to the page."""
 
     heading: str
     code: str
@@ -87,7 +87,7 @@ class Example(NamedTuple):
 
 
 def examples(markdown: str) -> list[Example]:
-    """Each Python block, with the text block that follows it as its output."""
+    """Return each Python block, with the text block that follows it as its output."""
     found = list(BLOCK.finditer(markdown))
     following = [*found[1:], None][: len(found)]
     result = []
@@ -113,7 +113,7 @@ def run_doctests() -> dict[str, tuple[int, str]]:
 
 
 def chapter(page: str) -> str:
-    """The folder of a page, or the part of the pages at the top: what runs in one process."""
+    """Return the folder of a page, or its part of the top pages; each runs in one process."""
     return page.rpartition("/")[0]
 
 
@@ -152,13 +152,13 @@ def test_a_command_prints_what_its_page_says(page: str, command: str, output: st
 
 
 def on_any_machine(report: str) -> str:
-    """The report of ``doctor`` without versions, devices, and the trouble of one JAX."""
+    """Return the report of ``doctor`` without versions, devices and problems."""
     before, _, _ = report.partition("  problems ")
     return re.sub(r"(?m)^(  (?:jax|numpy|Python|devices|64 bits)) .*", r"\1", before)
 
 
 def without_times(report: str) -> str:
-    """The report of ``bench`` without times, ratios, versions and device."""
+    """Return the report of ``bench`` without times, ratios, versions and device."""
     times = re.sub(r"[\d.,]+(?= ms)|(?<=ratio )[\d.]+|(?<=at most )\S+", "#", report)
     return re.sub(r"(?m)^(  (?:device|versions)) .*", r"\1", times)
 
@@ -185,7 +185,7 @@ def test_every_part_of_the_documentation_has_examples():
 
 
 def test_the_reference_has_every_public_name(monkeypatch: pytest.MonkeyPatch):
-    """The site's own check, here so that a new name is noticed without building the site."""
+    """The check of the site, repeated so that it detects a new name without building the site."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     made_pages = importlib.import_module("made_pages")
     made_pages.check_groups()
@@ -211,24 +211,24 @@ LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)#?([^)\s]*)\)")
 
 
 def links(markdown: str) -> list[tuple[str, str]]:
-    """The relative links of a page outside its code, each a path and a heading of it, or \"\"."""
+    """Return the relative links of a page outside its code: a path, and a heading or \"\"."""
     return LINK.findall(re.sub(r"```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL))
 
 
 def is_made(path: Path) -> bool:
-    """Whether a file is one of the site that is not in the repository."""
+    """Return whether a file is generated for the site and not in the repository."""
     docs, there = (ROOT / "docs").resolve(), path.resolve()
     return there.is_relative_to(docs) and bool({*there.relative_to(docs).parts[:1]} & {*MADE})
 
 
 def anchors(markdown: str) -> set[str]:
-    """What links call the headings of a page, in the repository as on the site."""
+    """Return the anchors of the headings of a page, in the repository and on the site."""
     heads = re.findall(r"^#+ (.*)$", markdown, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_links_lead_somewhere_in_the_repository():
-    """Pages that are made are not there."""
+    """Generated pages do not exist in the repository."""
     found = dict(PAGES, **{n: (ROOT / n).read_text() for n in ("CONTRIBUTING.md", "CHANGELOG.md")})
     dead = []
     for page, text in found.items():
@@ -261,7 +261,7 @@ AMERICAN = re.compile(
 
 
 def docstrings() -> dict[str, str]:
-    """What the docstrings of every module say outside code and titles of papers."""
+    """Return the docstrings of every module, without code and titles of papers."""
     found = {}
     for path in sorted((ROOT / "jaxpool").rglob("*.py")):
         nodes = ast.walk(ast.parse(path.read_text()))
@@ -292,7 +292,7 @@ def test_docstrings_of_functions_begin_with_a_verb():
 
 
 def test_words_are_spelled_in_one_way():
-    """As the public names are: grey_dilation, quantised. Code keeps the words of its libraries."""
+    """Spelling is that of public names: grey_dilation, quantised. Code keeps its own words."""
     prose = {page: re.sub(r"(?s)```.*?```|`.*?`", "", text) for page, text in PAGES.items()}
     prose |= docstrings()
     assert {n: found for n, text in prose.items() if (found := AMERICAN.findall(text))} == {}
@@ -393,7 +393,7 @@ def test_where_jaxpool_is_behind_is_that_of_the_results():
     rows = [row for row in results("cpu.json") if row["dtype"] == "float32"]
 
     def longer(task: str, peer: str) -> dict[tuple[str, str], float]:
-        """The cases and layouts that take longer than in a peer, and how many times as long."""
+        """Return the cases and layouts that take longer than in a peer, with the ratios."""
         times = {
             (row["case"], row["layout"]): row["milliseconds"]["jaxpool"] / row["milliseconds"][peer]
             for row in rows

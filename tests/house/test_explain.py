@@ -1,4 +1,4 @@
-"""What is said of a pooling before it runs, against counting window by window."""
+"""Reports on a pooling before it runs, against counts over windows."""
 
 import itertools
 import re
@@ -58,7 +58,7 @@ def test_named_cases_are_explained(case):
 
 
 def test_bytes_are_those_of_the_results():
-    """Sums of int8 are int32, and indices are int32 beside their values."""
+    """Sums of int8 are int32, and indices are int32 in addition to their values."""
     results = (
         ("max_pool", 1),
         ("sum_pool", 4),
@@ -131,7 +131,7 @@ def test_a_number_is_no_shape():
 
 
 def test_receptive_field_by_brute_force():
-    """Push each output's element back through the layers one by one."""
+    """Return the receptive field, from the last layer to the first."""
     layers = [Window((3, 2), (2, 1), 1, (1, 2)), Window((2, 3), (1, 2), "SAME")]
     layers.append(Window((2, 2), (3, 1), ((1, 0), (0, 1))))
     sizes: list[tuple[int, ...]] = [(19, 17)]

@@ -1,8 +1,8 @@
-"""The nine floors of the package: a file imports only from the floors above its own.
+"""The nine floors of the package: a file imports only from the floors above it.
 
-``FLOORS`` is the picture of the architecture, the top floor first. Inside a folder files import one
-another without a cycle, and the folders of a large one have floors of their own. A new op,
-implementation or front end is a new file in its folder; a new folder needs a place here.
+``FLOORS`` lists the floors of the architecture, from the top. Imports between the files of a folder
+have no cycle, and large folders have inner floors. A new op, implementation or front end is a new
+file in its folder; a new folder needs an entry here.
 """
 
 import ast
@@ -80,23 +80,23 @@ PRIVATE = {"_src", "interpreters", "extend"}
 
 
 def room(module: str) -> str:
-    """The folder or top-level file of a module; "" is the package itself."""
+    """Return the folder or top-level file of a module; "" is the package itself."""
     return module.partition(".")[0]
 
 
 def module_name(path: Path, root: Path) -> str:
-    """The module of a file, relative to the package: "ops.max", or "" for its __init__."""
+    """Return the module of a file in the package: "ops.max", or "" for its __init__."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Every module of the package at ``root``."""
+    """Return every module of the package at ``root``."""
     return {module_name(path, root): path for path in sorted(root.rglob("*.py"))}
 
 
 def imports(module: str, known: Mapping[str, Path]) -> Iterator[str]:
-    """Full names of the modules that ``module`` imports anywhere in its text, also in functions.
+    """Yield full names of the modules that ``module`` imports anywhere, also in functions.
 
     A name taken from a package is the submodule of that name, if there is one, else the package.
     """
@@ -113,7 +113,7 @@ def imports(module: str, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _taken(source: str, name: str, known: Mapping[str, Path]) -> str:
-    """The module that ``from source import name`` reads."""
+    """Return the module that ``from source import name`` reads."""
     if source.partition(".")[0] == "jax" and name in PRIVATE:
         return f"{source}.{name}"
     inner = f"{source}.{name}".removeprefix("jaxpool.")
@@ -121,14 +121,14 @@ def _taken(source: str, name: str, known: Mapping[str, Path]) -> str:
 
 
 def attributes(path: Path) -> Iterator[str]:
-    """Every dotted name in the text of a file, such as "jax.lax.add"."""
+    """Yield every dotted name in the text of a file, such as "jax.lax.add"."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute):
             yield ast.unparse(node)
 
 
 def faults(root: Path) -> list[str]:
-    """Every breach of the floors in the package at ``root``, in words."""
+    """Return every violation of the floors in the package at ``root``, as messages."""
     known, found, inside = modules(root), [], dict[str, set[str]]()
     for module in known:
         name = module or "__init__"
@@ -165,7 +165,7 @@ def _objection(module: str, imported: str) -> str | None:
 
 
 def _inner_objection(here: str, there: str) -> str | None:
-    """Why a file may not import another one of its folder, or None."""
+    """Return why a file may not import another one of its folder, or None."""
     floors = INNER.get(room(here), ())
     levels = {name: level for level, names in enumerate(floors) for name in names}
     own, other = (room(name.partition(".")[2]) for name in (here, there))
@@ -181,7 +181,7 @@ def _may_import(here: str, there: str) -> bool:
 
 
 def _cycles(graph: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """A path from each module back to itself, where there is one."""
+    """Yield a cycle from each module to itself, if there is one."""
     for start in graph:
         paths, seen = [[start]], set[str]()
         while paths:
@@ -220,7 +220,7 @@ def test_the_private_parts_exist() -> None:
     assert all(importlib.util.find_spec(f"jax.{name}") for name in PRIVATE)
 
 
-# A file, its text, and what must be found in it.
+# A file, its text, and the violation that it contains.
 BAD = {
     "upward": (
         "_geometry/axis.py",

@@ -1,4 +1,4 @@
-"""The tests can fail: comparisons reject wrong answers, the oracle gives numbers worked by hand."""
+"""The tests can fail: comparisons reject wrong results, and the oracle agrees with hand results."""
 
 import dataclasses
 import doctest
@@ -80,7 +80,7 @@ def floats(*numbers: float) -> np.ndarray:
 def test_check_derivatives_rejects_a_derivative_of_either_order(
     order: int, rng: np.random.Generator
 ) -> None:
-    """A cube whose first derivative is off by a thousandth, or its second, or none."""
+    """A cube with an error of 0.1 % in the first derivative, in the second, or in none."""
 
     @jax.custom_jvp
     def slope(x: jax.Array) -> jax.Array:
@@ -133,7 +133,7 @@ MASKED = dataclasses.replace(PLAIN, mask=(7, 6, 1))
 MASKED_AVERAGE = dataclasses.replace(AVERAGE, mask=(2, 7, 6, 3))
 TIES = dataclasses.replace(PLAIN, data="ties")
 
-# What went wrong -> (the case, the case that the faulty code would compute).
+# The mistake -> (the case, the case that the faulty code would compute).
 FAULTS: dict[str, tuple[Case, dict[str, Any]]] = {
     "padding swapped end for end": (PLAIN, {"padding": ((1, 2), (1, 0))}),
     "padding of the axes swapped": (PLAIN, {"padding": ((0, 1), (2, 1))}),
@@ -171,12 +171,12 @@ def test_a_wrong_setting_is_caught(fault: str) -> None:
 
 
 def last_tie(x: np.ndarray) -> np.ndarray:
-    """Maxima of reversed windows: the last of equal elements comes first."""
+    """Return maxima of reversed windows, whose argmax is the last of equal elements."""
     return x[:, ::-1, ::-1]
 
 
 def test_the_last_of_equal_elements_is_caught() -> None:
-    """The values are the same, indices and gradient are not."""
+    """Values are equal, but indices and gradient differ."""
     case = dataclasses.replace(TIES, padding="VALID", strides=(1, 1))
     right = expected(case)
     x, cotangent = case.array(), case.cotangent(right.values.shape)
@@ -204,7 +204,7 @@ def test_a_zero_that_pads_is_caught() -> None:
 
 
 def dense(pool: Callable[..., Any]) -> Callable[..., Any]:
-    """The op, forgetting dilation but for the size of its output."""
+    """Return the op without dilation, except in the size of its output."""
 
     def faulty(x: Any, window: Any, strides: Any, padding: Any, **words: Any) -> Any:
         right = pool(x, window, strides, padding, **words)
@@ -215,7 +215,7 @@ def dense(pool: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def doubled(pool: Callable[..., Any]) -> Callable[..., Any]:
-    """The op with right values, and a gradient that is twice too large."""
+    """Return the op with right values, and a gradient that is twice too large."""
 
     def faulty(x: Any, *window: Any, **words: Any) -> Any:
         y = pool(x, *window, **words)
@@ -230,7 +230,7 @@ def doubled(pool: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_faulty_library_is_caught(
     fault: Callable[..., Any], part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole way, from the call to the message that names the case."""
+    """The full path, from the call to the message that names the case."""
     case = dataclasses.replace(PLAIN, op="max_pool")
     fine = dataclasses.replace(case, op="sum_pool")
     check([fine, case])
@@ -257,7 +257,7 @@ def test_an_error_names_its_case() -> None:
 
 
 def row(op: str, numbers: Any, *window: Any, dtype: Any = np.float32, **words: Any) -> np.ndarray:
-    """The oracle over a plain vector."""
+    """Return the oracle over a vector."""
     return oracle_pool(np.array(numbers, dtype), op, *window, spatial_axes=(0,), **words)
 
 

@@ -13,7 +13,7 @@ PACKAGE = Path(jaxpool.__file__).parent
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.file}: {fault.new}")
 def test_a_seeded_fault_still_has_its_place(fault: Fault):
-    """Or the faults would be of a program that is no more; mutations.py tries them out."""
+    """Otherwise the faults belong to an earlier program; mutations.py tries them."""
     assert fault.old in (PACKAGE / fault.file).read_text()
     assert fault.file in TESTS
 

@@ -1,4 +1,4 @@
-"""The notebooks run from the first cell to the last, and print what they say they print."""
+"""The notebooks run from the first cell to the last, and print their stored outputs."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def run(sources: list[str]) -> list[str]:
 
 
 def stored_text(cell: dict[str, Any]) -> str:
-    """What a cell printed when it was saved."""
+    """Return the output of a cell when it was saved."""
     return "".join("".join(output.get("text", ())) for output in cell["outputs"])
 
 

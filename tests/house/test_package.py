@@ -1,4 +1,4 @@
-"""What is installed: version, contents, dependencies, and what an import loads."""
+"""The installed package: version, contents, dependencies, and the modules that an import loads."""
 
 import re
 import sys

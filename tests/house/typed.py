@@ -1,7 +1,7 @@
-"""What a type checker knows of the public names: checked by pyright, not run.
+"""Types of the public names: checked by pyright, not run.
 
-``assert_type`` fails where a type is lost, and a comment that ignores an error fails where there is
-none: see ``reportUnnecessaryTypeIgnoreComment``.
+``assert_type`` fails if a type is lost, and a comment that ignores an error fails if there is no
+error: see ``reportUnnecessaryTypeIgnoreComment``.
 """
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 

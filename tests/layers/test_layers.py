@@ -1,7 +1,7 @@
-"""The layers of Flax Linen, Flax NNX, Haiku and Equinox: each is its op, in the library's habits.
+"""The layers of Flax Linen, Flax NNX, Haiku and Equinox: each calls its op, by library conventions.
 
-A layer has no arithmetic, so it is compared with its op alone; each library then trains a small
-network with its own pooling and with ours, which must have the same gradients.
+A layer has no arithmetic, so it is compared only with its op. Each library also trains a small
+network with its own pooling and with ours; both must have the same gradients.
 """
 
 import copy
@@ -87,7 +87,7 @@ def layers(library: str) -> ModuleType:
 
 
 def parameters(library: str, name: str) -> dict[str, Any]:
-    """The arguments of a layer with their defaults, but those that every module has."""
+    """Return the arguments of a layer with their defaults, except those of every module."""
     init = inspect.signature(getattr(layers(library), name).__init__).parameters
     return {
         key: p.default for key, p in init.items() if key not in ("self", "parent", "name")
@@ -95,7 +95,7 @@ def parameters(library: str, name: str) -> dict[str, Any]:
 
 
 def settings_of(op: Callable[..., Any]) -> dict[str, Any]:
-    """The static settings of an op with their defaults."""
+    """Return the static settings of an op with their defaults."""
     arrays = ("x", "where", "y", "indices", "output_shape", "weights", "key", "samples")
     found = inspect.signature(op).parameters.items()
     return {key: p.default for key, p in found if key not in arrays}
@@ -141,7 +141,7 @@ def test_every_library_has_every_layer(library: str) -> None:
     assert found == set(LAYERS)
 
 
-# --- a layer is its op ----------------------------------------------------------------------------
+# --- a layer equals its op ------------------------------------------------------------------------
 
 
 def in_linen(name: str, settings: dict[str, Any], *arrays: Any, **words: Any) -> Any:
@@ -196,7 +196,7 @@ def test_a_layer_equals_its_op(library: str, name: str, rng: np.random.Generator
 
 @over_libraries
 def test_a_pool_hands_its_indices_to_an_unpool(library: str, rng: np.random.Generator) -> None:
-    """Tap numbers say where a value was in its window, so the unpool needs the window."""
+    """A tap number is a position in a window, so unpooling needs the window."""
     x = permutation(SHAPE, np.float32, rng)
     window = {"window_shape": (2, 3), "strides": (2, 3)}
     filled = SHAPE if library == "haiku" else SHAPE[1:-1]
@@ -213,7 +213,7 @@ RANDOM: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1)}
 
 
 def drawn(library: str, seed: int, name: str = "StochasticPool", /, **words: Any) -> jax.Array:
-    """A random layer with the random state of its library, begun with ``seed``."""
+    """Return the result of a random layer, with its library's random state from ``seed``."""
     layer, key = getattr(layers(library), name), jax.random.key(seed)
     settings = LAYERS[name][1] if name == "FractionalMaxPool" else RANDOM
     if library == "linen":
@@ -311,7 +311,7 @@ def test_an_nnx_layer_shows_the_signature_of_the_class_that_is_made() -> None:
 
 
 def test_a_view_of_an_nnx_model_is_deterministic() -> None:
-    """As ``nnx.Dropout`` is."""
+    """The layer has a random state, like ``nnx.Dropout``."""
     pool = layers("nnx").StochasticPool(**RANDOM, rngs=nnx.Rngs(0))
     model = nnx.Sequential(nnx.Dropout(0.5, rngs=nnx.Rngs(0)), pool)
     view = nnx.view(model, deterministic=True)
@@ -331,7 +331,7 @@ def test_nnx_tabulates_a_layer_and_leaves_its_class_alone(name: str) -> None:
 @over_libraries
 def test_a_subclass_has_settings_of_its_own(library: str) -> None:
     base = layers(library).MaxPool
-    plain = library in ("linen", "equinox")  # whose metaclasses make dataclasses of subclasses
+    plain = library in ("linen", "equinox")  # their metaclasses make subclasses dataclasses
     make = (lambda made: made) if plain else dataclasses.dataclass(eq=False, repr=False)
 
     @make
@@ -540,7 +540,7 @@ def test_nnx_layers_survive_copies_and_trees() -> None:
 def test_nnx_layers_in_a_sequence_that_learns_and_is_saved() -> None:
     ours = layers("nnx")
     autoencoder = nnx.Sequential(
-        ours.MaxPoolWithArgmax([2, 2], [2, 2]),  # hands on two arrays
+        ours.MaxPoolWithArgmax([2, 2], [2, 2]),  # returns two arrays
         lambda y, indices: ours.MaxUnpool()(y, indices, X.shape[1:3]),
         ours.GeMPool((3, 3), 3),
     )
@@ -573,7 +573,7 @@ def test_numbers_of_arrays_are_settings_and_not_traced(library: str) -> None:
 
 # --- Haiku ----------------------------------------------------------------------------------------
 
-# Arguments that Haiku's functions take as well: window, strides, padding, channel axis.
+# Arguments that Haiku's functions also accept: window, strides, padding, channel axis.
 SPELLINGS: dict[str, tuple[Any, ...]] = {
     "the last axes": ((2, 3, 1), (2, 1, 1), "SAME"),
     "every axis": ((1, 2, 3, 1), (1, 2, 1, 1), "VALID"),
@@ -594,7 +594,7 @@ def test_haiku_functions_take_haikus_arguments(spelling: str) -> None:
     for name in ("max_pool", "avg_pool"):
         got = getattr(layers("haiku"), name)(X, *SPELLINGS[spelling])
         with jax.numpy_dtype_promotion("standard"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Haiku's, of ints
+            warnings.simplefilter("ignore", DeprecationWarning)  # Haiku warns about ints
             want = getattr(hk, name)(X, *SPELLINGS[spelling])
         assert_same(got, want, (name, spelling), ulps=2)
 
@@ -645,7 +645,7 @@ def test_haiku_modules_are_named_and_learn_one_parameter() -> None:
 
 @pytest.mark.parametrize("space", ["spatial", 0, 1, -2])
 def test_haiku_indices_of_windows_over_every_axis(space: str | int) -> None:
-    """Flat over the axes that are pooled, or from the axis that is asked for."""
+    """Indices are flat over the pooled axes, or from a given axis on."""
     window = (2, 3, 2, 2)
     got = layers("haiku").max_pool_with_argmax(X, window, window, index_space=space)
     first = {"spatial": 0, 0: 0, 1: 1, -2: 2}[space]

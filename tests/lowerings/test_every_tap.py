@@ -1,4 +1,4 @@
-"""Long windows, read tap after tap on CPU and TPU and all at once on GPU: programs of all three.
+"""Long windows: CPU and TPU loop over the taps, GPU reads all in one step.
 
 The programs of GPU and TPU run on CPU, against NumPy.
 """
@@ -23,7 +23,7 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Windows of more elements than are slices of a program, over a batch in channels last."""
+    """Windows with more elements than a program may have slices, over a batch, channels last."""
 
     size: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -80,7 +80,7 @@ def test_any_offsets_are_read_and_written(case: Case, platform: str) -> None:
 
 
 def place_of(case: Case, out: tuple[int, ...], offset: int) -> tuple[int, ...] | None:
-    """Where the offset of a window lies in the array; None outside, and for the sentinel."""
+    """Return the array position of a window offset; None if outside, and for the sentinel."""
     if offset == 255:
         return None
     digits = np.unravel_index(offset, case.kernel)
@@ -142,9 +142,9 @@ FOOTPRINT[2, 3] = False
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", ["median", "erosion", "random"])
 def test_filters_of_many_taps(kind: str, platform: str) -> None:
-    """Values, and the gradient: to the first tap that has the value, and to its weight."""
+    """Values and the gradient, which goes to the first tap with the value and its weight."""
     rng = np.random.default_rng(11)
-    ties = kind != "random"  # which box of a footprint has an extreme first is another order
+    ties = kind != "random"  # a footprint's boxes have a different order
     x = (rng.integers(0, 40, (14, 17)) if ties else rng.permutation(14 * 17).reshape(14, 17)) * 1.0
     x = x.astype(np.float32)
     footprint = rng.random((9, 11)) < 0.6 if kind == "random" else FOOTPRINT
@@ -180,6 +180,6 @@ def test_filters_of_many_taps(kind: str, platform: str) -> None:
 
 
 def reflected(place: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The element that stands at a place, the array mirrored about its edges again and again."""
+    """Return the element at a position, with the array mirrored repeatedly about its edges."""
     period = place % (2 * np.array(shape))
     return tuple(int(min(q, 2 * size - 1 - q)) for q, size in zip(period, shape, strict=True))

@@ -1,9 +1,9 @@
 """Every implementation against brute force: implementation x geometry x reduction x dtype.
 
-The brute force visits the elements of a window in their order, with NumPy. It takes sizes, starts
-and counts from the geometry, which test_geometry.py proves, and nothing else. Whatever an
-implementation supports it must compute exactly, so all agree with each other too. All geometries of
-one dtype share one compiled program, which then runs on several arrays: compiling is what costs.
+The brute force loops over the elements of a window in order, with NumPy. It uses only the sizes,
+starts and counts of the geometry, which test_geometry.py checks. An implementation must compute
+exactly what it supports, so all of them agree. All geometries of a dtype share one program, which
+runs on several arrays, because compiling is expensive.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.grid(8)
 
 # --- geometries -----------------------------------------------------------------------------------
 
-# name -> spatial shape, window, strides, padding, dilations, rounding, and the axes they lie on,
-# counted from the end: by default those before the last. Different on every axis.
+# name -> spatial shape, window, strides, padding, dilations, rounding, and the pooled axes, counted
+# from the end: by default those before the last. Different on every axis.
 SETTINGS: dict[str, tuple[Any, ...]] = {
     "1-D": ((11,), (3,), (2,), ((1, 2),), 1, "floor"),
     "1-D dilated, ceil": ((10,), (3,), (3,), ((0, 1),), 2, "ceil"),
@@ -85,7 +85,7 @@ FEW = (
 
 @functools.cache
 def build(name: str) -> tuple[Geometry, tuple[int, ...]]:
-    """The geometry of a case, and the shape of an array for it."""
+    """Return the geometry of a case, and the shape of an array for it."""
     sizes, window, strides, padding, dilations, rounding, *rest = SETTINGS[name]
     found = jaxpool.geometry(
         sizes, window, strides, padding, dilations=dilations, rounding=rounding
@@ -101,7 +101,7 @@ def build(name: str) -> tuple[Geometry, tuple[int, ...]]:
 
 
 def taps_of(geometry: Geometry, x: np.ndarray, valid: np.ndarray):
-    """For every offset, row-major: its number, its element of each window, and which are real."""
+    """Yield every offset, row-major: its number, its elements, and the mask of real ones."""
     for number, offset in enumerate(np.ndindex(*geometry.kernel)):
         elements, real = x, valid
         for axis, position, t in zip(geometry.axes, geometry.positions, offset, strict=True):
@@ -116,7 +116,7 @@ def taps_of(geometry: Geometry, x: np.ndarray, valid: np.ndarray):
 def argmaxes(
     x: np.ndarray, valid: np.ndarray, geometry: Geometry, largest: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first of the best elements of every window, and its offset; -1 where there is none."""
+    """Return the first extreme element of every window, and its offset; -1 if empty."""
     low, high = ends(x.dtype)
     best = offsets = None
     for number, elements, real in taps_of(geometry, x, valid):
@@ -133,7 +133,7 @@ def argmaxes(
 
 
 def total(x: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """The sum of every window: integers wrap, floats are added in float64."""
+    """Return the sum of every window: integers wrap, floats are added in float64."""
     wide = x.dtype if x.dtype.kind in "iu" else np.dtype(np.float64)
     result = None
     for _, elements, real in taps_of(geometry, x.astype(wide), np.ones(x.shape, bool)):
@@ -145,7 +145,7 @@ def total(x: np.ndarray, geometry: Geometry) -> np.ndarray:
 
 
 def ends(dtype: np.dtype) -> tuple[Any, Any]:
-    """What no number of the dtype is below, and above."""
+    """Return the lower and upper limit of the numbers of the dtype."""
     if dtype == np.bool_:
         return False, True
     if jnp.issubdtype(dtype, jnp.integer):
@@ -163,7 +163,7 @@ def is_float(dtype: np.dtype) -> bool:
 
 
 def arrays(dtype: np.dtype) -> dict[str, Sequence[Any]]:
-    """Values to draw arrays from: many ties, and everything that an order can stumble over."""
+    """Return values for arrays: many ties, and all special values of an order."""
     low, high = ends(dtype)
     if dtype == np.bool_:
         return {"truths": [False, False, True], "all False": [False], "all True": [True]}
@@ -192,7 +192,7 @@ def draw(values: Sequence[Any], dtype: np.dtype, shape: tuple[int, ...], seed: i
 
 
 def summands(dtype: np.dtype) -> dict[str, Sequence[Any]]:
-    """Values whose sums are exact in any order."""
+    """Return values whose sums are exact in any order."""
     if not is_float(dtype):
         return arrays(dtype)
     exact = [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]
@@ -209,21 +209,21 @@ def accepted(
     names: Sequence[str],
     argreduce: bool = False,
 ) -> list[str]:
-    """The cases that an implementation supports."""
+    """Return the cases that an implementation supports."""
     return [n for n in names if reason(implementation, n, reduction, dtype, argreduce) is None]
 
 
 def reason(
     implementation: str, name: str, reduction: Reduction, dtype: np.dtype, argreduce: bool = False
 ) -> str | None:
-    """Why an implementation does not support a case."""
+    """Return why an implementation does not support a case, or None."""
     verb = "argreduce" if argreduce else "reduce"
     request = Request(verb, build(name)[0], reduction, dtype, False, "cpu")
     return IMPLEMENTATIONS[implementation].module.unsupported_reason(request)
 
 
 def planned(implementation: str, reduction: Reduction, name: str) -> Plan:
-    """A case by one implementation on every platform."""
+    """Return the plan of a case with one implementation on every platform."""
     geometry, n = build(name)[0], implementation
     reduce, argreduce = (Choice(verb, geometry, n, n, n) for verb in ("reduce", "argreduce"))
     return Plan(geometry, reduction, n, reduce, argreduce, None, None, None)
@@ -235,7 +235,7 @@ Options = dict[str, Any] | None
 
 
 def reduced(implementation: str, reduction: Reduction, options: Options) -> Callable[[Arrays], Any]:
-    """``run`` of every case at once."""
+    """Return a compiled function that reduces every case."""
 
     def all_cases(arrays: Arrays) -> Arrays:
         return {
@@ -248,7 +248,7 @@ def reduced(implementation: str, reduction: Reduction, options: Options) -> Call
 def selected(
     implementation: str, reduction: Reduction, masked: bool, options: Options
 ) -> Callable[[Arrays, Arrays], Any]:
-    """``select`` of every case at once, on arrays filled as the planner fills them."""
+    """Return a compiled function of argmax values and offsets, on arrays with identities."""
 
     def all_cases(arrays: Arrays, masks: Arrays) -> dict[str, tuple[jax.Array, jax.Array]]:
         found = {}
@@ -282,7 +282,7 @@ def check_extremes(
     """Fail unless values and offsets of every case are right; return how many are supported.
 
     Args:
-      masked: whether to look for offsets without a mask and with one.
+      masked: whether to mask elements; each entry is one check.
     """
     reduction = MAX if largest else MIN
     runs = accepted(implementation, reduction, dtype, names)
@@ -307,7 +307,7 @@ def check_extremes(
 
 
 def check_pair(got: Any, want: Any, geometry: Geometry, case: str) -> None:
-    """Values, and offsets in their dtype with its mark where there is none."""
+    """Check values, and offsets in their dtype with its sentinel for empty windows."""
     dtype = np.dtype("uint8" if geometry.taps <= 255 else "int32")
     assert_same(got[0], want[0], f"{case}: values")
     assert_same(got[1], want[1].astype(dtype), f"{case}: offsets")
@@ -316,7 +316,7 @@ def check_pair(got: Any, want: Any, geometry: Geometry, case: str) -> None:
 def check_sums(
     implementation: str, dtype: np.dtype, names: Sequence[str], options: Options = None
 ) -> int:
-    """Fail unless an implementation adds every case exactly, and random floats to rounding."""
+    """Fail unless an implementation adds every case exactly, and random floats up to rounding."""
     names = accepted(implementation, SUM, dtype, names)
     run = reduced(implementation, SUM, options)
     for seed, (kind, values) in enumerate(summands(dtype).items()):
@@ -331,7 +331,7 @@ def check_sums(
 
 
 def check_rounding(implementation: str, dtype: np.dtype, names: Sequence[str], run: Any) -> None:
-    """Each addition may be off by half a unit of the sum of absolute values, not by more."""
+    """Check that every addition has at most half an ulp of error, of the absolute sum."""
     rng = np.random.default_rng(3)
     data = {name: rng.normal(size=build(name)[1]).astype(dtype) for name in names}
     got = jax.device_get(run(data))
@@ -378,7 +378,7 @@ def test_every_dtype(implementation: str, dtype: str) -> None:
     with wide(resolved):
         for largest in (True, False):
             assert check_extremes(implementation, largest, resolved, FEW, (not largest,), QUICK)
-        if resolved.itemsize > 1 or resolved.kind in "iu":  # the others are added in a wider type
+        if resolved.itemsize > 1 or resolved.kind in "iu":  # the others have a wider accumulator
             assert check_sums(implementation, resolved, FEW, QUICK)
 
 
@@ -421,7 +421,7 @@ def test_every_case_is_taken_by_two_implementations() -> None:
 
 
 def test_cases_are_asymmetric_and_complete() -> None:
-    """What the matrix promises to hold."""
+    """The matrix contains every combination that it promises."""
     built = [build(name)[0] for name in SETTINGS]
     axes = [axis for geometry in built for axis in geometry.axes]
     assert {len(geometry.axes) for geometry in built} == {1, 2, 3}
@@ -499,12 +499,12 @@ def test_a_named_implementation_says_why_it_does_not_support_a_window(implementa
         assert advice.startswith('  Use implementation="auto"')
 
 
-# --- what only some sizes reach -------------------------------------------------------------------
+# --- special sizes --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", range(1, 42))
 def test_doubling_of_every_length(kernel: int) -> None:
-    """Windows of each number of offsets, sums with weights, so that none counts twice."""
+    """Windows with every number of offsets; weighted sums reveal a tap that counts twice."""
     found = jaxpool.geometry(kernel + 9, kernel, 2, ((kernel // 2, 3),))
     geometry = dataclasses.replace(found, positions=(-1,))
     x = draw([1, 2, 4, 8, 64, -128], np.dtype("int32"), (2, kernel + 9), kernel)

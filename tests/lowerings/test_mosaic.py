@@ -1,6 +1,6 @@
-"""The kernels for TPU, interpreted on CPU: against brute force, and against the CPU's own programs.
+"""The kernels for TPU, interpreted on CPU: against brute force and against the CPU programs.
 
-What compiles them for TPU is in tests/accelerators.
+The tests in tests/accelerators compile them for TPU.
 """
 
 import functools
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.grid(4)
 
 @pytest.fixture
 def interpreted() -> Iterator[None]:
-    """The kernels run on CPU, in programs of their own: the others stay as they were traced."""
+    """Run the kernels on CPU, in separate programs: other traces stay unchanged."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mosaic, "interpreted", True)
         for programs in (_dispatch._compiled, _dispatch._program):
@@ -51,14 +51,14 @@ def interpreted() -> Iterator[None]:
 
 
 def pool(case: str, op: Callable[..., Any] = jaxpool.max_pool, **more: Any) -> Callable[..., Any]:
-    """A pooling over the windows of a case."""
+    """Return a pooling over the windows of a case."""
     _, window, strides, padding, dilations, rounding = CASES[case]
     settings = {"dilations": dilations, "rounding": rounding} | more
     return functools.partial(op, window_shape=window, strides=strides, padding=padding, **settings)
 
 
 def hostile(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> jax.Array:
-    """Few numbers, so that there are ties, both infinities and NaN."""
+    """Return few numbers, with ties, both infinities and NaN."""
     few = [-np.inf, -np.inf, -1, 0, 1, 2, np.inf, np.nan]
     return jnp.asarray(rng.choice(few, size=shape, p=[0.4, 0.2, *[0.08] * 4, 0.05, 0.03]), dtype)
 
@@ -77,7 +77,7 @@ def test_values_and_offsets(interpreted: None, largest: bool, dtype: str) -> Non
 
 
 def results(f: Callable[..., Any], x: jax.Array, g: jax.Array) -> Any:
-    """Values, offsets and the gradient."""
+    """Return values, offsets and the gradient."""
 
     def both(x: jax.Array, g: jax.Array) -> Any:
         values, pull, offsets = jax.vjp(f, x, has_aux=True)
@@ -90,7 +90,7 @@ def results(f: Callable[..., Any], x: jax.Array, g: jax.Array) -> Any:
 @over_cases
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradients(interpreted: None, case: str, dtype: str, rng: np.random.Generator) -> None:
-    """Of several batch axes; cotangents are small integers, so that any order of sums is exact."""
+    """Several batch axes; cotangents are small integers, so that any order of sums is exact."""
     x = hostile((2, 1, *CASES[case][0], 3), dtype, rng)
     plain = pool(case, jaxpool.max_pool_with_argmax, index_space="window")
     shape = jax.eval_shape(plain, x)[0].shape
@@ -185,7 +185,7 @@ def test_on_another_platform_a_program_is_refused_in_our_words() -> None:
 
 
 def test_an_export_for_several_platforms_is_refused_by_jax() -> None:
-    """It lowers every branch for every platform, and says nothing to what is traced."""
+    """JAX lowers every branch for every platform, and tracing cannot know the platforms."""
     f = jax.jit(functools.partial(jaxpool.max_pool, **STEM, **NAMED))
     with pytest.raises(ValueError, match="[Ii]nterpret mode"):
         export.export(f, platforms=["cpu", "tpu"])(X)
@@ -233,7 +233,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 def exported(shape: str) -> Any:
-    """The stem, exported for TPU for an array of a symbolic shape."""
+    """Return the stem, exported for TPU with an array of a symbolic shape."""
     x = jax.ShapeDtypeStruct(export.symbolic_shape(shape), "float32")
     f = lambda x: jaxpool.max_pool(x, (3, 3), 1, "SAME", **NAMED)  # noqa: E731
     return export.export(jax.jit(f), platforms=["tpu"])(x)
@@ -247,7 +247,7 @@ def test_what_is_refused_and_why(case: str) -> None:
 
 
 def test_a_single_row_of_windows_reads_a_row_at_a_time() -> None:
-    """Its blocks would otherwise hold all rows of a window, more than a kernel may use."""
+    """Otherwise its blocks contain all rows of a window, more than a kernel may use."""
     x = jax.ShapeDtypeStruct((1, 15, 80, 1), jnp.float32)
     y = jax.eval_shape(lambda x: jaxpool.max_pool(x, (15, 3), 1, **NAMED), x)
     assert y.shape == (1, 1, 78, 1)

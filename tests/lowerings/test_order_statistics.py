@@ -48,7 +48,7 @@ def test_the_first_element_of_that_rank(name: str, n: int, rng: np.random.Genera
 
 
 def test_no_scan_is_left_for_jax_to_take_apart() -> None:
-    """With one, it was up to the garbage collector whether a gradient raised."""
+    """With ``scan``, it depended on garbage collection whether a gradient raised."""
     x, windows = jnp.zeros((2, 200)), jnp.arange(9)
     jaxpr = str(jax.make_jaxpr(kth)(x, x > 0, windows, windows + 3, windows % 3))
     assert "scan[" not in jaxpr and "while[" in jaxpr
@@ -79,7 +79,7 @@ def test_blocks_of_windows_find_what_all_at_once_find(
 
 
 def counts(axis: Any, absent: np.ndarray | None) -> np.ndarray:
-    """How many elements each window has."""
+    """Return the number of elements of each window."""
     starts, stops = ranges_of(axis)
     there = np.ones(axis.size) if absent is None else ~absent
     before = np.concatenate([np.zeros((*there.shape[:-1], 1)), there.cumsum(-1)], -1)
@@ -87,7 +87,7 @@ def counts(axis: Any, absent: np.ndarray | None) -> np.ndarray:
 
 
 def test_a_block_is_a_fraction_of_a_long_axis() -> None:
-    """Memory of a rolling median: the array is held a few times."""
+    """Memory of a rolling median: a few copies of the array."""
     x = jax.ShapeDtypeStruct((2**18,), jnp.float32)
     pool = lambda x: jaxpool.median_pool(x, 1001, 1, data_format="W")  # noqa: E731
     held = jax.jit(pool).lower(x).compile().memory_analysis()

@@ -1,4 +1,4 @@
-"""The plan of a pooling: cached, printable, honest about reasons, and what is really compiled."""
+"""The plan of a pooling: its cache, text and reasons, and the programs that are compiled."""
 
 import dataclasses
 import functools
@@ -26,7 +26,7 @@ REFERENCE = "reduce_window"
 
 
 def images(window: Any, strides: Any = 1, padding: Any = 0, **words: Any) -> Geometry:
-    """The geometry of a window over NHWC images of 24 x 30 elements."""
+    """Return the geometry of a window over NHWC images of 24 x 30 elements."""
     found = jaxpool.geometry((24, 30), window, strides, padding, **words)
     return dataclasses.replace(found, positions=(-3, -2)).compact()
 
@@ -151,7 +151,7 @@ def test_windows_without_overlap_read_any_offset_and_long_ones_by_a_loop() -> No
 def test_who_finds_values_on_a_gpu(
     reduction: Reduction, dtype: str, window: tuple[int, ...], stride: int, want: str
 ) -> None:
-    """Sums of many elements are not added one by one, which would lose digits."""
+    """Sums of many elements are not added sequentially, which would lose digits."""
     geometry = jaxpool.geometry((909,) * len(window), window, stride)
     assert plan_for(geometry, reduction, np.dtype(jnp.dtype(dtype))).reduce.gpu == want
 
@@ -217,7 +217,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
 
 
 def lowered(function: Callable[..., Any], *platforms: str) -> str:
-    """The StableHLO of a function of ``X`` for these platforms."""
+    """Return the StableHLO of a function of ``X`` for these platforms."""
     return jax.jit(function).trace(X).lower(lowering_platforms=platforms).as_text()
 
 
@@ -250,7 +250,7 @@ def test_the_program_of_a_cpu_has_no_reduce_window_and_that_of_a_gpu_has(
 def test_on_a_cpu_padded_rows_are_left_to_reduce_window(
     op: str, layout: str, padding: int | str, values: int, gradient: int
 ) -> None:
-    """Windows along the contiguous axis alone; a gradient of sums has both directions."""
+    """Windows along the contiguous axis only; a gradient of sums has both directions."""
 
     def pooled(x: jax.Array) -> jax.Array:
         x = x.reshape(2, 1, 24, 30) if layout == "channels_first" else x
@@ -307,7 +307,7 @@ def test_the_gradient_has_neither_scatter_nor_select_and_scatter(op: str, platfo
 
 
 def instructions(text: str) -> int:
-    """Instructions of a program in StableHLO."""
+    """Return the number of instructions of a StableHLO program."""
     return len(re.findall(r"^ +%\S+ = ", text, re.MULTILINE))
 
 
@@ -321,7 +321,7 @@ def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any
     gradient = jax.grad(lambda x: pooled(x).sum())
     steps = sum(side.bit_length() for side in kernel)
     forward, backward = 30 + 8 * steps, 100 * steps
-    # Where rules are lost, values carry their derivative along, which the compiler drops.
+    # If JAX loses rules, values include their derivative, which the compiler removes.
     extra = backward if RULES_ARE_LOST and op in ("max_pool", "min_pool") else 0
     assert 0 < instructions(jax.jit(pooled).lower(array).as_text()) < forward + extra
     assert 0 < instructions(jax.jit(gradient).lower(array).as_text()) < backward
@@ -336,7 +336,7 @@ def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any
 def test_gradients_of_overlapping_windows_are_short_programs(
     kernel: tuple[int, ...], stride: int, data_format: str
 ) -> None:
-    """Windows at borders hold fewer elements; a program of their own for each would be long."""
+    """Border windows have fewer elements; separate code for each would be long."""
     spatial = (64,) * len(kernel)
     shape = (2, *spatial, 8) if data_format == "channels_last" else (2, 8, *spatial)
     pool = functools.partial(jaxpool.max_pool, padding="SAME", data_format=data_format)
@@ -348,7 +348,7 @@ def test_gradients_of_overlapping_windows_are_short_programs(
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("kernel", [(5, 1), (12, 1), (1, 12)], ids=str)
 def test_the_gradient_of_windows_of_one_element_along_an_axis(kernel: tuple[int, int]) -> None:
-    """After the first axis nothing may be left of an offset, but axes are."""
+    """After the first axis the remainder of an offset may be zero, although axes remain."""
     shape = 2, 23, 19, 3
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.permutation(np.prod(shape)).reshape(shape), jnp.float32)

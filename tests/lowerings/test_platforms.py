@@ -1,7 +1,7 @@
-"""What the plan chooses for GPU and TPU, run on CPU: the same results as the CPU's own choice.
+"""The plan's choices for GPU and TPU, run on CPU: the same results as the CPU's choice.
 
-Each platform has formulations of its own for values, argmax and transpose. They are programs like
-any other, so they run here; only their speed is that of the platform.
+Each platform has specific formulations for values, argmax and transpose. They are portable
+programs, so they run on CPU; only their speed depends on the platform.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.grid(4)
 
 PLATFORMS = ("gpu", "tpu")
 
-# spatial shape, window, strides, padding, dilations, rounding, axes behind the pooled ones
+# spatial shape, window, strides, padding, dilations, rounding, axes after the pooled ones
 CASES: dict[str, tuple[Any, ...]] = {
     "stride 1": ((7, 6), (3, 2), 1, ((1, 1), (0, 1)), 1, "floor", 1),
     "overlapping": ((9, 7), (3, 3), 2, ((1, 0), (0, 1)), 1, "ceil", 1),
@@ -60,7 +60,7 @@ over_cases = pytest.mark.parametrize("case", CASES)
 
 
 def built(case: str) -> tuple[Geometry, tuple[int, ...]]:
-    """The geometry of a case, and the shape of an array with two batch axes for it."""
+    """Return the geometry of a case, and the shape of an array with two batch axes."""
     sizes, window, strides, padding, dilations, rounding, behind = CASES[case]
     made = jaxpool.geometry(sizes, window, strides, padding, dilations=dilations, rounding=rounding)
     count = len(sizes)
@@ -69,7 +69,7 @@ def built(case: str) -> tuple[Geometry, tuple[int, ...]]:
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> jax.Array:
-    """Few numbers, so that there are ties; of floats also both infinities and NaN."""
+    """Return few numbers, with ties; floats include both infinities and NaN."""
     x = rng.integers(-2, 3, shape)
     if not jnp.issubdtype(dtype, jnp.floating):
         return jnp.asarray(x, dtype)
@@ -79,7 +79,7 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> jax.A
 
 
 def on(platform: str, plan: Plan) -> Plan:
-    """The plan with a platform's choices on every platform."""
+    """Return the plan with a platform's choices on every platform."""
 
     def everywhere(choice: Choice | None) -> Choice | None:
         name = choice and getattr(choice, platform)
@@ -90,7 +90,7 @@ def on(platform: str, plan: Plan) -> Plan:
 
 
 def received(g: np.ndarray, offsets: np.ndarray, geometry: Geometry, shape: Any) -> np.ndarray:
-    """The transpose by its definition: each value to the element that its offset names."""
+    """Return the transpose by its definition: scatter-add each value to its offset's element."""
     dx = np.zeros(shape)
     for index in np.ndindex(*g.shape):
         offset, at = int(offsets[index]), list(index)
@@ -106,7 +106,7 @@ def received(g: np.ndarray, offsets: np.ndarray, geometry: Geometry, shape: Any)
 def check(
     geometry: Geometry, x: jax.Array, valid: jax.Array | None, seed: int, reduction: Reduction = MAX
 ) -> None:
-    """Fail unless values, argmax and transpose are the CPU's on every platform."""
+    """Fail unless values, argmax and transpose equal the CPU's on every platform."""
     dtype = np.dtype(x.dtype)
     plan, full = plan_for(geometry, reduction, dtype), mask_with_identity(x, valid, reduction)
     plans = [plan, *(on(platform, plan) for platform in PLATFORMS)]
@@ -138,7 +138,7 @@ def test_every_case(case: str, rng: np.random.Generator) -> None:
 @pytest.mark.grid(8)
 @over_cases
 def test_windows_of_identities(case: str, rng: np.random.Generator) -> None:
-    """The argmax is the first element of a window that is no padding, where every one ties."""
+    """If all elements of a window tie, the argmax is the first that is no padding."""
     geometry, shape = built(case)
     x = np.where(rng.random(shape) < 0.1, rng.integers(-2, 3, shape), -np.inf)
     check(geometry, jnp.asarray(x, jnp.float32), None, 3)
@@ -161,7 +161,7 @@ def test_other_dtypes(case: str, dtype: str, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("case", ["overlapping", "whole groups", "tiled", "two steps"])
 def test_argmax_of_bool(case: str, masked: bool, rng: np.random.Generator) -> None:
-    """Offsets are numbers, and the elements are none."""
+    """Offsets are numbers, although boolean elements are not."""
     geometry, shape = built(case)
     x = jnp.asarray(rng.random(shape) < 0.3)
     valid = jnp.asarray(rng.random(shape) < 0.6) if masked else None
@@ -184,7 +184,7 @@ def test_masked_minima(case: str, rng: np.random.Generator) -> None:
 
 @over_cases
 def test_sums(case: str, rng: np.random.Generator) -> None:
-    """Of integers, so that they are exact in every order; and their transposes."""
+    """Sums of integers, exact in every order, and their transposes."""
     geometry, shape = built(case)
     x = jnp.asarray(rng.integers(-8, 9, shape), jnp.float32)
     g = jnp.asarray(rng.integers(-8, 9, geometry.full_shape(shape)), jnp.float32)
@@ -223,7 +223,7 @@ def test_random_windows(data: st.DataObject) -> None:
 
 
 def test_cases_reach_every_formulation() -> None:
-    """What the table of cases promises to hold."""
+    """The table contains the cases that it promises."""
     plans = [plan_for(built(case)[0], MAX, np.dtype(np.float32)) for case in CASES]
     argmax = {choice.tpu for plan in plans if (choice := plan.argreduce)}
     assert argmax == {"match_chain"}

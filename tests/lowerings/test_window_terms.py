@@ -1,4 +1,4 @@
-"""Sums and moments of windows as GPU and TPU compute them, run on CPU: as the CPU's own program."""
+"""Sums and moments of windows: programs of GPU and TPU, run on CPU, against the CPU program."""
 
 import math
 from collections.abc import Callable
@@ -30,13 +30,13 @@ OPS: dict[str, Callable[..., Any]] = {
     "log-sum-exp": lambda x, **words: jaxpool.logsumexp_pool(x, temperature=TEMPERATURE, **words),
     "generalized mean": lambda x, **words: jaxpool.gem_pool(x, p=TEMPERATURE + 1, **words),
     "norm": lambda x, **words: jaxpool.lp_pool(x, p=7, **words),
-    "variance": lambda x, **words: jaxpool.var_pool(x / 8, **words),  # whose sine is well known
+    "variance": lambda x, **words: jaxpool.var_pool(x / 8, **words),  # small arguments of the sine
     "deviation": jaxpool.std_pool,
 }
 
 
 def numbers(dtype: Any) -> jax.Array:
-    """Different numbers of both signs, of which some exponentials overflow, some vanish."""
+    """Return distinct numbers of both signs, whose exponentials may overflow or underflow."""
     shape = (2, 9, 11, 2)
     x = np.random.default_rng(3).permutation(np.prod(shape)).reshape(shape) / 4.0 - 30
     x[0, 2, 3], x[1, 4, 4], x[1, 0:3, 0:3] = np.nan, np.inf, -np.inf
@@ -44,7 +44,7 @@ def numbers(dtype: Any) -> jax.Array:
 
 
 def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Values, and the gradient of a nonlinear function of them."""
+    """Return a function: values, and the gradient of a nonlinear function of them."""
 
     def run(x: jax.Array) -> Any:
         y, back = jax.vjp(op, x)

@@ -1,4 +1,4 @@
-"""Every dtype: what goes in comes out, sums do not wrap or lose bits, averages are exact."""
+"""Every dtype: results keep it, sums do not wrap or lose bits, averages are exact."""
 
 import contextlib
 import itertools
@@ -33,22 +33,22 @@ OPS: dict[str, Callable[..., jax.Array]] = {
 
 
 def wide(dtype: str) -> contextlib.AbstractContextManager[Any]:
-    """64-bit types on for the dtypes that need them."""
+    """Enable 64-bit types, for the dtypes that need them."""
     return jax.enable_x64(np.dtype(dtype).itemsize == 8)
 
 
 def row(values: Any, dtype: str) -> np.ndarray:
-    """A vector of the dtype, without passing through floats."""
+    """Return a vector of the dtype, without conversion through floats."""
     return np.array(values, np.dtype(dtype))
 
 
 def pooled(op: str, x: np.ndarray, *window: Any, **settings: Any) -> list[Any]:
-    """The op over a vector, as Python numbers."""
+    """Return the op over a vector, as Python numbers."""
     return np.asarray(OPS[op](x, *window, data_format="W", **settings)).tolist()
 
 
 def random_numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Integers of the whole range, the ends over-represented; small floats."""
+    """Return integers of the full range, with frequent limits, or small floats."""
     kind = np.dtype(dtype)
     if kind == np.bool_:
         return rng.random(shape) < 0.5
@@ -60,7 +60,7 @@ def random_numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str)
     return np.where(rng.random(shape) < 0.5, ends, x)
 
 
-# --- what comes out -------------------------------------------------------------------------------
+# --- dtypes of results ----------------------------------------------------------------------------
 
 SETTINGS: dict[str, Any] = {
     "window_shape": (3, 2),
@@ -168,7 +168,7 @@ def test_windows_without_an_element_of_integers(dtype: str) -> None:
     assert got == [[limits.min], [limits.max], [0], [0]]
 
 
-# --- narrow floats --------------------------------------------------------------------------------
+# --- low-precision floats -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (64, 16), (20, 20), (1024,), (4, 16, 16)])
@@ -188,7 +188,7 @@ def test_a_large_half_precision_average_does_not_overflow() -> None:
 @pytest.mark.parametrize("order", sorted(set(itertools.permutations([0, 1, 1]))))
 @pytest.mark.parametrize(("dtype", "large"), [("bfloat16", 256), ("float16", 2048)])
 def test_narrow_sums_round_once(dtype: str, large: int, order: tuple[int, ...]) -> None:
-    """``large`` + 1 is not a number of the dtype, ``large`` + 1 + 1 is; sums are also gradients."""
+    """The dtype has ``large`` + 2 but not ``large`` + 1; sums are also gradients."""
     numbers = row([one or large for one in order], dtype)
     assert pooled("sum", numbers, (3,), 1) == [large + 2]
     for op in OPS:
@@ -224,7 +224,7 @@ def test_double_precision_is_not_narrowed() -> None:
 
 
 def average(numbers: Any, divisor: int, dtype: str) -> int:
-    """Sum over divisor in Python integers, rounded half to even, saturated."""
+    """Return sum over divisor in Python integers, rounded half to even, saturated."""
     limits = np.iinfo(dtype)
     return min(max(round(Fraction(sum(map(int, numbers)), divisor)), limits.min), limits.max)
 
@@ -254,7 +254,7 @@ def test_four_large_integers() -> None:
 @pytest.mark.parametrize("dtype", [*INTEGERS, *WIDE_INTEGERS])
 @pytest.mark.parametrize("seed", range(6))
 def test_averages_of_extremes_are_exact(dtype: str, seed: int) -> None:
-    """Random windows over the whole range, against Python integers."""
+    """Random windows over the full range, against Python integers."""
     rng = np.random.default_rng(seed)
     settings = {
         "window_shape": tuple(rng.permutation(np.arange(1, 7))[:2].tolist()),
@@ -278,7 +278,7 @@ def test_averages_of_extremes_are_exact(dtype: str, seed: int) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "int32"])
 @pytest.mark.parametrize("divisor", [2, 3, 6, 10, 14, 22, 46, 49, 82, 94, 98, 106, 127, 128, -98])
 def test_every_sum_divides_exactly(dtype: str, divisor: int) -> None:
-    """All sums around all halves: a reciprocal in place of the division would miss some."""
+    """All sums around all halves: a reciprocal instead of the division would fail some."""
     limits = np.iinfo(dtype)
     low, high = max(limits.min, -(2**15)), min(limits.max, 2**16 - 1)
     x = np.arange(low, high + 1).astype(dtype)
@@ -289,7 +289,7 @@ def test_every_sum_divides_exactly(dtype: str, divisor: int) -> None:
 
 @pytest.mark.parametrize("taps", [6, 10, 49, 82, 98])
 def test_every_sum_of_a_window_divides_exactly(taps: int) -> None:
-    """The same with the number of taps as divisor: every sum of ``taps`` int8 numbers."""
+    """The same with the number of taps as the divisor: every sum of ``taps`` int8 numbers."""
     sums = np.arange(-128 * taps, 127 * taps + 1)
     x = (sums[:, None] + np.arange(taps)) // taps  # the parts of each sum, as equal as can be
     assert np.array_equal(x.sum(1), sums) and x.min() == -128 and x.max() == 127
@@ -322,7 +322,7 @@ def test_a_square_window_of_more_than_65535_taps(rng: np.random.Generator) -> No
 
 @pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4"])
 def test_averages_of_millions_of_narrow_integers(dtype: str, rng: np.random.Generator) -> None:
-    """Digits of their sums are shorter than a byte, and longer than the integers."""
+    """The digits of the sums are shorter than a byte, or longer than the integers."""
     limits = jnp.iinfo(dtype)
     counts = np.array([2**20, 2**19, 2**25])  # of the lowest, the highest and the second number
     numbers = [int(limits.min), int(limits.max), int(limits.min) + 1]
@@ -377,7 +377,7 @@ def test_sums_of_narrow_integers_are_those_of_jax(dtype: str, rng: np.random.Gen
 
 
 def test_sums_of_four_bits() -> None:
-    """``jnp.sum`` does not take them."""
+    """``jnp.sum`` does not accept them."""
     for dtype, elements in (("int4", [7, 7, -8]), ("uint4", [15, 15, 14])):
         x = jnp.array(elements, dtype)
         got = jaxpool.sum_pool(x, (2,), 1, data_format="W")
@@ -407,7 +407,7 @@ def test_wide_indices_need_64_bit_types(dtype: str) -> None:
         np.testing.assert_array_equal(indices, [[5, 7]])
 
 
-# (shape, window, index space, dtype): the last index, or the mark of an empty window, does not fit.
+# (shape, window, index space, dtype): the last index, or the sentinel, does not fit.
 TOO_NARROW: list[tuple[tuple[int, ...], tuple[int, ...], str | int, str]] = [
     ((10, 13, 1), (2, 2), "spatial", "int8"),
     ((257, 1, 1), (2, 1), "spatial", "uint8"),
@@ -433,7 +433,7 @@ def test_an_index_that_does_not_fit_is_an_error(
     if dtype == "int32":  # the default, then
         with pytest.raises(ValueError, match="int32"):
             jax.eval_shape(lambda x: pool(x, None), x)
-    narrower = (1 if axis == max(shape) else axis for axis in shape)  # one element there, one tap
+    narrower = (1 if axis == max(shape) else axis for axis in shape)  # one element, one tap
     fits = jax.ShapeDtypeStruct(tuple(narrower), jnp.float32)
     one = lambda x: jaxpool.max_pool_with_argmax(  # noqa: E731
         x, (1,) * len(window), 1, index_space=space, index_dtype=dtype
@@ -467,7 +467,7 @@ def test_the_tables_above_name_every_dtype_once() -> None:
 
 
 def test_averages_along_a_long_axis_divide_by_the_real_elements() -> None:
-    """The counts of a long run of windows are made by another way than those of its ends."""
+    """The counts of the inner windows are computed differently from those at the ends."""
     x = np.random.default_rng(0).permutation(3000).astype(np.float32)
     words: dict[str, Any] = {"count_include_pad": False, "data_format": "W"}
     y = jaxpool.avg_pool(x, 5, 1, ((3, 1),), **words)
@@ -477,7 +477,7 @@ def test_averages_along_a_long_axis_divide_by_the_real_elements() -> None:
 
 @pytest.mark.parametrize("name", ["float6_e2m3fn", "float6_e3m2fn"])
 def test_floats_of_six_bits_are_refused(name: str) -> None:
-    """On CPU a maximum of them would end the process."""
+    """On CPU a maximum of them would terminate the process."""
     x = jax.ShapeDtypeStruct((4, 4, 1), np.dtype(getattr(ml_dtypes, name)))
     with pytest.raises(TypeError, match=rf"max_pool: the array has dtype {name}\.(.|\n)*astype"):
         jax.eval_shape(lambda x: jaxpool.max_pool(x, (2, 2), 1), x)

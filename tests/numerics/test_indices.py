@@ -1,4 +1,4 @@
-"""Indices of maxima: every index space, worked by hand and recomputed from taps in NumPy."""
+"""Indices of maxima in every index space: by hand, and recomputed from taps in NumPy."""
 
 import itertools
 from collections.abc import Callable
@@ -18,12 +18,12 @@ NAN, INF = float("nan"), float("inf")
 
 
 def indices(x: Any, *window: Any, **settings: Any) -> np.ndarray:
-    """The second result of max_pool_with_argmax."""
+    """Return the second result of max_pool_with_argmax."""
     return np.asarray(jaxpool.max_pool_with_argmax(jnp.asarray(x), *window, **settings)[1])
 
 
 def along(x: Any, window: int, strides: int = 1, padding: Any = "VALID", **settings: Any) -> list:
-    """Indices over a vector."""
+    """Return indices over a vector."""
     x = np.asarray(x, settings.pop("dtype", np.float32))
     return indices(x, window, strides, padding, data_format="W", **settings).tolist()
 
@@ -58,7 +58,7 @@ def test_spaces_of_channels_first_by_hand(space: Any) -> None:
         assert got.ravel().tolist() == SPACES_OF_NCHW[space]
 
 
-# The same numbers as NHWC (2, 2, 3, 2): the maxima lie at h = 1, w = 1 and 2, c = 0 and 1; element
+# The same numbers as NHWC (2, 2, 3, 2): the maxima are at h = 1, w = 1 and 2, c = 0 and 1; element
 # (h, w, c) of an image has number (3 h + w) * 2 + c, and an image has 12 elements.
 SPACES_OF_NHWC: dict[str | int, list[int]] = {
     0: [8, 9, 10, 11, 20, 21, 22, 23],
@@ -159,7 +159,7 @@ def pooled_axes(layout: str, rank: int, count: int) -> list[int]:
 
 
 def recomputed(taps: np.ndarray, shape: tuple[int, ...], axes: list[int], *window: Any) -> list:
-    """Where the taps lie on every axis of the array, from the definition of a tap."""
+    """Return the positions of the taps on every axis of the array, by definition."""
     kernel, strides, lows, dilations = window
     position = list(np.indices(taps.shape))
     for number, tap in enumerate(np.unravel_index(np.maximum(taps, 0), kernel)):
@@ -258,7 +258,7 @@ def test_wide_indices_with_wide_types_on(space: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_window_without_an_element_is_marked_in_every_dtype(dtype: str) -> None:
-    """-1, which in an unsigned space of taps is the largest number."""
+    """The sentinel is -1, which is the largest number of an unsigned window space."""
     mark = np.asarray(-1).astype(dtype)
     want = np.array([mark, 0, 0, 1, mark, mark]).astype(dtype)
     got = along([2, 1], 2, 1, ((2, 3),), index_space="window", index_dtype=dtype)

@@ -37,7 +37,7 @@ def test_adding_one_by_one_would_not_pass() -> None:
 
 
 def test_sums_of_whole_numbers_are_exact() -> None:
-    """Up to 2^24, whatever the order: no term is lost or counted twice."""
+    """Sums up to 2^24 are exact in any order: no term is lost or counted twice."""
     x = np.random.default_rng(0).integers(-9, 10, 3_000).astype(np.float32)
     for window in (2, 17, 1_000):
         got = numerics.jaxpool_sum(x, window, 7) * window

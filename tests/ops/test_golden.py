@@ -5,9 +5,9 @@ TensorFlow, Keras, Flax, Haiku, Equinox and embARC MLI for the same small arrays
 
 The native ops follow PyTorch for explicit padding, both averages, adaptive and fractional windows
 and gradients, OpenVINO for plain "ceil", SAME sizes and the axis of an index, and ONNX Runtime for
-flat indices, Lp norms and unpooling. No runtime follows the native rules everywhere. ``DIFFERENCES`` names each
-difference, and an entry that no longer differs fails as well. The brute-force oracle must agree with
-the same runs, if it has the op.
+flat indices, Lp norms and unpooling. No runtime follows the native rules everywhere.
+``DIFFERENCES`` names each difference, and an entry that no longer differs fails as well. The
+brute-force oracle must agree with the same runs, if it has the op.
 """
 
 import dataclasses

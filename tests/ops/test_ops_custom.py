@@ -244,7 +244,7 @@ def test_narrow_floats_are_combined_in_float32() -> None:
 
 @pytest.mark.parametrize("implementation", ["auto", "reduce_window", "tiled"])
 def test_the_sum_of_jax_numpy_is_the_sum(implementation: str, rng: np.random.Generator) -> None:
-    """It has the rule of sums, so it is differentiable with every lowering, at the same speed."""
+    """``jnp.add`` has the derivative rule of ``lax.add``, with every lowering and as fast."""
     own = Reduction("own sum", jnp.add, 0, prepare=jnp.square)
     x = rng.standard_normal((2, 6, 4, 3)).astype(np.float32)
 
@@ -329,7 +329,7 @@ def test_derivatives_lower_for_every_platform(name: str) -> None:
 
 
 def test_jax_itself_has_no_derivative_of_such_a_window() -> None:
-    """A reduction without a derivative rule has lowerings that JAX can differentiate."""
+    """JAX cannot differentiate ``reduce_window`` of this reduction, so the plan does not use it."""
     x, settings = jnp.ones((4,)), {"window_shape": 2, "strides": 1, "data_format": "W"}
     f = lambda x: pool(x, reductions.LOGSUMEXP, **settings, implementation="reduce_window")  # noqa: E731
     assert_same(f(x), pool(x, reductions.LOGSUMEXP, **settings), "forward", ulps=4)
@@ -365,7 +365,7 @@ PAIR = Reduction(
 def test_tangents_do_not_meet_those_of_padding_with_padding(
     reduction: Reduction, window: str, masked: bool, rng: np.random.Generator
 ) -> None:
-    """The derivatives are NaN, like those of ``jnp.logaddexp`` of two infinities."""
+    """Those would be NaN, like the tangents of ``jnp.logaddexp`` of two infinities."""
     where = rng.random(SHAPE) < 0.4 if masked else np.ones(SHAPE, bool)
     x, t, u = (rng.standard_normal(SHAPE) for _ in range(3))
     words = WINDOWS[window]

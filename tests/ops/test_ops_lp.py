@@ -138,7 +138,7 @@ def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> 
 
 @pytest.mark.parametrize("p", [2.7, 3, 3.5, 4])
 def test_curvature_of_small_windows_is_finite(p: float) -> None:
-    """A norm of elements that are twice as large has half the curvature."""
+    """The second window is the first times 1e-5, so its curvature is 1e5 times as large."""
     pool = lambda x: jaxpool.lp_pool(x, 2, 2, p=p, data_format="W").sum()  # noqa: E731
     x, t = jnp.array([2.0, 3.0, 2e-5, 3e-5]), jnp.array([3.0, 2.0, 3.0, 2.0])
     bent = jax.jvp(jax.grad(pool), (x,), (t,))[1]

@@ -422,7 +422,7 @@ def test_the_largest_floats_are_chosen_too(dtype: str) -> None:
     f = lambda x: jaxpool.stochastic_pool(KEY, x, 2, 2, data_format="W")  # noqa: E731
     assert float(f(x)[0]) in x[:2].tolist() and f(x)[1:].tolist() == [x[2], np.inf]
     small = jnp.array([3e38, 3e38, 2e-38, 1.5e-38], dtype)
-    assert float(f(small)[1]) in small[2:].tolist()  # what other windows hold does not matter
+    assert float(f(small)[1]) in small[2:].tolist()  # other windows have no effect
     with jax.disable_jit():
         assert f(x)[1:].tolist() == [x[2], np.inf]
     for taps in (2, 3, 4, 6, 33):

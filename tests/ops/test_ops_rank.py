@@ -77,7 +77,7 @@ def test_values_and_gradients(name: str, data: str, rank: int, rng: np.random.Ge
 
 @pytest.mark.parametrize("data, rank", [("float", 78), ("masked nan", 4)])
 def test_a_plane_of_many_elements(data: str, rank: int, rng: np.random.Generator) -> None:
-    """A search bit by bit, in every run of the tests; the first case has zeros."""
+    """The search goes bit by bit, and is tested in every run; the first case selects zeros."""
     check_values_and_gradients("a plane", data, rank, rng)
 
 

@@ -385,7 +385,7 @@ def test_windows_that_a_long_window_is_made_of_are_stored(op: Any) -> None:
 
 @pytest.mark.parametrize("op", [jaxpool.logsumexp_pool, jaxpool.soft_pool, jaxpool.gem_pool])
 def test_powers_of_two_are_not_made_by_conversions(op: Any) -> None:
-    """A conversion to integers saturates, with several comparisons by XLA:CPU for each power."""
+    """A conversion to integers saturates: XLA:CPU would need several comparisons per power."""
     compiled = jax.jit(lambda x: op(x, (31, 31), 1)).lower(jnp.ones((1, 64, 64, 8))).compile()
     text = compiled.as_text() or ""
     assert " bitcast-convert(" in text
@@ -403,7 +403,7 @@ def test_powers_of_two_are_exact(dtype: str) -> None:
 
 
 def test_windows_without_padding_are_not_stored_twice() -> None:
-    """Once before and once after padding."""
+    """A padded program stores the array and the padded array; the other only the array."""
     held = []
     for padding in ("VALID", "SAME"):
         pool = jax.jit(lambda x, padding=padding: jaxpool.soft_pool(x, (3, 3), 1, padding))

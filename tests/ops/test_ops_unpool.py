@@ -229,7 +229,7 @@ def test_behind_a_block_that_is_cut_short_the_next_row_begins(rng: np.random.Gen
 
 
 def test_a_batch_has_one_choice_for_all_its_indices(rng: np.random.Generator) -> None:
-    """Under vmap, both branches of a choice run, and the scatter is slow."""
+    """If vmap turned the choice into a selection, both branches would run; the scatter is slow."""
     c = BLOCKS["2x2, a rest"]
     y, indices = permutation((3, *c.given), np.float32, rng), draw_in_blocks(c, rng)
     indices = np.stack([indices] * 3)

@@ -1,4 +1,4 @@
-"""``jax.export``: symbolic sizes, one artifact for all platforms, run where jaxpool is not."""
+"""``jax.export``: symbolic sizes, one artifact for all platforms, calls without jaxpool."""
 
 import functools
 import json
@@ -71,7 +71,7 @@ def test_the_table_has_every_op() -> None:
 
 @functools.cache
 def artifact_of(name: str) -> export.Exported:
-    """An op of the table with its gradient."""
+    """Return the artifact of an op of the table with its gradient."""
     return exported(with_gradient(EVERY_OP[name]), "b, 7, 6, c")
 
 
@@ -121,8 +121,8 @@ def test_global_pools_take_symbolic_space(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
-# Axis 0 drops elements at its end, axis 1 has windows at stride 1; this fits arrays of any size, as
-# masks and weights of the table do not.
+# Axis 0 drops elements at its end, axis 1 has windows at stride 1. These settings are valid for any
+# size, unlike the masks and weights of the table.
 ANY_SIZE = {"strides": (2, 1), "padding": ((1, 0), (1, 1)), "rounding": "floor"}
 SYMBOLIC_SPACE = [name for name in SLIDING if "masked" not in name and "weighted" not in name]
 
@@ -141,7 +141,7 @@ def test_windows_over_symbolic_space(name: str) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 def test_long_medians_over_symbolic_sizes(padding: str) -> None:
-    """Their ranks have as many digits as the axis needs, which is not known."""
+    """The number of digits of a rank depends on the axis, whose size is unknown."""
     both = with_gradient(lambda x: jaxpool.median_pool(x, (140,), 1, padding))
     artifact = exported(both, "b, n, c", ("n >= 140",))
     x = np.random.default_rng(1).integers(0, 99, (2, 301, 3)).astype(np.float32)
@@ -171,7 +171,7 @@ def test_symbolic_space_at_stride_one(padding: Any, rounding: Any) -> None:
     [(2, 9, 0, 1), (3, 4, 0, 2), (1, 5, 0, 7), (2, 2, 7, 1), (2, 2, 9, 2), (2, 1, 5, 3)],
 )
 def test_the_smallest_symbolic_axis(kernel: int, stride: int, low: int, dilation: int) -> None:
-    """It holds two windows that do not overlap, the second a stride or a window on."""
+    """The axis has two windows that do not overlap, a stride or a window apart."""
     span = (kernel - 1) * dilation + 1
     both = with_gradient(
         lambda x: jaxpool.sum_pool(x, (kernel,), stride, ((low, 0),), dilations=dilation)
@@ -183,7 +183,7 @@ def test_the_smallest_symbolic_axis(kernel: int, stride: int, low: int, dilation
             np.testing.assert_array_equal(got, want)
 
 
-# What a network's own pools are given, and the rest of their settings, each with its sizes' least.
+# Settings of the pools of networks, and the remaining settings, each with the minimum sizes.
 AS_FLAX: dict[str, tuple[Callable[[Any], Any], int]] = {
     "the stem of a ResNet": (lambda x: jaxpool.max_pool(x, (3, 3), 2, "SAME"), 1),
     "halves": (lambda x: jaxpool.max_pool(x, (2, 2), 2), 2),
@@ -255,7 +255,7 @@ def test_sizes_may_be_open_without_a_constraint(case: str) -> None:
     ],
 )
 def test_open_sizes_are_those_of_lax(window: Any, strides: int, padding: Any) -> None:
-    """So that a branch of convolutions and one of pools can be added; 0 where no window fits."""
+    """A sum of convolution and pool branches needs equal sizes; 0 if no window fits."""
     ends = [(padding, padding)] * 2 if isinstance(padding, int) else padding
     ends = padding if isinstance(padding, str) else ((0, 0), *ends, (0, 0))
 
@@ -395,7 +395,7 @@ def test_calls_that_need_known_sizes_name_the_axis(name: str, sizes: str) -> Non
 
 
 def test_an_artifact_can_be_differentiated() -> None:
-    """JAX's own way: the derivative travels with the artifact."""
+    """The artifact includes its derivative, as JAX supports."""
     pool = EVERY_OP["max_pool"]
     artifact = export.deserialize(exported(pool, "b, 7, 6, c").serialize(vjp_order=1))
     x = numbers(2, 3)

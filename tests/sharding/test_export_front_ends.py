@@ -1,4 +1,4 @@
-"""``jax.export`` of the front ends with sizes left open, against loops over windows in NumPy."""
+"""``jax.export`` of the front ends with symbolic sizes, against loops over windows in NumPy."""
 
 import math
 from collections.abc import Callable
@@ -22,14 +22,14 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def exported(function: Any, constraints: tuple[str, ...] = FIT_INT32) -> Callable[..., Any]:
-    """The call of an artifact over (b, c, h, w), which can be differentiated."""
+    """Return the differentiable call of an artifact over (b, c, h, w)."""
     shape = export.symbolic_shape("b, c, h, w", constraints=constraints)
     artifact = export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
     return export.deserialize(artifact.serialize(vjp_order=1)).call
 
 
 def images(height: int, width: int) -> np.ndarray:
-    """Numbers of which many are equal, NaN or -inf."""
+    """Return numbers of which many are equal, NaN or -inf."""
     rng = np.random.default_rng(height)
     x = rng.integers(-3, 4, (2, 3, height, width)).astype(np.float32)
     x[rng.random(x.shape) < 0.25] = np.nan
@@ -41,7 +41,7 @@ def images(height: int, width: int) -> np.ndarray:
 
 
 class Found(NamedTuple):
-    """The value of a window, and which of its elements it is, if any."""
+    """The value of a window, and the position of this element, if any."""
 
     value: float
     number: int | None
@@ -59,7 +59,7 @@ def from_first(elements: np.ndarray) -> Found:
 
 
 def of_numbers(elements: np.ndarray) -> Found:
-    """TensorFlow's: the value is that of one rule, the derivative that of another."""
+    """Return TensorFlow's result: value and derivative follow different rules."""
     return Found(above_lowest(elements).value, from_first(elements).number)
 
 
@@ -119,12 +119,12 @@ MAXIMA: dict[str, tuple[Pool, Pick, Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("name", MAXIMA)
 def test_maxima_by_the_rule_of_a_system_take_any_size(name: str) -> None:
-    """The stem of a ResNet among them: windows of 3 at stride 2, with padding at both ends."""
+    """Includes the stem of a ResNet: windows of 3 at stride 2, padding at both ends."""
     pool, pick, padding = MAXIMA[name]
     call = exported(pool)
     for size in ((1, 1), (2, 3), (9, 12)):
         x = images(*size)
-        if name == "onednn":  # of a window without a number offset 0 has the derivative
+        if name == "onednn":  # in a window without a number, offset 0 has the derivative
             x = np.nan_to_num(x, nan=-5, neginf=-7)
         shape, windows = elements_of_windows(_last(x), K, S, padding(size), D)
         values, slope = np.zeros(shape, np.float32), np.zeros_like(_last(x))
@@ -181,24 +181,24 @@ def test_indices_by_the_rule_of_a_system_take_any_size(name: str) -> None:
         want = np.zeros(shape, np.int64)
         for at, places in windows:
             number = pick(np.array([_last(x)[place] for place in places])).number
-            none = (at[0], 0, 0, at[-1])  # which OpenVINO names where it takes no element
+            none = (at[0], 0, 0, at[-1])  # OpenVINO's element if it selects none
             want[at] = numbers[none if number is None else places[number]]
         np.testing.assert_array_equal(_last(call(x)), want, err_msg=str(size))
 
 
 def test_the_workspace_of_onednn_takes_any_size() -> None:
-    """A window offset is that of its tap, also where the window begins in padding."""
+    """A window offset is the number of the tap, also if the window starts in padding."""
     call = exported(lambda x: onednn.forward_training(x, "max", K, S, 0, P, P)[1])
     x = np.array([[[[5.0, 1.0, 2.0], [3.0, 4.0, 6.0]]]], np.float32)
     np.testing.assert_array_equal(call(x), [[[[3, 2, 5, 4]]]])
     np.testing.assert_array_equal(call(np.full((1, 1, 1, 1), -np.inf, np.float32)), [[[[0, 0]]]])
 
 
-# --- whole planes, averages and what else there is ------------------------------------------------
+# --- global pools, averages and other ops ---------------------------------------------------------
 
 
 def test_maxima_of_whole_planes_take_any_size() -> None:
-    """By the rules of PyTorch, the last NaN, and of ONNX and OpenVINO, a NaN in the first place."""
+    """PyTorch selects the last NaN; ONNX and OpenVINO a NaN in the first position."""
     pools = {
         last_nan: lambda x: torch.adaptive_max_pool2d(x, 1, return_indices=True),
         from_first: lambda x: openvino.adaptive_max_pool_v8(x, (1, 1), "i32"),
@@ -213,7 +213,7 @@ def test_maxima_of_whole_planes_take_any_size() -> None:
             np.testing.assert_array_equal(indices.ravel(), [number for _, number in found])
             gradient = jax.vjp(values, x)[1](jnp.ones_like(y))[0].reshape(6, -1)
             for plane, (value, number) in zip(gradient, found, strict=True):
-                stays = pick is from_first and np.isnan(value)  # which has no gradient
+                stays = pick is from_first and np.isnan(value)  # has no gradient
                 np.testing.assert_array_equal(np.flatnonzero(plane), [] if stays else [number])
     unbounded = exported(onnx.global_max_pool, ())
     x = images(9, 12)
@@ -319,7 +319,7 @@ REFUSED: dict[str, Pool] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_array_without_a_window_is_refused_if_a_constraint_says_so(name: str) -> None:
-    """The sizes of a call of an artifact are checked by JAX alone."""
+    """Only JAX checks the sizes in a call of an artifact."""
     pool, small = REFUSED[name], jnp.ones((1, 1, 2, 5))
     with pytest.raises(ValueError, match="does not fit"):
         pool(small)
@@ -342,7 +342,7 @@ def test_pieces_of_equinox_take_any_size_if_they_are_one() -> None:
 
 
 def test_what_onednn_makes_of_a_kernel_that_does_not_fit_depends_on_the_size() -> None:
-    """It is one window if it does not fit by less than a stride, else refused."""
+    """A window that is too long by less than a stride is one window, else refused."""
     pool = lambda x: onednn.forward_inference(x, "max", (2, 2), (2, 2), 0, 0, (0, -1))  # noqa: E731
     call = exported(pool, ("h >= 2", "w >= 3"))
     x = images(5, 6)
@@ -359,7 +359,7 @@ def test_what_onednn_makes_of_a_kernel_that_does_not_fit_depends_on_the_size() -
 
 
 def test_what_backward_of_onednn_needs_is_said_in_its_words() -> None:
-    """It has no rounding; the source, which is not there, must hold two windows."""
+    """It has no rounding; the absent source must have two windows."""
     words = ("max", (3, 2), (2, 1), 0, (1, 0))
 
     def back(x: Any, after: tuple[int, int]) -> Any:

@@ -1,4 +1,4 @@
-"""Several processes on this machine, joined by ``jax.distributed``, against a single one."""
+"""Several processes on this machine, connected by ``jax.distributed``, against one process."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def run(folder: Path, count: int) -> list[dict[str, np.ndarray]]:
-    """What each of ``count`` processes found. None of them outlives this call."""
+    """Return the results of ``count`` processes, all of which end before this call returns."""
     flags = "--xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false"
     environment = {
         **os.environ,
@@ -77,7 +77,7 @@ def test_many_processes_find_what_one_finds(
     pooled = [name for name in first if "batch" in name or "space" in name]
     assert len(pooled) == 10
     for name in pooled:
-        rounding = 2e-6 if "avg" in name else 0  # of the largest term, where terms cancel
+        rounding = 2e-6 if "avg" in name else 0  # relative to the largest term, since terms cancel
         within = {"rtol": rounding, "atol": rounding * np.abs(alone[name]).max()}
         np.testing.assert_allclose(first[name], alone[name], err_msg=name, **within)
     trained = [name for name in first if name not in pooled]
@@ -90,6 +90,6 @@ def test_many_processes_find_what_one_finds(
 
 
 def test_training_learns(alone: dict[str, np.ndarray]) -> None:
-    """Without this a comparison of losses that never change would pass."""
+    """Otherwise a comparison of constant losses would pass."""
     losses = alone["losses"]
     assert len(set(losses.tolist())) == len(losses) and np.isfinite(losses).all()

@@ -1,6 +1,6 @@
-"""Arrays spread over devices: the checks of eight_devices.py, run in a process of its own.
+"""Sharded arrays: the checks of eight_devices.py, run in a separate process.
 
-The number of devices of a process is fixed when JAX starts, and this one has a single one.
+JAX fixes the number of devices of a process when it starts, and this process has one device.
 """
 
 import functools
@@ -34,7 +34,7 @@ CHECKS = {
         for op in ("max", "avg", "argmax")
         for kind in ("overlapping", "tiled")
     ),
-    # but of one truth value, where indices are unpooled
+    # except one predicate, if indices are unpooled
     *(f"every op, {name}" for name in LOCAL),
     "tangents beside weights",
     *(
@@ -45,13 +45,13 @@ CHECKS = {
     ),
     # the compiler gathers nothing
     *(f"space, {op}" for op in ("max", "avg")),
-    # masks are exchanged too
+    # masks are exchanged as well
     *(f"mask, {op}" for op in ("avg", "avg of real elements", "argmax")),
-    # windows that do not fall evenly are errors
+    # windows that do not divide evenly onto shards are errors
     "uneven",
-    # so are indices of which a shard knows too little
+    # indices that a shard cannot compute are errors
     "refused",
-    # shardings that are part of types
+    # shardings as parts of types
     *(
         f"explicit axes, {op}"
         for op in (
@@ -67,7 +67,7 @@ CHECKS = {
             "pytrees",
         )
     ),
-    # inside shard_map, beside constants and arrays that are not spread
+    # inside shard_map, with constants and replicated arrays
     *(
         f"manual axes, {op}"
         for op in (

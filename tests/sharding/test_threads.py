@@ -1,4 +1,4 @@
-"""Threads and processes: right answers at once, caches that stay bounded, no other state."""
+"""Threads and processes: concurrent calls are right, caches stay bounded, no other state."""
 
 import ast
 import copy
@@ -24,7 +24,7 @@ THREADS, ROUNDS, LIMIT = 16, 2, 120.0
 
 
 def check_line(number: int, turn: int) -> None:
-    """Pool a line of a length that no other thread has, against a loop."""
+    """Compare a pool of a vector, with a length that no other thread has, with a loop."""
     length, kernel, stride = 20 + number, 2 + turn, 1 + number % 3
     x = np.random.default_rng(number).permutation(length).astype(np.float32)
     words: dict[str, Any] = {"strides": stride, "data_format": "W"}
@@ -83,7 +83,7 @@ if __name__ == "__main__":
 
 @pytest.mark.deep
 def test_children_pool_forked_or_spawned(tmp_path: Path) -> None:
-    """Forked before JAX has run anything, as JAX asks for; importing jaxpool runs nothing."""
+    """JAX requires a fork before its first computation; importing jaxpool computes nothing."""
     (tmp_path / "children.py").write_text(CHILDREN)
     assert printed(str(tmp_path / "children.py")) == "".join(
         f"{method} [1.0, 3.0, 5.0]\n" for method in ("fork", "spawn")
@@ -99,7 +99,7 @@ def test_caches_are_bounded(path: Path) -> None:
     attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
     assert not [n for n in attributes if n.attr in ("cache", "cached_property")]
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    if path.stem == "result_cache":  # its bounds are where it is called
+    if path.stem == "result_cache":  # its callers set the bounds
         return
     bounds = [c for c in calls if getattr(c.func, "attr", "") == "lru_cache"]
     assert len(bounds) == sum(n.attr == "lru_cache" for n in attributes)
@@ -119,7 +119,7 @@ def test_old_settings_leave_the_cache() -> None:
 
 
 class Large:
-    """What a function of a reduction closes over."""
+    """An object in the closure of a reduction's function."""
 
 
 def _reduction_over(large: Large, kind: str) -> jaxpool.Reduction:
@@ -135,7 +135,7 @@ def _reduction_over(large: Large, kind: str) -> jaxpool.Reduction:
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("kind", ["combine", "comparator", "prepare"])
 def test_a_reduction_and_what_it_closes_over_are_let_go(kind: str) -> None:
-    """Programs, plans and trials of a reduction are kept by nothing but itself, and by JAX."""
+    """Only a reduction itself, and JAX, keep its programs, plans and checks."""
 
     def use() -> list[weakref.ref[Any]]:
         large, x = Large(), numbers(1, 2)
@@ -154,7 +154,7 @@ def test_a_reduction_and_what_it_closes_over_are_let_go(kind: str) -> None:
 
 
 def state() -> dict[str, Any]:
-    """Every list, dict and set at the top of a module."""
+    """Return every list, dict and set at module level."""
     return {
         f"{module_name}.{name}": copy.copy(value)
         for module_name, module in list(sys.modules.items())

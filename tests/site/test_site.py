@@ -1,8 +1,8 @@
-"""The documentation in a real browser: every page, on a desk and on a phone.
+"""The documentation in a real browser: every page, in desktop and phone size.
 
 The site is built with warnings as errors, served on this machine, and opened in headless Chromium,
-which must be installed. What is checked on each page: it is not wider than the window, nothing is
-missing, no script fails, nothing is fetched from elsewhere, and both colour schemes can be read.
+which must be installed. The checks of each page: it is not wider than the window, no file is
+missing, no script fails, no other host is contacted, and both colour schemes are legible.
 """
 
 import functools
@@ -33,7 +33,7 @@ QUIET = ("--disable-background-networking", "--disable-component-update", "--dis
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site."""
+    """Return the folder of the built site."""
     assert importlib.util.find_spec("sphinx"), 'install the tools: pip install ".[docs]"'
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E"]
@@ -55,7 +55,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    """Where the site is served."""
+    """Yield the address of the served site."""
     handler = functools.partial(_Quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -75,7 +75,7 @@ def browser() -> Iterator[Any]:
 
 
 def pages(site: Path) -> list[str]:
-    """Every page that was built, as an address below that of the site."""
+    """Return every built page, as an address below that of the site."""
     return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
 
 
@@ -86,7 +86,7 @@ WIDEST = """Math.max(...Array.from(
 
 
 def _watched(page: Any, address: str) -> list[str]:
-    """What goes wrong on a page from now on."""
+    """Return a list that collects the failures of a page from now on."""
     faults: list[str] = []
     page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
@@ -99,7 +99,7 @@ def _watched(page: Any, address: str) -> list[str]:
 
 
 def _failure(request: Any) -> list[str]:
-    """Why a request failed; one that the next page cut off did not, and a missing file answers."""
+    """Return why a request failed; aborts by the next page, and missing files, are no failures."""
     return [] if "ERR_ABORTED" in request.failure else [f"{request.failure}: {request.url}"]
 
 
@@ -143,7 +143,7 @@ def rgb(colour: str) -> list[float]:
 
 
 def contrast(one: list[float], other: list[float]) -> float:
-    """The ratio of luminances, as WCAG 2 defines it."""
+    """Return the ratio of luminances, by the definition of WCAG 2."""
     bright, dim = sorted((luminance(one), luminance(other)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
 
@@ -204,7 +204,7 @@ def test_a_layer_does_not_repeat_the_page_of_its_op(site: Path) -> None:
 
 
 def test_a_broken_link_stops_the_build(tmp_path: Path) -> None:
-    """The switch that the pages above rely on."""
+    """The tests above rely on this switch."""
     (tmp_path / "conf.py").write_text('extensions = ["myst_nb"]\nnitpicky = True\n')
     (tmp_path / "index.md").write_text("# A\n\n[gone](gone.md)\n")
     command = [sys.executable, "-m", "sphinx", "-W", "-q", str(tmp_path), str(tmp_path / "out")]

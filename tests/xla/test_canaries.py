@@ -1,7 +1,7 @@
-"""What each workaround of ``jaxpool._xla`` is for: without it, the fault is still there.
+"""The reason for each workaround of ``jaxpool._xla``: the fault exists without it.
 
-A test that fails here is good news: the installed JAX no longer needs the workaround, which can go
-when the oldest supported JAX does not need it either.
+If a test fails, the installed JAX no longer needs the workaround, which can be removed when the
+oldest supported JAX does not need it either.
 """
 
 import re
@@ -26,7 +26,7 @@ on_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="of the compi
 
 
 def compiled(function: Callable[..., Any], *arrays: Any) -> str:
-    """The optimised program of the CPU."""
+    """Return the optimised program of the CPU."""
     return jax.jit(function).lower(*arrays).compile().as_text() or ""
 
 
@@ -34,7 +34,7 @@ def compiled(function: Callable[..., Any], *arrays: Any) -> str:
 
 
 def instructions_of_a_gradient(channels: int) -> int:
-    """Instructions of values and gradient of tiles; a program of its own for each number."""
+    """Return the number of instructions for values and gradient of tiles."""
 
     def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         y, pull = jax.vjp(lambda x: jaxpool.max_pool(x, 7, 7, data_format="NCHW"), x)
@@ -45,7 +45,7 @@ def instructions_of_a_gradient(channels: int) -> int:
 
 @on_cpu
 def test_a_barrier_is_dropped_before_0_11_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 0.11.1 on a barrier is enough: no more instructions than with a branch."""
+    """From JAX 0.11.1 on a barrier suffices: the program is no longer than with a branch."""
     monkeypatch.setattr(module, "BARRIER_HOLDS", False)
     by_branch = instructions_of_a_gradient(3)
     monkeypatch.setattr(module, "BARRIER_HOLDS", True)
@@ -60,18 +60,18 @@ Pair = tuple[jax.Array, jax.Array]
 
 
 def count(text: str, instruction: str) -> int:
-    """How often a program has an instruction, the bodies of its fusions included."""
+    """Return the occurrences of an instruction in a program, including fusions."""
     return len(re.findall(rf"= \S+ {instruction}\(", text))
 
 
 def larger(a: Pair, b: Pair) -> Pair:
-    """The pair of the larger value."""
+    """Return the pair with the larger value."""
     take = b[0] > a[0]
     return jnp.where(take, b[0], a[0]), jnp.where(take, b[1], a[1])
 
 
 def larger_half(combine: Callable[[Pair, Pair], Pair]) -> Callable[[jax.Array], Any]:
-    """Values and where they are from, of the halves of an array."""
+    """Return a function: the larger values of two halves of an array, and their half."""
 
     def function(x: jax.Array) -> Pair:
         first, second = jnp.sin(x[:2]), jnp.sin(x[2:])
@@ -87,7 +87,7 @@ def by_one_loop(a: Pair, b: Pair) -> Pair:
 
 
 def loops(text: str) -> int:
-    """Fusions and reductions of the entry computation."""
+    """Return the number of fusions and reductions of the entry computation."""
     entry = text[text.index("ENTRY") :]
     return len(re.findall(r"= [^=]*? (?:fusion|reduce)\(", entry))
 
@@ -108,7 +108,7 @@ def test_a_variadic_reduction_is_one_loop() -> None:
 
 
 def chosen(any_of: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
-    """A branch on whether there is a NaN, for a batch of examples."""
+    """Return a function that branches on whether a batch of examples has a NaN."""
 
     def function(x: jax.Array) -> jax.Array:
         return lax.cond(any_of(x != x), jnp.sin, jnp.cos, x)
@@ -128,13 +128,13 @@ def test_one_answer_for_a_batch_is_a_branch() -> None:
 
 
 def padded(x: jax.Array) -> jax.Array:
-    """A row of zeros on either side."""
+    """Return ``x`` with a row of zeros on either side."""
     zeros = jnp.zeros((1, *x.shape[1:]), x.dtype)
     return lax.concatenate([zeros, x, zeros], 0)
 
 
 def on_a_mesh() -> tuple[Any, jax.Array]:
-    """A mesh of one device with an explicit axis, and an array sharded over it."""
+    """Return a mesh of one device with an explicit axis, and an array sharded over it."""
     mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Explicit,))
     return mesh, jax.device_put(X[:, 0, 0], jax.NamedSharding(mesh, jax.P("rows")))
 
@@ -157,7 +157,7 @@ def test_sharding_types_are_asked_for_the_result_alone() -> None:
 
 @on_cpu
 def test_the_cpu_drops_nan_from_large_reductions_of_floats() -> None:
-    """Why :mod:`jaxpool._lowerings.parts.float_order` reduces integers."""
+    """The reason why :mod:`jaxpool._lowerings.parts.float_order` reduces integers."""
     x = np.zeros((64, 4096), np.float32)
     x[:, ::7] = np.nan
     found = jax.jit(lambda x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)))(x)
