@@ -1,4 +1,4 @@
-"""What the front ends share: arguments made canonical once."""
+"""The shared cache of the front ends: arguments are canonicalized once."""
 
 from typing import Any
 

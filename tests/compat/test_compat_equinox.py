@@ -1,4 +1,4 @@
-"""Equinox's layers by its names: the same results as the installed ``equinox.nn``."""
+"""The front end of Equinox: the same results as the layers of the installed ``equinox.nn``."""
 
 import inspect
 import pickle
@@ -27,7 +27,7 @@ ADAPTIVE = [name for name in ours.__all__ if "Adaptive" in name]
 
 @pytest.fixture(autouse=True)
 def standard_promotion() -> Any:
-    """Equinox relies on the promotion of dtypes that this suite forbids."""
+    """Allow the promotion of dtypes, which this suite forbids, but Equinox relies on."""
     with jax.numpy_dtype_promotion("standard"):
         yield
 
@@ -82,7 +82,7 @@ def test_windows_give_what_equinox_gives(name: str, case: int) -> None:
     ("name", "target"), [(n, k) for n in ADAPTIVE for k in ((3,) if axes(n) == 3 else (1, 2, 3, 7))]
 )
 def test_pieces_are_those_of_equinox(name: str, target: int) -> None:
-    """NumPy says what a piece is, also where an axis is no multiple of their number."""
+    """NumPy defines the pieces, also if their number does not divide the axis."""
     x, count = image(axes(name)), axes(name)
     mine = getattr(ours, name)(target)(x)
     reduce = np.mean if "Avg" in name else np.max

@@ -1,4 +1,4 @@
-"""Flax's front end: drop-in for the pooling functions of the installed ``flax.linen``."""
+"""Flax's front end: a drop-in replacement of the pools of the installed ``flax.linen``."""
 
 import doctest
 import functools
@@ -23,7 +23,7 @@ from flax.linen import pooling  # noqa: E402
 
 
 def as_flax_needs(function: Callable) -> Callable:
-    """Flax relies on the promotion of dtypes that this suite forbids."""
+    """Return a function with promotion of dtypes, which this suite forbids, but Flax needs."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -37,7 +37,7 @@ FUNCTIONS = ("max_pool", "min_pool", "avg_pool", "pool")
 theirs = SimpleNamespace(**{name: as_flax_needs(getattr(pooling, name)) for name in FUNCTIONS})
 RECORDED = {name: case["runs"]["flax"] for name, case in CASES.items() if "flax" in case["runs"]}
 
-# Recorded parts that the front end answers better, why, and its answer.
+# Recorded parts for which the front end has a better result: the reason, and the result.
 BETTER: dict[tuple[str, str], tuple[str, list[float]]] = {
     ("avg_int8_halves", "values"): (
         "the sum wraps", [1.5, 2.5, 3.5, -1.5, -2.5, -3.5, 126.5, -127.5, 5.5],
@@ -109,7 +109,7 @@ SHAPES = [(6, 7, 3), (2, 6, 7, 3), (2, 1, 6, 7, 3)]
 
 
 def draw(rng: np.random.Generator) -> dict[str, Any]:
-    """A configuration that Flax takes: it pads by pairs with at most one batch axis."""
+    """Return a configuration that Flax accepts: padding by pairs needs at most one batch axis."""
     shape = SHAPES[rng.integers(3)]
     kernel = tuple(int(k) for k in rng.integers(1, 5, 2))
     call: dict[str, Any] = {"window_shape": kernel}
@@ -151,7 +151,7 @@ RUNS: dict[str, Callable[[Any], Callable]] = {
 @pytest.mark.grid(7)
 @pytest.mark.parametrize("name", RUNS)
 def test_random_configurations(name: str, rng: np.random.Generator) -> None:
-    """Values, shapes and dtypes; 8 configurations in one program for each side."""
+    """Values, shapes and dtypes agree; each side runs 8 configurations in one program."""
     configurations = [draw(rng) for _ in range(8)]
     xs = [permutation(c["shape"], np.float32, rng) / 4 for c in configurations]
 
@@ -195,7 +195,7 @@ def test_an_infinity_starts_windows_of_floats_that_have_none(dtype: str) -> None
     for start, both in ((-np.inf, (lax.max, jnp.maximum)), (np.inf, (lax.min, jnp.minimum))):
         want = theirs.pool(x, start, both[0], *window)
         assert np.isfinite(want.astype(np.float32)).all()
-        for reduce_fn in both:  # Flax takes the first of them alone
+        for reduce_fn in both:  # Flax uses only the first of them
             assert_same(ours.pool(x, start, reduce_fn, *window), want, (dtype, reduce_fn))
 
 

@@ -1,4 +1,4 @@
-"""Haiku's functions by its names: the same results as the installed ``haiku``."""
+"""The front end of Haiku: the same results as the functions of the installed ``haiku``."""
 
 import inspect
 from typing import Any
@@ -34,7 +34,7 @@ CALLS = [
 
 @pytest.fixture(autouse=True)
 def standard_promotion() -> Any:
-    """Haiku relies on the promotion of dtypes that this suite forbids, and warns of ints."""
+    """Allow the promotion of dtypes, which Haiku relies on, and its warning about ints."""
     with jax.numpy_dtype_promotion("standard"):
         yield
 

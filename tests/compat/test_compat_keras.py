@@ -73,7 +73,7 @@ def test_windows_as_in_keras(theirs: Any, rng: np.random.Generator) -> None:
     def run_all(module: Any, x: Any, calls: list[dict[str, Any]]) -> list[Any]:
         return [f(x, **c) for c in calls for f in (module.max_pool, module.average_pool)]
 
-    # Keras 3.15.1 takes no lists here, and fails on JAX if strides are left to be the pool.
+    # Keras 3.15.1 accepts no lists here, and fails on JAX if strides default to the pool size.
     keras_calls = [
         c | {"pool_size": tuple(size) if isinstance(size := c["pool_size"], list) else size}
         for c in WINDOWS
@@ -116,7 +116,7 @@ def test_adaptive_windows_are_exact_where_those_of_keras_are_not(theirs: Any) ->
 
 
 def test_one_and_three_axes(rng: np.random.Generator) -> None:
-    """Keras' rank decides; the oracle has any rank."""
+    """Keras fixes the rank; the oracle supports any rank."""
     for shape, axes in (((2, 9, 3), [1]), ((2, 4, 5, 6, 3), [1, 2, 3])):
         x = permutation(shape, np.float32, rng)
         size = len(axes)
@@ -127,7 +127,7 @@ def test_one_and_three_axes(rng: np.random.Generator) -> None:
 def test_gradients(rng: np.random.Generator) -> None:
     x = jnp.asarray(permutation((1, 5, 4, 2), np.float32, rng))
     g = jax.grad(lambda x: ours.average_pool(x, (2, 3), 1, "same").sum())(x)
-    assert abs(float(g.sum()) - 40) < 1e-4  # each of the 40 averages is of weight 1
+    assert abs(float(g.sum()) - 40) < 1e-4  # each of the 40 averages has weight 1
     g = jax.grad(lambda x: ours.max_pool(x, 2).sum())(x)
     assert float(g.sum()) == ours.max_pool(x, 2).size
 

@@ -63,7 +63,7 @@ def saturated(value: int, bits: int) -> int:
 
 
 def asr_rnd(value: int, shift: int, bits: int, rounding: str) -> int:
-    """A rounding shift to the right in a word of ``bits`` bits; to the left it saturates."""
+    """Return a rounding right shift in a word of ``bits`` bits; a left shift saturates."""
     if shift < 0:
         return saturated(value << -shift, bits)
     if shift == 0:
@@ -77,7 +77,7 @@ def asr_rnd(value: int, shift: int, bits: int, rounding: str) -> int:
 
 
 def reciprocal(m: int) -> tuple[int, int]:
-    """By normalising ``2^31 / m``, as the library does for more than 31 elements."""
+    """Return the normalised ``2^31 / m``, as in the library for more than 31 elements."""
     value, shift = (1 << 31) // m, 0
     while value < 1 << 31:
         value, shift = value << 1, shift + 1
@@ -116,7 +116,7 @@ def average_sa8(
 
 
 def windows(x: np.ndarray, cfg: PoolConfig, layout: str) -> tuple[tuple[int, ...], Any]:
-    """The shape of the result and the elements of each window, first valid element first."""
+    """Return the result's shape, and a function of the valid elements of each window, in order."""
     x = x if layout == "hwc" else np.moveaxis(x, 0, -1)
     height, width, channels = x.shape
     rows = -(
@@ -184,7 +184,7 @@ def test_fractional_bits_move_the_point(bits: int, rng: np.random.Generator) -> 
 
 
 def test_a_large_window_wraps_in_32_bits() -> None:
-    """1,369 elements of 100: the product passes 2^31, as in the reference build."""
+    """1,369 elements of 100: the product exceeds 2^31, as in the reference build."""
     x = np.full((37, 37, 1), 100, np.int8)
     got = mli.avepool_hwc_fx8(FxTensor(x, 7), PoolConfig(37, 37)).data.item()
     assert got == average([100] * 1369, 8, 0, "up") != 100
@@ -192,7 +192,7 @@ def test_a_large_window_wraps_in_32_bits() -> None:
 
 @pytest.mark.parametrize("rounding", mli.ROUNDINGS)
 def test_shifts_of_every_length(rounding: str, rng: np.random.Generator) -> None:
-    """Thousands of products at once, among them ties and numbers near the ends."""
+    """Thousands of products, including ties and numbers near the limits."""
     counts = rng.integers(1, 65025, 6000)
     reciprocals = np.array([reciprocal(int(m)) for m in counts])
     most = counts * rng.choice([1, 8, 2**11, 2**15 - 1, 2**15], counts.shape)

@@ -1,4 +1,4 @@
-"""oneDNN's front end: every recorded run, its scan in NumPy loops, backward from the workspace."""
+"""oneDNN's front end: recorded runs, its scan in NumPy loops, backward from the workspace."""
 
 import doctest
 import itertools
@@ -23,7 +23,7 @@ RECORDED = {
     if (runs := {s: run for s, run in case["runs"].items() if s.startswith("onednn")})
 }
 
-# Recorded runs that the front end does not repeat, and why.
+# Recorded runs that the front end does not repeat, and the reason.
 DIFFERENCES = {
     "avg_float16_overflow": "float16 is in the primitive's table of types; the recorded CPU has no "
     "AVX512_FP16, and refuses it. Here it is added in float32, as the table says.",
@@ -31,7 +31,7 @@ DIFFERENCES = {
 
 
 def words(case: dict[str, Any]) -> dict[str, Any]:
-    """A case in oneDNN's words: no auto_pad, ceil by a larger padding_r, dilation from 0."""
+    """Return a case in oneDNN's terms: no auto_pad, ceil by a larger padding_r, dilation from 0."""
     attrs = case["attrs"]
     low, high = attrs["pads_begin"], attrs["pads_end"]
     if attrs["auto_pad"] != "explicit" or attrs["rounding"] != "floor":
@@ -110,7 +110,7 @@ def per_axis(geometry: dict[str, Any], name: str) -> tuple[int, int]:
 
 
 def out_shape(geometry: dict[str, Any]) -> tuple[int, int]:
-    """Truncating division, as in C."""
+    """Return the output shape, with truncating division as in C."""
     out = []
     for axis in range(2):
         span = (geometry["kernel"][axis] - 1) * (per_axis(geometry, "dilation")[axis] + 1) + 1
@@ -120,7 +120,7 @@ def out_shape(geometry: dict[str, Any]) -> tuple[int, int]:
 
 
 def elements(geometry: dict[str, Any], out: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """(tap, row, column) of every tap of a window that lies inside."""
+    """Return (tap, row, column) of every tap of a window inside the array."""
     found = []
     for number, tap in enumerate(itertools.product(*map(range, geometry["kernel"]))):
         q = [
@@ -136,7 +136,7 @@ def elements(geometry: dict[str, Any], out: tuple[int, int]) -> list[tuple[int, 
 
 
 def scan(x: np.ndarray, geometry: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Maxima and taps: each window starts from the lowest value at tap 0."""
+    """Return maxima and taps: each window starts from the lowest value at tap 0."""
     shape = (1, SHAPE[0], *out_shape(geometry))
     dst = np.full(shape, np.finfo(x.dtype).min, x.dtype)
     small = np.prod(geometry["kernel"]) <= 255
@@ -149,7 +149,7 @@ def scan(x: np.ndarray, geometry: dict[str, Any]) -> tuple[np.ndarray, np.ndarra
 
 
 def sent_back(g: np.ndarray, taps: np.ndarray, geometry: dict[str, Any]) -> np.ndarray:
-    """Each cotangent at its tap; padding swallows it."""
+    """Return the scatter-add of each cotangent to its tap; padding drops it."""
     diff = np.zeros((1, *SHAPE), g.dtype)
     for o in np.ndindex(g.shape):
         for tap, row, column in elements(geometry, o[2:]):
@@ -159,7 +159,7 @@ def sent_back(g: np.ndarray, taps: np.ndarray, geometry: dict[str, Any]) -> np.n
 
 
 def awkward(rng: np.random.Generator) -> np.ndarray:
-    """Small integers with ties, and what never wins: NaN, -inf, the lowest float."""
+    """Return small integers with ties, and values that never win: NaN, -inf, the lowest float."""
     lowest = np.finfo(np.float32).min
     x = rng.integers(-3, 4, (1, *SHAPE)).astype(np.float32)
     wild = rng.choice(np.array([np.nan, -np.inf, lowest], np.float32), x.shape)
@@ -233,7 +233,7 @@ def test_forward_mode_follows_the_workspace(rng: np.random.Generator) -> None:
 def test_all_formats_hold_the_same_numbers(
     tag: str, shape: tuple[int, ...], rng: np.random.Generator
 ) -> None:
-    """Plain, channels last and blocked: forward, workspace and backward, there and back again."""
+    """Plain, channels-last and blocked formats: forward, workspace, backward, and conversions."""
     x = jnp.asarray(permutation((2, 20, 5, 4), np.float32, rng))
     call: dict[str, Any] = {"alg_kind": "max", "kernel": (3, 2), "strides": (2, 1)}
     call |= {"padding_l": (1, 0), "padding_r": (0, 1)}

@@ -1,9 +1,9 @@
 """``jaxpool.compat.onnx`` against ONNX Runtime, its recorded runs, and ONNX's own node tests.
 
-Random nodes of every operator through ``run_node``, legal and illegal ones, with NaN, infinities
-and ties: values, indices and refusals. Max pools have two outputs: with one, ONNX Runtime runs
-another kernel, with another rule for NaN and -inf. Not drawn, because ONNX Runtime there differs
-from the standard, which ``compat.onnx`` follows (tests below hold its side):
+The tests compare values, indices and refusals of random nodes of every operator, valid and invalid,
+with NaN, infinities and ties, through ``run_node``. Max pools have two outputs: with one, ONNX
+Runtime runs another kernel, with another rule for NaN and -inf. Some nodes are not drawn, because
+ONNX Runtime differs from the standard, which ``compat.onnx`` follows (tests below check them):
 
 * SAME padding with dilations, or with strides above the kernel;
 * without ceil_mode, a kernel that exceeds the padded axis by less than a stride;
@@ -50,7 +50,7 @@ OPERATORS += ["QLinearGlobalAveragePool"]
 
 
 def draw(seed: int) -> Case:
-    """A case of ``run_node``: its words are the operator, its attributes and what is not an array.
+    """Return a case of ``run_node``; its words are operator, attributes and non-array inputs.
 
     For a node, ``outputs`` names its outputs and ``scalars`` its further inputs.
     """
@@ -158,7 +158,7 @@ def node_proto(words: dict[str, Any], inputs: int) -> Any:
 
 
 class Ours:
-    """The front end, called with nodes."""
+    """The front end, which accepts nodes."""
 
     @staticmethod
     def run(*arrays: Any, **words: Any) -> tuple[Any, ...]:
@@ -174,7 +174,7 @@ def onnx_type(dtype: Any) -> int:
 
 
 def run_onnxruntime(case: Case) -> Outcome:
-    """The node as a model, in a random opset that has it."""
+    """Run the node as a model, in a random opset that has the operator."""
     words, data = case.words, case.data()
     arrays = data + [np.array(value, dtype) for dtype, value in words["scalars"]]
     proto = node_proto(words, len(data))
@@ -203,7 +203,7 @@ def run_onnxruntime(case: Case) -> Outcome:
 
 
 def ulps(case: Case) -> float:
-    """The order of sums is free; so is the last place of a root."""
+    """Return the tolerance: sums may have any order, and roots differ in the last place."""
     operator = case.words["operator"]
     return 32 if "Lp" in operator else 4 if "Average" in operator else 0
 
@@ -243,7 +243,7 @@ def test_the_draws_reach_every_operator_and_every_answer() -> None:
     ],
 )
 def test_quantised_averages_of_whole_planes(attributes: dict[str, Any]) -> None:
-    """ONNX Runtime rounds these before it adds an odd zero point; others after."""
+    """ONNX Runtime rounds these before adding an odd zero point, and others after it."""
     words = {"operator": "QLinearAveragePool", "attributes": attributes, "outputs": 1}
     words["scalars"] = [("float32", 0.5), ("uint8", 1), ("float32", 2.0), ("uint8", 3)]
     x = "np.random.default_rng(1).integers(0, 256, (40, 5, 4, 3)).astype('uint8')"
@@ -252,7 +252,7 @@ def test_quantised_averages_of_whole_planes(attributes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("shape", [[1, 2, 2, 6], [1, 2, 12, 1], [1, 2, 2, 5], [1, 1, 6, 4]])
 def test_an_unpooled_axis_may_be_shorter_if_there_are_enough_elements(shape: list[int]) -> None:
-    attributes = {"kernel_shape": [3, 2], "strides": [3, 1]}  # which imply (1, 2, 3, 4)
+    attributes = {"kernel_shape": [3, 2], "strides": [3, 1]}  # they imply (1, 2, 3, 4)
     words = {"operator": "MaxUnpool", "attributes": attributes, "outputs": 1}
     words["scalars"] = [("int64", shape)]
     x = "1 + np.arange(6, dtype='float32').reshape(1, 2, 1, 3)"
@@ -264,7 +264,7 @@ MODULES = ("maxpool", "averagepool", "lppool", "globalmaxpool", "globalaveragepo
 
 
 def onnx_node_tests() -> list[Any]:
-    """The tests of the pooling operators; importing a module of ONNX adds those of its operator."""
+    """Return the tests of the pooling operators; importing ONNX's modules registers them."""
     package = "onnx.backend.test.case.node"
     for module in MODULES:
         importlib.import_module(f"{package}.{module}")
@@ -304,7 +304,7 @@ KERNELS = "ONNX Runtime has no kernel for this dtype"
 SAME = "the standard: SAME gives ceil(size / stride) windows, with pads for the dilated kernel"
 ONE = "with one output ONNX Runtime runs another kernel, whose NaN rule depends on the position"
 
-# (case, system) -> why the front end answers otherwise than the recorded run.
+# (case, system) -> why the front end differs from the recorded run.
 OTHERWISE = {
     ("max_same_upper_dil2_k3_s2_L6", "onnxruntime"): SAME,
     ("max_same_lower_dil2_k3_s2_L6", "onnxruntime"): SAME,
@@ -328,7 +328,7 @@ OTHERWISE = {
 
 
 def recorded_call(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The function and its arguments after the array."""
+    """Return the function and its arguments after the array."""
     attrs = case["attrs"]
     if case["op"] == "global_avg":
         return "global_average_pool", {}
@@ -377,7 +377,7 @@ def test_recorded_runs(name: str, system: str) -> None:
     assert agrees == ((name, system) not in OTHERWISE)
 
 
-# --- where the standard decides, and the words ----------------------------------------------------
+# --- cases that the standard decides, and the arguments -------------------------------------------
 
 
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
@@ -465,7 +465,7 @@ def test_errors_are_in_the_words_of_onnx(name: str) -> None:
 
 
 def test_nodes_of_old_opsets() -> None:
-    """Attributes of the first opsets: fewer of them, and a float p."""
+    """The first opsets have fewer attributes, and a float p."""
     make, x = onnx.helper.make_node, jnp.arange(1.0, 7.0).reshape(1, 1, 6)
     (y,) = front.run_node(make("MaxPool", ["x"], ["y"], kernel_shape=[2], strides=[2]), x)
     assert y.tolist() == [[[2, 4, 6]]]

@@ -1,8 +1,8 @@
 """``jaxpool.compat.openvino`` against the installed OpenVINO and against its recorded runs.
 
-Random operations of every version, legal and illegal ones, with NaN, infinities and ties: values,
-indices and refusals. A batch of operations is one OpenVINO model. Not drawn, because the front end
-is exact or refuses there:
+The tests compare values, indices and refusals of random operations of every version, valid and
+invalid, with NaN, infinities and ties. A batch of operations is one OpenVINO model. Some operations
+are not drawn, because the front end is exact or refuses:
 
 * 64-bit and 32-bit integers in averages, and large ones in maxima (the CPU plugin narrows, wraps or
   averages in float32);
@@ -121,7 +121,7 @@ def draw_window(rng: np.random.Generator, name: str, count: int, lead: tuple[int
 
 
 def build(case: Case) -> tuple[Any, Any] | Refused:
-    """The parameter and the operation of a case."""
+    """Return the parameter and the operation of a case."""
     opset, name = VERSIONS[case.function]
     x, words = case.data()[0], dict(case.words)
     module = getattr(openvino, opset)
@@ -135,7 +135,7 @@ def build(case: Case) -> tuple[Any, Any] | Refused:
 
 
 def run_openvino(cases: list[Case]) -> list[Outcome]:
-    """All operations in one model; the values alone of every other case: another kernel."""
+    """Run all operations in one model; every other case has only values, by another kernel."""
     built: list[Any] = [build(case) for case in cases]
     legal = [n for n, pair in enumerate(built) if not isinstance(pair, Refused)]
     parameters = [built[n][0] for n in legal]
@@ -153,7 +153,7 @@ def run_openvino(cases: list[Case]) -> list[Outcome]:
 
 
 def ulps(case: Case) -> float:
-    """The order of sums is free."""
+    """Return the tolerance: sums may have any order."""
     return 4 if "avg" in case.function else 0
 
 
@@ -186,7 +186,7 @@ WRAPS = "OpenVINO's size arithmetic wraps for negative pads; the front end refus
 NARROW = "the CPU plugin wraps sums of 32 bits, or averages in float32; the front end is exact"
 BFLOAT = "OpenVINO has no indices of bfloat16 data; the front end pools it by the same rule"
 
-# (case, system) -> why the front end answers otherwise than the recorded run.
+# (case, system) -> why the front end differs from the recorded run.
 OTHERWISE = {
     ("err_negative_pads", "openvino_cpu"): WRAPS,
     ("err_negative_pads", "openvino_reference"): WRAPS,
@@ -203,7 +203,7 @@ SYSTEMS = ("openvino_cpu", "openvino_cpu_values_only", "openvino_reference", "op
 
 
 def recorded_call(case: dict[str, Any], system: str) -> tuple[str, dict[str, Any]]:
-    """The function and its arguments after the array."""
+    """Return the function and its arguments after the array."""
     attrs = case["attrs"]
     if case["op"].startswith("adaptive"):
         return f"{case['op']}_pool_v8", {"output_shape": attrs["output_size"]}
@@ -246,7 +246,7 @@ def test_recorded_runs(name: str, system: str) -> None:
 
 
 def serialized(cases: list[Case], path: Any) -> None:
-    """Write a model of the cases, which are all legal."""
+    """Write a model of the cases, which are all valid."""
     pairs: list[Any] = [build(case) for case in cases]
     outputs = [output for _, operation in pairs for output in operation.outputs()]
     model = openvino.Model(outputs, [parameter for parameter, _ in pairs], "pools")

@@ -1,6 +1,6 @@
 """TensorFlow's front end: every recorded run, and its scans in NumPy loops.
 
-TensorFlow itself is not needed: what it answered is recorded.
+TensorFlow is not needed, since its results are recorded.
 """
 
 import doctest
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.grid(4)
 RECORDED = {
     name: case["runs"]["tensorflow"] for name, case in CASES.items() if "tensorflow" in case["runs"]
 }
-# Recorded calls that only tf.nn.max_pool_with_argmax refused, which needs an array of rank 4.
+# Recorded calls that only tf.nn.max_pool_with_argmax refused, since it needs an array of rank 4.
 BY_ARGMAX = ("err_empty_batch", "err_zero_channels")
 
 
@@ -40,7 +40,7 @@ def words(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def flat(case: dict[str, Any], call: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
-    """An array of height 1 for ``max_pool_with_argmax``, if it is one of width alone."""
+    """Return an array with height 1 for ``max_pool_with_argmax``, if it has only a width."""
     x = channels_last(read(case["x"]))
     if x.ndim == 3:
         both = {name: [1, *call[name]] for name in ("ksize", "strides")}
@@ -86,7 +86,7 @@ def test_the_recorded_runs_are_all_there() -> None:
 
 
 def scan(x: np.ndarray, ksize: tuple[int, int], strides: tuple[int, int]) -> Any:
-    """Both values and the flat index of each window of an NHWC array, without padding."""
+    """Return both values and the flat index of each window of an NHWC array, without padding."""
     n, height, width, channels = x.shape
     shape = (n, (height - ksize[0]) // strides[0] + 1, (width - ksize[1]) // strides[1] + 1,
              channels)  # fmt: skip
@@ -107,7 +107,7 @@ def scan(x: np.ndarray, ksize: tuple[int, int], strides: tuple[int, int]) -> Any
     ("ksize", "strides"), [((2, 3), (1, 2)), ((1, 9), (1, 1)), ((5, 7), (2, 1))]
 )
 def test_scans_and_gradient(ksize: Any, strides: Any, rng: np.random.Generator) -> None:
-    """Ties, -inf and many NaN, so that windows that share elements disagree on the best."""
+    """Return data with ties, -inf and many NaN, so that overlapping windows disagree."""
     x = rng.integers(-2, 3, (2, 7, 11, 3)).astype(np.float32)
     wild = np.where(rng.random(x.shape) < 0.7, np.float32(np.nan), np.float32(-np.inf))
     x = np.where(rng.random(x.shape) < 0.5, wild, x)
@@ -129,7 +129,7 @@ def test_scans_and_gradient(ksize: Any, strides: Any, rng: np.random.Generator) 
 def test_the_gradient_of_windows_that_hold_each_others_element(
     ksize: Any, strides: Any, rng: np.random.Generator
 ) -> None:
-    """One stays at its NaN, the other passes over it and takes an element of the first."""
+    """One window stays at its NaN, the other skips it and selects an element of the first."""
     x = rng.integers(-2, 3, (2, 9, 12, 3)).astype(np.float32)
     x = np.where(rng.random(x.shape) < 0.3, np.float32(np.nan), x)
     plain, _, index = scan(x, ksize, strides)
@@ -142,7 +142,7 @@ def test_the_gradient_of_windows_that_hold_each_others_element(
 
 
 def test_windows_that_start_in_padding(rng: np.random.Generator) -> None:
-    """NaN first: the first real element of a window stays, wherever the window starts."""
+    """NaN first: the first real element of a window stays, whatever its start."""
     x = jnp.array([np.nan, 1, 2, np.nan, 5]).reshape(1, 1, 5, 1)
     with jax.numpy_rank_promotion("raise"):
         values, indices = tf.max_pool_with_argmax(x, (1, 4), (1, 1), "SAME")
@@ -229,7 +229,7 @@ def test_functions_of_one_rank(count: int, rng: np.random.Generator) -> None:
 
 
 def test_same_in_three_axes_as_recorded() -> None:
-    """Windows begin with the first element also where strides exceed them (TensorFlow 2.21.0)."""
+    """Windows start at the first element also if strides exceed them (TensorFlow 2.21.0)."""
     x = np.arange(8, dtype=np.float32).reshape(1, 8, 1, 1, 1)
     assert tf.max_pool(x, [2, 1, 1], [4, 1, 1], "SAME").ravel().tolist() == [1, 5]
     assert tf.avg_pool(x, [2, 1, 1], [4, 1, 1], "SAME").ravel().tolist() == [0.5, 4.5]

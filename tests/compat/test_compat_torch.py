@@ -1,10 +1,10 @@
 """``jaxpool.compat.torch`` against the installed PyTorch and against its recorded runs.
 
-Random calls of every function, legal and illegal ones, with NaN, infinities and ties: values,
-indices, gradients and refusals. What is known to differ:
+The tests compare values, indices, gradients and refusals of random calls of every function, valid
+and invalid, with NaN, infinities and ties. Known differences:
 
-* a dilated window without an element: PyTorch's index is of an element that it never read,
-  ours is -1 (and its backward writes to that index, so no gradient is asked for);
+* a dilated window without an element: PyTorch returns the index of an element that it never read,
+  jaxpool -1 (PyTorch's backward writes to that index, so the gradient is not compared);
 * dtypes that PyTorch has no kernel for are not drawn.
 """
 
@@ -63,7 +63,7 @@ def draw(seed: int) -> Case:
 
 
 def one_or_each(rng: np.random.Generator, numbers: np.ndarray) -> int | tuple[int, ...]:
-    """The numbers, or one int for all axes; in an illegal call a wrong one."""
+    """Return the numbers, or one int for all axes; an invalid call has a wrong number."""
     if rng.random() < 0.01:
         return tuple(map(int, [*numbers, 1]))
     if rng.random() < 0.01:
@@ -119,7 +119,7 @@ def draw_adaptive(rng: np.random.Generator, count: int, lead: tuple[int, ...]) -
     if kind == "max":
         words["return_indices"] = bool(rng.random() < 0.7)
     x = array(rng, (*lead, *size), special=kind == "max" and rng.random() < 0.5)
-    gradient = 0 not in wanted and rng.random() < 0.3  # PyTorch has no gradient of nothing
+    gradient = 0 not in wanted and rng.random() < 0.3  # PyTorch has no gradient of an empty result
     return Case(f"adaptive_{kind}_pool{count}d", (x,), words, bool(gradient))
 
 
@@ -183,7 +183,7 @@ def run_torch(case: Case) -> Outcome:
 
 
 class Ours:
-    """The front end, with the samples of fractional pooling as a second array."""
+    """The front end; the samples of fractional pooling are its second array."""
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(front, name)
@@ -193,14 +193,14 @@ class Ours:
 
 
 def ulps(case: Case) -> float:
-    """The order of sums is free; so is the last place of a root."""
+    """Return the tolerance: sums may have any order, and roots differ in the last place."""
     if case.function.startswith(("avg", "adaptive_avg")):
         return 4
     return 16 if case.function.startswith("lp") else 0
 
 
 def without_hollow_indices(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Outcome]:
-    """Let the index of a window without an element agree."""
+    """Return both outcomes with equal indices for windows without an element."""
     if isinstance(ours, Refused) or isinstance(theirs, Refused):
         return ours, theirs
     if not case.words.get("return_indices") or not (ours[1] == -1).any():
@@ -212,7 +212,7 @@ def without_hollow_indices(case: Case, ours: Outcome, theirs: Outcome) -> tuple[
 
 
 def with_signed_sums(case: Case, ours: Outcome, theirs: Outcome) -> tuple[Outcome, Outcome]:
-    """Give norms of odd p back as sums: these cancel, and a root is steep where little is left."""
+    """Return norms of odd p as sums, which may cancel: a root amplifies small differences."""
     p = case.words.get("norm_type", 2)
     odd = case.function.startswith("lp") and p % 2 == 1
     if isinstance(ours, Refused) or isinstance(theirs, Refused) or not odd:
@@ -251,7 +251,7 @@ def test_the_draws_reach_every_function_and_every_answer() -> None:
 
 # --- recorded runs --------------------------------------------------------------------------------
 
-# Case -> why the front end answers otherwise than the recorded run.
+# Case -> why the front end differs from the recorded run.
 OTHERWISE = {
     "max_dilation_hole_1d": "PyTorch's index of an empty window is of an element it never read",
     "max_dilation_hole_2d_W": "the same, and its gradient goes there",
@@ -265,7 +265,7 @@ OTHERWISE = {
 
 
 def recorded_call(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The function and its arguments after the array."""
+    """Return the function and its arguments after the array."""
     attrs, count = case["attrs"], len(case["x"]["shape"]) - 2
     if case["op"] == "global_avg":
         return f"adaptive_avg_pool{count}d", {"output_size": (1,) * count}
@@ -423,7 +423,7 @@ def test_errors_are_in_the_words_of_torch(name: str) -> None:
 
 
 def test_signatures_are_those_of_torch() -> None:
-    """Names, order and defaults; those of PyTorch's builtins are in their documentation alone."""
+    """Names, order and defaults; those of PyTorch's builtins are only in their documentation."""
     builtins = []
     for name in (name for name in dir(front) if name.endswith("d") and name[0] != "_"):
         theirs = getattr(functional, f"{name}_with_indices", getattr(functional, name))

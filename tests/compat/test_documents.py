@@ -1,9 +1,9 @@
-"""Every worked example of the documents that pooling is specified by, and their formulas.
+"""Every worked example and formula of the documents that specify pooling.
 
 The documents: OpenVINO's MaxPool-1 and AvgPool-1, OpenVINO's "Shape Calculation Rules for Pooling
-Operators", the max pooling kernel of the embARC MLI library, and oneDNN's pooling primitive. Where
-a document misprints something, the test says so, uses what the runtime really does, and checks that
-the printed form would be wrong.
+Operators", the max pooling kernel of the embARC MLI library, and oneDNN's pooling primitive. If a
+document has a misprint, the test says so, uses the behaviour of the runtime, and checks that the
+printed form is wrong.
 """
 
 import itertools
@@ -28,7 +28,7 @@ COUNTING_2 = [
 
 
 def max_pool(x: Any, kernel: Any, strides: Any, padding: Any, axis: int = 0, **words: Any) -> Any:
-    """MaxPool as OpenVINO writes it: channels first, indices flat from ``axis`` on."""
+    """Return MaxPool with OpenVINO's conventions: channels first, indices flat from ``axis`` on."""
     x = np.array(x, np.float32)
     values, indices = jaxpool.max_pool_with_argmax(
         x, kernel, strides, padding, data_format="channels_first", index_space=axis, **words
@@ -42,7 +42,7 @@ def max_pool(x: Any, kernel: Any, strides: Any, padding: Any, axis: int = 0, **w
 def test_example_1_explicit_padding() -> None:
     """Example 1 of both pages. Misprint: the last element of row 1 is printed as -6, index 5.
 
-    That window holds 3 (index 2) and -6 (index 5), so its maximum is 3; OpenVINO, ONNX Runtime and
+    That window has 3 (index 2) and -6 (index 5), so its maximum is 3; OpenVINO, ONNX Runtime and
     PyTorch all return 3.
     """
     values, indices = max_pool(MATRIX, (2, 2), (1, 1), ((1, 1), (1, 1)))
@@ -67,7 +67,7 @@ def test_example_3_same_lower() -> None:
 
 
 def test_example_4_same_upper_and_two_channels() -> None:
-    """The indices run on from one channel to the next."""
+    """The indices continue from one channel to the next."""
     values, indices = max_pool(MATRIX_2, (2, 2), (1, 1), "same_upper")
     assert values == [
         [[[5, 5, 3], [8, 9, 9], [8, 9, 9]], [[6, 5, 5], [8, 2, 1], [8, 2, -3]]],
@@ -104,7 +104,7 @@ def test_example_7_dilation() -> None:
 
 
 def test_example_8_axis_2() -> None:
-    """Indices flat over the last two axes: they begin anew in every channel."""
+    """Indices flat over the last two axes: they restart in every channel."""
     values, indices = max_pool(COUNTING_2, (2, 2), (1, 1), ((0, 0), (0, 0)), axis=2)
     assert values == [[[[5, 6], [8, 9]], [[14, 15], [17, 18]]]]
     assert indices == [[[[4, 5], [7, 8]], [[4, 5], [7, 8]]]]
@@ -117,7 +117,7 @@ ONE = ((1, 1), (1, 1))
 
 # (document, auto_pad, kernel, strides, declared pads, printed size, real size)
 XML_EXAMPLES = [
-    # Misprint: "same" is said to keep the size, which is true for strides of 1 alone.
+    # Misprint: "same" is said to keep the size, which is true only for strides of 1.
     ("MaxPool-1", "same_upper", (2, 2), (2, 2), ONE, 32, 16),
     ("MaxPool-1", "explicit", (2, 2), (2, 2), ONE, 17, 17),
     ("MaxPool-1", "valid", (2, 2), (2, 2), ONE, 16, 16),
@@ -136,7 +136,7 @@ XML_EXAMPLES = [
 def test_xml_shape_examples(
     document: str, auto_pad: str, kernel: Any, strides: Any, pads: Any, printed: int, real: int
 ) -> None:
-    """Declared pads count under "explicit" alone."""
+    """Declared pads count only under "explicit"."""
     padding = pads if auto_pad == "explicit" else auto_pad
     shape = jaxpool.output_shape(
         (1, 3, 32, 32), kernel, strides, padding, data_format="channels_first"
@@ -168,7 +168,7 @@ SIZES = list(itertools.product(range(1, 9), range(1, 5), range(1, 5), range(3), 
 
 
 def out(size: int, kernel: int, stride: int, padding: Any, **words: Any) -> int:
-    """Windows of one axis."""
+    """Return the number of windows of one axis."""
     return jaxpool.geometry(size, kernel, stride, padding, **words).out_shape[0]
 
 
@@ -293,7 +293,7 @@ def test_average_formula_of_avgpool_1() -> None:
 
 
 def mli_pad(height: int, width: int, top: int, bottom: int, left: int, right: int) -> Any:
-    """The four paddings of ``mli_pool_cfg`` as pairs, if the document allows them."""
+    """Return the four paddings of ``mli_pool_cfg`` as pairs, if the document allows them."""
     assert 0 <= top < height and 0 <= bottom < height
     assert 0 <= left < width and 0 <= right < width
     return (top, bottom), (left, right)
@@ -385,7 +385,7 @@ OW = (5 - KW + PW0 + PW1) // SW + 1
 
 
 def src_taps(n: int, c: int, oh: int, ow: int) -> list[float]:
-    """src(n, c, oh * SH + kh - ph0, ow * SW + kw - pw0) for all kh, kw that lie inside."""
+    """Return src(n, c, oh * SH + kh - ph0, ow * SW + kw - pw0) for all kh, kw inside."""
     taps = [
         (oh * SH + kh - PH0, ow * SW + kw - PW0)
         for kh, kw in itertools.product(range(KH), range(KW))
@@ -430,7 +430,7 @@ def test_onednn_workspace_is_the_tap_number() -> None:
 
 
 def test_onednn_backward() -> None:
-    """diff_src from diff_dst, and for a maximum from the workspace: each tap gets its share."""
+    """diff_src from diff_dst, and for a maximum from the workspace: each tap gets its part."""
     diff_dst = np.random.default_rng(2).integers(-9, 10, (2, 3, OH, OW)).astype(np.float32)
     words: dict[str, Any] = {"data_format": "channels_first"}
     taps = jaxpool.max_pool_with_argmax(SRC, *ONEDNN, index_space="window", **words)[1]

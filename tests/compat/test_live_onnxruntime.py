@@ -1,17 +1,17 @@
 """Max and average pooling against the installed ONNX Runtime: values and indices.
 
-The draws stay where ONNX Runtime's rule and jaxpool's are one rule:
+The draws are limited to cases in which ONNX Runtime and jaxpool have the same rule:
 
 * explicit padding may differ at both ends, and is less than the window (ONNX Runtime refuses more);
 * the dilated window fits the padded axis (ONNX Runtime divides with truncation and also runs some
   that do not fit, jaxpool raises);
-* SAME_UPPER and SAME_LOWER only without dilation and with strides up to the window: ONNX Runtime
-  takes the undilated window there, and does not clamp the padding at zero;
-* no window of a max is without a real element, which dilation alone can make: ONNX Runtime returns
-  the lowest finite number and one -1 per axis there, jaxpool -inf and -1. Averages of such windows
-  are 0 in both, so they are drawn;
-* ``ceil_mode`` is ``rounding="ceil_torch"``, or plain "ceil" where both make the same windows;
-* no NaN: ONNX Runtime takes it only in the first element of a window, jaxpool always.
+* SAME_UPPER and SAME_LOWER only without dilation and with strides up to the window: otherwise ONNX
+  Runtime uses the undilated window, and does not clamp the padding at zero;
+* every window of a max has a real element (only dilation can violate this): otherwise ONNX Runtime
+  returns the lowest finite number and one -1 per axis, jaxpool -inf and -1. Averages of such
+  windows are 0 in both, so they are drawn;
+* ``ceil_mode`` is ``rounding="ceil_torch"``, or plain "ceil" if both have the same windows;
+* no NaN: ONNX Runtime returns it only from the first element of a window, jaxpool always.
 
 Models have two outputs: with one, ONNX Runtime runs another kernel, with another rule for -inf.
 """
@@ -99,7 +99,7 @@ def _draw(
         axes=axes,
         lead=draw_lead(rng, unbatched=False),
         padding=explicit if auto_pad == "NOTSET" else auto_pad,
-        rounding=draw_rounding(rng, () if same else axes),  # any rounding gives SAME's windows here
+        rounding=draw_rounding(rng, () if same else axes),  # any rounding has SAME's windows
         dtype=dtype,
         ties=bool(rng.random() < 0.5),
         seed=int(rng.integers(1_000_000)),
@@ -109,7 +109,7 @@ def _draw(
 
 
 def model(c: Configuration, opset: int) -> bytes:
-    """One node, as ONNX writes the same call."""
+    """Return a model of one node with the same call."""
     explicit = not isinstance(c.padding, str)
     words = (
         {"pads": c.per_axis("low") + c.per_axis("high")} if explicit else {"auto_pad": c.padding}
@@ -134,7 +134,7 @@ def model(c: Configuration, opset: int) -> bytes:
 
 
 def run_onnxruntime(c: Configuration) -> Answer:
-    """The same call in ONNX Runtime, in the oldest or the newest opset that has its attributes."""
+    """Run the call in ONNX Runtime, in the oldest or the newest opset with its attributes."""
     oldest = 19 if c.op == "avg_pool" else 12
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -164,10 +164,10 @@ def test_averages_are_those_of_onnxruntime(number: int, dtype: str) -> None:
     batch = [draw_average(number * BATCH + i, dtype) for i in range(BATCH)]
     expected = [run_onnxruntime(c) for c in batch]
     for c, got, want in zip(batch, run_jaxpool(batch, expected), expected, strict=True):
-        assert_same(c, got, want, ulps=4)  # the order of the sums is free
+        assert_same(c, got, want, ulps=4)  # sums may have any order
 
 
-# --- that the draws and the comparison can tell right from wrong ----------------------------------
+# --- the draws and the comparison detect faults ---------------------------------------------------
 
 
 def swapped_ends(c: Configuration) -> Configuration:
@@ -188,7 +188,7 @@ def reversed_windows(c: Configuration) -> Configuration:
 
 
 def is_noticed(c: Configuration, fault: Callable[[Configuration], Configuration]) -> bool:
-    """Whether the comparison fails when one side runs ``c`` with the fault."""
+    """Return whether the comparison fails if one side runs ``c`` with the fault."""
     try:
         wrong = run_onnxruntime(fault(c))
     except Exception:  # the fault made windows that ONNX Runtime refuses
@@ -211,7 +211,7 @@ def test_a_fault_in_one_setting_is_noticed(
     changed = [c for c in explicit if fault(c) != c]
     noticed = [c for c in changed if is_noticed(c, fault)]
     assert len(noticed) >= 15
-    # The rest are no faults: dilation of a window of one tap, the same windows by both roundings.
+    # The others are no faults: dilation of a window of one tap, equal windows by both roundings.
     assert fault is other_rounding or len(noticed) >= 0.75 * len(changed)
 
 

@@ -1,13 +1,13 @@
 """Max and average pooling against the installed PyTorch: values, indices and gradients.
 
-The draws stay where PyTorch's rule and jaxpool's are one rule:
+The draws are limited to cases in which PyTorch and jaxpool have the same rule:
 
 * padding is symmetric and at most half the window (PyTorch refuses more);
-* the dilated window fits the padded axis (PyTorch's ceil_mode also takes some that do not fit,
+* the dilated window fits the padded axis (PyTorch's ceil_mode also accepts some that do not fit,
   jaxpool raises);
-* no window of a max is without a real element, which dilation alone can make: PyTorch reports an
-  index outside the data there and its backward writes to it;
-* ``ceil_mode`` is ``rounding="ceil_torch"``, or plain "ceil" where both make the same windows;
+* every window of a max has a real element (only dilation can violate this): otherwise PyTorch
+  returns an index outside the data, and its backward writes to it;
+* ``ceil_mode`` is ``rounding="ceil_torch"``, or plain "ceil" if both have the same windows;
 * averages are of floats: PyTorch's int64 average truncates, jaxpool's rounds half to even;
 * ``avg_pool3d`` refuses a window longer than the unpadded axis; 1-D has no ``divisor_override``;
 * no NaN: PyTorch's index and gradient go to the last NaN of a window, jaxpool's to the first.
@@ -41,7 +41,7 @@ FLOATS = {"float32", "float64"}
 
 
 def torch_pads(axis: Axis) -> bool:
-    """Whether PyTorch takes the padding and the window fits."""
+    """Return whether PyTorch accepts the padding and the window fits."""
     return axis.low == axis.high <= axis.kernel // 2 and axis.slack >= 0
 
 
@@ -90,7 +90,7 @@ def _configuration(
 
 
 def run_torch(c: Configuration) -> Answer:
-    """The same call in PyTorch, with the gradient where it has one."""
+    """Run the call in PyTorch, with the gradient if PyTorch has one."""
     pooled = len(c.axes)
     x = torch.tensor(c.data(), requires_grad=c.dtype in FLOATS)
     settings = {"padding": c.per_axis("low"), "ceil_mode": c.rounding != "floor"}
@@ -133,4 +133,4 @@ def test_average_values_and_gradients_are_those_of_torch(number: int, dtype: str
     batch = [draw_average(number * BATCH + i, dtype) for i in range(BATCH)]
     expected = [run_torch(c) for c in batch]
     for c, got, want in zip(batch, run_jaxpool(batch, expected), expected, strict=True):
-        assert_same(c, got, want, ulps=4)  # the order of the sums is free
+        assert_same(c, got, want, ulps=4)  # sums may have any order

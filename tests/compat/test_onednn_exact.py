@@ -1,4 +1,4 @@
-"""oneDNN's front end where it starts, what it adds first, and the names of its formats."""
+"""oneDNN's front end: start values, order of sums, and the names of its formats."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_bfloat16_maxima_start_from_minus_infinity() -> None:
 @pytest.mark.grid(2)
 @pytest.mark.parametrize(("kernel", "left", "stride"), [(1, 1, 1), (1, 3, 2), (2, 2, 1), (3, 4, 1)])
 def test_windows_that_never_reach_the_array(kernel: int, left: int, stride: int) -> None:
-    """A negative ``padding_r`` takes the only element of an axis away, padding_l is left."""
+    """A negative ``padding_r`` removes the only element of an axis; padding_l remains."""
     x, window = jnp.asarray([[[7.0]]]), ((kernel,), (stride,), 0, left, -1)
     windows = (1 + left - 1 - kernel) // stride + 1
     values, workspace = onednn.forward_training(x, "max", *window)
@@ -45,7 +45,7 @@ def test_windows_that_never_reach_the_array(kernel: int, left: int, stride: int)
 
 
 def added_in_order(x: np.ndarray, kernel: tuple[int, int], pad: int, whole: bool) -> np.ndarray:
-    """Averages by one float32 sum after the other, as the reference implementation adds them."""
+    """Return averages by sequential float32 sums, as in the reference implementation."""
     height, width = (n + 2 * pad - k + 1 for n, k in zip(x.shape, kernel, strict=True))
     y = np.zeros((height, width), np.int64)
     for o in np.ndindex(height, width):

@@ -1,4 +1,4 @@
-"""ONNX's front end where ONNX Runtime's order of operations, refusals and kernels matter."""
+"""ONNX's front end if the order of operations, refusals and kernels of ONNX Runtime matter."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ make = getattr(onnx, "helper")  # noqa: B009
 def run(
     operator: str, arrays: list[Any], constants: list[Any] = [], outputs: int = 1, **attributes: Any  # noqa: B006
 ) -> Any:  # fmt: skip
-    """The outputs of ONNX Runtime, or None if it refuses."""
+    """Return the outputs of ONNX Runtime, or None if it refuses."""
     onnxruntime.set_default_logger_severity(4)
     names = [f"x{n}" for n in range(len(arrays) + len(constants))]
     kinds = [make.np_dtype_to_tensor_dtype(np.asarray(a).dtype) for a in (*arrays, *constants)]
@@ -44,7 +44,7 @@ def run(
     try:
         session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
         return session.run(None, dict(zip(names, arrays, strict=False)))
-    except Exception:  # the runtime raises types of its own
+    except Exception:  # the runtime has its own exception types
         return None
 
 

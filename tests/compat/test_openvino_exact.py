@@ -19,7 +19,7 @@ TYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "
 
 
 def run(x: np.ndarray, version: int, kernel: int, pad: int) -> list[np.ndarray]:
-    """MaxPool of one axis on the CPU plugin."""
+    """Return MaxPool of one axis by the CPU plugin."""
     opset = importlib.import_module(f"openvino.opset{version}")
     kind = getattr(openvino.Type, TYPES[x.dtype.name])
     array = opset.parameter(list(x.shape), kind)
@@ -61,7 +61,7 @@ def test_windows_of_minus_infinity_alone(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float16, jnp.bfloat16])
 def test_windows_of_nan_alone(dtype: Any) -> None:
-    """The start, as with OpenVINO; a NaN of bfloat16 depends on the processor there."""
+    """The start value, as in OpenVINO, whose NaN of bfloat16 depends on the processor."""
     x = jnp.asarray([jnp.nan, jnp.nan, 1], dtype).reshape(1, 1, -1)
     got = front.max_pool_v14(x, (1,), (1,), (0,), (0,), (2,))
     start = jnp.finfo(dtype).min if dtype == jnp.float32 else -jnp.inf

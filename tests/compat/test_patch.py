@@ -1,4 +1,4 @@
-"""``jaxpool.patch``: installed libraries pool in jaxpool, and come back as they were."""
+"""``jaxpool.patch``: installed libraries pool in jaxpool, and are restored."""
 
 import functools
 import inspect
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.grid(8)
 
 peers.require("flax")
 
-# Called as models call them, also wrongly.
+# Called as models call them, including wrong calls.
 nn: Any = flax.linen
 hk: Any = haiku
 eqx: Any = equinox
@@ -47,7 +47,7 @@ ONES = np.ones((1, 32, 32, 1), jnp.bfloat16)
 
 @pytest.fixture(autouse=True)
 def as_installed() -> Any:
-    """The libraries rely on the promotion of dtypes that this suite forbids."""
+    """Allow the promotion of dtypes, which this suite forbids, but the libraries rely on."""
     jaxpool.unpatch()
     with jax.numpy_dtype_promotion("standard"):
         yield
@@ -55,7 +55,7 @@ def as_installed() -> Any:
 
 
 def averages() -> dict[str, float]:
-    """What each library says the average of ones is."""
+    """Return each library's average of ones."""
     return {
         "flax": nn.avg_pool(ONES, (32, 32)).item(),
         "haiku": hk.avg_pool(ONES, (32, 32, 1), (1, 1, 1), "VALID").item(),
@@ -95,7 +95,7 @@ def test_patching_twice_is_patching_once() -> None:
 
 def test_every_reference_to_a_function_is_served() -> None:
     bound = functools.partial(nn.avg_pool, window_shape=(32, 32))
-    by_name = getattr(nnx, "avg_" + "pool")  # as models that pick their pool by name
+    by_name = getattr(nnx, "avg_" + "pool")  # as in models that select their pool by name
     signature, text = inspect.signature(nn.avg_pool), nn.avg_pool.__doc__
     with jaxpool.patch("flax"):
         found = [f(ONES, (32, 32)).item() for f in (imported_long_ago, by_name)]
@@ -154,7 +154,7 @@ def test_a_block_may_be_entered_again() -> None:
 
 
 def test_blocks_overlap_in_threads() -> None:
-    """Each thread sees its pools replaced as long as it is inside its own block."""
+    """The pools are replaced for every thread as long as it is inside its block."""
     failures: list[float] = []
     start = threading.Barrier(8)
 
@@ -186,7 +186,7 @@ LINE, BLOCK = (
 
 
 def one(x: Any) -> Any:
-    """1 in the dtype of an array: in Flax, a start of another dtype is an error."""
+    """Return 1 in the dtype of an array: Flax raises for a start of another dtype."""
     return x.dtype.type(1)
 
 
@@ -263,11 +263,11 @@ ADAPTIVE = [name for name in LAYERS if name.startswith("Adaptive")]
 
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_adaptive_layers_have_the_gradients_of_the_library(name: str) -> None:
-    """Where the numbers of a piece differ: of equal ones the library divides the gradient."""
+    """The numbers of a piece differ, since the library splits the gradient of ties."""
     layer, x = LAYERS[name]
 
     def slope(x: jax.Array) -> jax.Array:
-        """Traced anew at every call: the layer may be patched by then."""
+        """Return a gradient, traced at every call, because the layer may be patched by then."""
         return jax.jit(jax.grad(lambda x: (layer(x) ** 2).sum()), compiler_options=QUICK)(x)
 
     same_with_and_without(slope, jnp.asarray(x / 10 + 1))
@@ -344,12 +344,12 @@ def haiku_network(x: Any) -> Any:
 
 
 def begun(init: Callable[..., Any]) -> Any:
-    """The parameters that a model begins with."""
+    """Return the initial parameters of a model."""
     return jax.jit(init, compiler_options=QUICK)(jax.random.key(1), jnp.asarray(IMAGES))
 
 
 def linen_model() -> tuple[Callable[..., Any], Any]:
-    """A function of parameters and images, and its parameters."""
+    """Return a function of parameters and images, and its parameters."""
     model = Linen()
     return model.apply, begun(model.init)
 

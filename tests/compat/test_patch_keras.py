@@ -95,7 +95,7 @@ def test_the_layout_of_the_configuration_is_read(keras: Any) -> None:
 
 
 def test_a_model_has_the_same_outputs_and_gradients(keras: Any) -> None:
-    """Built before, or inside the block of symbolic tensors, which are the library's."""
+    """Built before the block, or inside it from symbolic tensors, which Keras pools."""
 
     def build() -> Any:
         keras.utils.set_random_seed(0)

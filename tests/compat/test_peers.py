@@ -1,4 +1,4 @@
-"""The rule that a missing peer fails, and that its one exception is the extra's own marker."""
+"""A missing peer is a failure; the only exceptions are the markers of the extra."""
 
 import importlib.util
 import re

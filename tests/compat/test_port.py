@@ -1,4 +1,4 @@
-"""``python -m jaxpool port``: models in, calls out, and files that are no models."""
+"""``python -m jaxpool port``: models, their calls, and files that are no models."""
 
 import ast
 import math
@@ -56,7 +56,7 @@ def test_the_networks_that_onnx_ships_agree(name: str, capsys: Any) -> None:
 
 
 def pasted(out: str, x: Any) -> list[Any]:
-    """What the printed calls give for ``x``."""
+    """Return the results of the printed calls for ``x``."""
     found = []
     for line in re.findall(r"^  (y.* = jaxpool\..*)$", out, re.MULTILINE):
         names: dict[str, Any] = {"jaxpool": jaxpool, "x": x}
@@ -165,7 +165,7 @@ def test_a_result_whose_shape_the_file_leaves_out(tmp_path: Path, capsys: Any) -
 def test_a_shape_that_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
     make = onnx.helper.make_node
     nodes = [
-        make("NonZero", ["x"], ["where"]),  # as many columns as x has numbers other than 0
+        make("NonZero", ["x"], ["where"]),  # one column per number of x that is not 0
         make("Slice", ["where", "from", "to"], ["some"]),
         make("Gather", ["some", "from"], ["row"]),
         make("Reshape", ["row", "minus one"], ["lengths"]),
@@ -187,7 +187,7 @@ def test_a_shape_that_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_an_array_of_which_the_file_says_nothing(tmp_path: Path, capsys: Any) -> None:
-    """Shape inference stops at an operator that the onnx package does not know."""
+    """Shape inference stops at an operator that is unknown to the onnx package."""
     make = onnx.helper.make_node
     nodes = [
         make("Gelu", ["x"], ["z"], domain="com.microsoft"),
@@ -199,7 +199,7 @@ def test_an_array_of_which_the_file_says_nothing(tmp_path: Path, capsys: Any) ->
 
 
 def test_where_shape_inference_stopped_is_named(tmp_path: Path, capsys: Any) -> None:
-    """Also from far behind, through a branch, and not by an operator that comes later."""
+    """Also from much earlier, through a branch, and not by a later operator."""
     make, info = onnx.helper, onnx.helper.make_tensor_value_info
     inner = make.make_graph(
         [make.make_node("MaxPool", ["r"], ["b"], kernel_shape=[2, 2])],
@@ -304,7 +304,7 @@ def test_a_path_out_of_the_folder_is_refused(tmp_path: Path, capsys: Any) -> Non
 
 
 def test_weights_in_a_file_beside_the_model(tmp_path: Path, capsys: Any) -> None:
-    """Whatever the folder that the command runs in."""
+    """The result does not depend on the working directory."""
     weight = onnx.numpy_helper.from_array(np.arange(600, dtype=np.float32), "w")
     node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
     path = onnx_file(tmp_path / "inside.onnx", [node], initializer=[weight])
@@ -317,11 +317,11 @@ def test_weights_in_a_file_beside_the_model(tmp_path: Path, capsys: Any) -> None
     assert (status, error) == (0, "") and "max_pool(" in out
 
 
-# --- files that mean harm -------------------------------------------------------------------------
+# --- malicious files ------------------------------------------------------------------------------
 
 
 def raw_onnx(path: Path, *nodes: Any, element: int = 1, shape: Any = (2, 3, 9, 11)) -> str:
-    """A file that onnx's checker accepts or does not know better than to accept."""
+    """Write a file without running onnx's checker; return its path."""
     make = onnx.helper
     x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
     x.type.tensor_type.elem_type = element
@@ -338,7 +338,7 @@ def pool_node(name: str = "p", x: str = "x", y: str = "y") -> Any:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let through what onnx's checker would find, as an older or newer one may."""
+    """Disable onnx's checker, since other versions may detect fewer faults."""
     monkeypatch.setattr(onnx.checker, "check_model", lambda model: None)
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda model, **words: model)
 

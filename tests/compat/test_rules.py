@@ -1,7 +1,7 @@
 """The rules of other libraries: NaN, start values, divisors, rounding of integers.
 
-What the front ends make of them is compared with the libraries themselves, in test_compat_*.py;
-here every way to compute a rule is compared with a loop over windows, and with its derivative.
+The files test_compat_*.py compare the front ends with the libraries. This file compares every
+implementation of a rule, and its derivative, with a loop over windows.
 """
 
 import functools
@@ -40,13 +40,13 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def holed(shape: tuple[int, ...], rng: np.random.Generator, dtype: str = "float32") -> np.ndarray:
-    """Few distinct numbers, with NaN, -inf and the lowest number among them."""
+    """Return few distinct numbers, including NaN, -inf and the lowest number."""
     numbers = [NAN, NAN, -INF, np.finfo(dtype).min, 1, 2, 3]
     return rng.choice(np.array(numbers, dtype), shape)
 
 
 def argmax(elements: list[tuple[tuple[int, ...], Any]], rule: str) -> int | None:
-    """The number of the argmax among the elements of a window, in row-major order."""
+    """Return the number of the argmax among the elements of a window, in row-major order."""
     if rule == "from_first_element":
         if np.isnan(elements[0][1]):
             return 0
@@ -62,9 +62,9 @@ def argmax(elements: list[tuple[tuple[int, ...], Any]], rule: str) -> int | None
 
 
 def brute(x: np.ndarray, windows: list[list[range]], rule: str) -> tuple[np.ndarray, np.ndarray]:
-    """Values and flat indices of a plane; an empty window has the lowest number and index -1.
+    """Return values and flat indices of a plane; for an empty window the lowest number and -1.
 
-    ``windows`` holds for each axis the positions that each window reads.
+    ``windows`` has for each axis the positions that each window reads.
     """
     out = tuple(len(axis) for axis in windows)
     values, indices = np.full(out, np.finfo(x.dtype).min), np.full(out, -1)
@@ -167,7 +167,7 @@ def test_every_implementation_finds_the_last_nan(
     "marked", [("spatial", 0, False), (0, 0, False), (-1, 0, False), (0, -1, False), (0, -1, True)]
 )
 def test_the_index_of_an_empty_window(marked: tuple[Any, int, bool]) -> None:
-    """OpenVINO names the first element of the plane, ONNX Runtime the one before on every axis."""
+    """The index is the first element of the plane in OpenVINO, -1 on every axis in ONNX Runtime."""
     space, element, column_major = marked
     x = np.zeros((2, 3, 5, 4), np.float32)
     windows = WindowArguments((2, 1), (1, 3), 1, (6, 1), **CHANNELS_FIRST)
@@ -186,9 +186,9 @@ def test_the_index_of_an_empty_window(marked: tuple[Any, int, bool]) -> None:
 
 
 def test_start_values_by_dtype() -> None:
-    """Integers start from their lowest number, so do floats, but those of 16 bits from -inf.
+    """Integers and floats start from their lowest number, but 16-bit floats from -inf.
 
-    Of the latter bfloat16 does so by OpenVINO's rule alone; ONNX Runtime has no kernel for it.
+    bfloat16 does so only by OpenVINO's rule; ONNX Runtime has no kernel for it.
     """
     lowest = float(jnp.finfo(jnp.bfloat16).min)
     starts = {"float16": (-INF, -INF), "bfloat16": (-INF, lowest), "int8": (-128, -128),
@@ -288,7 +288,7 @@ def test_the_test_knows_the_roundings() -> None:
      ("taps_if_padded", 11 / 4, 5.5)],
 )  # fmt: skip
 def test_what_counts(counted: Any, padded: float, bare: float) -> None:
-    """A last window of two elements, one of padding if any, and one of overhang."""
+    """The last window has two elements, one of padding if any, and one of overhang."""
     x, rule, ceil = jnp.arange(1.0, 7.0)[None], Averaging(counted), {"rounding": "ceil"}
     padding = WindowArguments((4,), 4, ((0, 1),), **ceil, **CHANNELS_FIRST)
     with_pad = average_by(rule, x, padding)
@@ -335,7 +335,7 @@ def test_the_rounding_of_front_ends_is_none_that_a_caller_can_write() -> None:
 
 
 def test_front_ends_share_the_program_of_the_native_op() -> None:
-    """Where the rule is the same: averages of floats, maxima of integers."""
+    """The rule is the same for averages of floats and for maxima of integers."""
     x = jnp.ones((1, 2, 9, 7))
     torch, onnx = jaxpool.compat.torch, jaxpool.compat.onnx
     native = {"padding": ((0, 0), (0, 0)), "data_format": "channels_first"}

@@ -1,4 +1,4 @@
-"""Empty axes, sequences and sizes that ``torch.nn.functional`` takes, and those that it refuses."""
+"""Empty axes, sequences and sizes that ``torch.nn.functional`` accepts or refuses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ FRACTIONAL = pytest.mark.parametrize("count", [2, 3])
 
 
 def outcome(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
-    """Shapes of the results, or None of an error."""
+    """Return the shapes of the results, or None for an error."""
     try:
         result = function(*arrays, **settings)
     except (TypeError, ValueError, RuntimeError, IndexError):
@@ -31,7 +31,7 @@ def outcome(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
 
 
 def check_same(name: str, *arrays: np.ndarray, **settings: Any) -> None:
-    """Both give the same shapes, or both refuse."""
+    """Fail unless both have the same shapes, or both refuse."""
     tensors = {
         key: torch.tensor(value) if isinstance(value, np.ndarray) else value
         for key, value in settings.items()

@@ -58,9 +58,9 @@ class Call:
     def expected(self, x: np.ndarray) -> np.ndarray:
         """Return scipy's result.
 
-        Binary filters use scipy's direct algorithm: the fast one of scipy 1.18 writes out of bounds for
-        some structures that are off centre. Ranks of a vector are those of a plane of one row: the fast
-        algorithm for one axis also reads the holes of a footprint.
+        Binary filters use scipy's direct algorithm: the fast one of scipy 1.18 writes out of bounds
+        for some structures that are off centre. Ranks of a vector are those of a plane of one row:
+        the fast algorithm for one axis also reads the holes of a footprint.
         """
         if self.name in RANKS and x.ndim == 1:
             row = replace(self, keywords={**self.keywords, "axes": [1]})

@@ -238,7 +238,7 @@ def test_sizes_may_be_open_without_a_constraint(case: str) -> None:
         shape = (2, height, width, 3)
         x = np.random.default_rng(height).permutation(math.prod(shape)).reshape(shape) - 40
         x = x.astype(np.float32)
-        x[0, :4, :3] = -np.inf if "max" in case or "stem" in case else 7  # padding must not win
+        x[0, :4, :3] = -np.inf if "max" in case or "stem" in case else 7  # must exceed padding
         got, want = artifact.call(x), jax.jit(with_gradient(op))(x)
         for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5, err_msg=str(shape))
