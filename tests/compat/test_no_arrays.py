@@ -67,7 +67,7 @@ def test_a_transfer_that_the_user_forbids_is_no_fault_of_the_array(name: str) ->
 
 
 def test_tensorflow_lists_windows_over_channels() -> None:
-    """TensorFlow pools channels of rank 4; the module docstring and the error state that we do not."""
+    """TensorFlow pools channels of rank 4; the module docstring and the error exclude this."""
     assert "a maximum over windows of channels" in (tensorflow.__doc__ or "")
     with pytest.raises(ValueError, match="pools the batch or the channels"):
         tensorflow.max_pool(np.zeros((1, 4, 4, 4), np.float32), (1, 1, 1, 2), (1, 1, 1, 2), "VALID")
