@@ -138,9 +138,11 @@ def measured(
     if not has_kernels(case, dtype, chip):
         del contestants["mosaic"]
     figures = {
-        who: compilers.costs(chip, program(task, pool), *arguments(case, layout, dtype, task))
-        for who, pool in contestants.items()
-        if who in asked
+        contestant: compilers.costs(
+            chip, program(task, pool), *arguments(case, layout, dtype, task)
+        )
+        for contestant, pool in contestants.items()
+        if contestant in asked
     }
     configuration = {"case": name, "layout": layout, "dtype": dtype, "chip": chip, "task": task}
     return configuration | {"figures": figures}
@@ -161,7 +163,7 @@ def merged(old: list[Row], new: list[Row]) -> list[Row]:
     for row in [*old, *new]:
         existing = rows.get(key(row), {"figures": {}})
         rows[key(row)] = row | {"figures": existing["figures"] | row["figures"]}
-    return [rows[each] for each in sorted(rows)]
+    return [rows[program_key] for program_key in sorted(rows)]
 
 
 def summary(rows: list[Row]) -> Iterator[str]:
@@ -187,8 +189,8 @@ def main() -> int:
     options = parser.parse_args()
     compilers.prepare(schedules=options.cycles)
     choices = (
-        words.split(",")
-        for words in (options.layouts, options.dtypes, options.chips, options.tasks)
+        names.split(",")
+        for names in (options.layouts, options.dtypes, options.chips, options.tasks)
     )
     rows = []
     for job in itertools.product(options.cases or CASES, *choices):

@@ -79,8 +79,8 @@ def _jax_array(job: Job, array: np.ndarray, dtype: str | None = None) -> jax.Arr
     return jnp.asarray(array, dtype or job.dtype)
 
 
-def _jax_contestant(job: Job, run: Callable, *arrays: jax.Array) -> Contestant:
-    compiled = jax.jit(run)
+def _jax_contestant(job: Job, function: Callable, *arrays: jax.Array) -> Contestant:
+    compiled = jax.jit(function)
 
     def once():
         return jax.block_until_ready(compiled(*arrays))

@@ -61,26 +61,28 @@ class Case(NamedTuple):
 
 def cases() -> dict[str, Case]:
     """Return maxima, averages, and the ops other than sliding maxima and averages, by name."""
-    made = {name: _maximum(case) for name, case in accelerators.CASES.items()}
+    cases_by_name = {name: _maximum(case) for name, case in accelerators.CASES.items()}
     windows = {
         "average, 2x2 at stride 2": ((112, 112, 128), (2, 2), 2, 0, True),
         "average, 3x3 at stride 1": ((28, 28, 192), (3, 3), 1, 1, False),
         "average, 3x3 at stride 2": ((113, 113, 128), (3, 3), 2, 1, True),
         "average, 31x31 at stride 1": ((112, 112, 32), (31, 31), 1, 15, False),
     }
-    made |= {name: _average(*window) for name, window in windows.items()}
-    return made | _other_ops() if _has_torch() else made
+    cases_by_name |= {name: _average(*window) for name, window in windows.items()}
+    return cases_by_name | _other_ops() if _has_torch() else cases_by_name
 
 
 def _has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def _torch_pool(name: str, *settings: Any, **words: Any) -> Callable[[Any], Any]:
+def _torch_pool(name: str, *settings: Any, **keywords: Any) -> Callable[[Any], Any]:
     """Return a function of ``torch.nn.functional``; torch is imported when it is called."""
 
     def pool(x: Any) -> Any:
-        return getattr(importlib.import_module("torch.nn.functional"), name)(x, *settings, **words)
+        return getattr(importlib.import_module("torch.nn.functional"), name)(
+            x, *settings, **keywords
+        )
 
     return pool
 
@@ -91,18 +93,18 @@ def _maximum(case: accelerators.Case) -> Case:
     shape, window, stride, padding = case
     axes = jaxpool.geometry(shape[1:-1], window, stride, padding).axes
     layout = lambda data_format: "NHWC" if data_format == "channels_last" else "NCHW"  # noqa: E731
-    words: dict[str, Any] = {"kernel_size": window, "stride": stride}
-    words["padding"] = tuple(axis.pad_high for axis in axes)
-    theirs = functools.partial(_torch_pool, f"max_pool{len(window)}d", **words)
+    keywords: dict[str, Any] = {"kernel_size": window, "stride": stride}
+    keywords["padding"] = tuple(axis.pad_high for axis in axes)
+    torch_function = functools.partial(_torch_pool, f"max_pool{len(window)}d", **keywords)
     return Case(
         shape[1:],
         accelerators.TASKS,
         lambda x, f: accelerators.pools(case, layout(f))["jaxpool"](x),
         lambda x, f: accelerators.pools(case, layout(f))["lax"](x),
-        theirs(),
+        torch_function(),
         ("NHWC", "NCHW") if all(axis.pad_low == axis.pad_high for axis in axes) else (),
         lambda x, f: accelerators.argmax(case, layout(f))["jaxpool"](x),
-        theirs(return_indices=True),
+        torch_function(return_indices=True),
     )
 
 
@@ -336,13 +338,15 @@ def _array(job: Job, tensor: Any) -> Any:
 
 def microseconds(runs: dict[str, Run]) -> dict[str, float]:
     """Return the median time of a call of each contestant; slow calls have fewer turns."""
-    calls = {who: _calls(run) for who, run in runs.items()}
-    times: dict[str, list[float]] = {who: [] for who in runs}
+    calls = {library: _calls(run) for library, run in runs.items()}
+    times: dict[str, list[float]] = {library: [] for library in runs}
     for turn in range(TURNS):
-        for who, run in runs.items():
-            if turn < 3 or sum(times[who]) * calls[who] < TURNS * SECONDS_PER_TURN * 2:
-                times[who].append(_seconds(run, calls[who]) / calls[who])
-    return {who: round(1e6 * statistics.median(seconds), 1) for who, seconds in times.items()}
+        for library, run in runs.items():
+            if turn < 3 or sum(times[library]) * calls[library] < TURNS * SECONDS_PER_TURN * 2:
+                times[library].append(_seconds(run, calls[library]) / calls[library])
+    return {
+        library: round(1e6 * statistics.median(seconds), 1) for library, seconds in times.items()
+    }
 
 
 def _calls(run: Run) -> int:
@@ -362,7 +366,7 @@ def measured(job: Job, compiled_programs: dict[tuple[str, str], Any]) -> Iterato
     compare(job, runs)
     for task in job.case.tasks:
         times = microseconds(
-            {who: run for (task_of_run, who), run in runs.items() if task_of_run == task}
+            {library: run for (task_of_run, library), run in runs.items() if task_of_run == task}
         )
         configuration = {"case": job.name, "layout": job.layout, "dtype": job.dtype, "task": task}
         yield configuration | {"shape": job.shape, "microseconds": times}

@@ -298,10 +298,12 @@ class Haiku(Library):
     def _pool(self, call, x, window, strides, padding, data_format, settings):
         """Pool with windows and strides that have an entry for every axis of the array."""
         self.lacks(call, settings)
-        ahead = (1,) * (x.ndim - len(window) - 1)
+        leading = (1,) * (x.ndim - len(window) - 1)
         if data_format == "channels_first":
-            return call(x, (*ahead, 1, *window), (*ahead, 1, *strides), padding, -1 - len(window))
-        return call(x, (*ahead, *window, 1), (*ahead, *strides, 1), padding, -1)
+            return call(
+                x, (*leading, 1, *window), (*leading, 1, *strides), padding, -1 - len(window)
+            )
+        return call(x, (*leading, *window, 1), (*leading, *strides, 1), padding, -1)
 
 
 class Equinox(Library):
@@ -522,12 +524,12 @@ def near_one() -> np.ndarray:
     return (1 + X / X.size).astype(np.float32)
 
 
-def own_reduction(library: Library) -> bool:
+def custom_reduction(library: Library) -> bool:
     want = expected(PLAIN, lambda values, _: (1 + values / X.size).prod())
     return same(library.product(near_one(), PLAIN.window, PLAIN.strides), want)
 
 
-def own_reduction_gradient(library: Library) -> bool:
+def custom_reduction_gradient(library: Library) -> bool:
     """Check that the derivative of a product by an element is the product over that element."""
     g = library.gradient(lambda x: library.product(x, PLAIN.window, PLAIN.strides), near_one())
     x, want = near_one().astype(np.float64), np.zeros(X.shape)
@@ -639,13 +641,13 @@ def medians_and_quantiles(library: Library) -> bool:
 
 def blurs(library: Library) -> bool:
     """Check [1, 2, 1] / 4 along both axes at stride 2, mirrored borders; also after a maximum."""
-    alone = library.named("blur_pool")(X, (3, 3), 2, 1)
-    after = library.named("max_blur_pool")(X, (2, 2), 2)
+    blurred = library.named("blur_pool")(X, (3, 3), 2, 1)
+    blurred_maxima = library.named("max_blur_pool")(X, (2, 2), 2)
     maxima = expected_max(Pooling((2, 2), (1, 1), (6, 5)))
-    return same(alone, every_second_blur(X)) and same(after, every_second_blur(maxima))
+    return same(blurred, blur_at_stride_2(X)) and same(blurred_maxima, blur_at_stride_2(maxima))
 
 
-def every_second_blur(x: np.ndarray) -> np.ndarray:
+def blur_at_stride_2(x: np.ndarray) -> np.ndarray:
     padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)), mode="reflect")
     weights = np.outer((1, 2, 1), (1, 2, 1)) / 16
     shifted = (
@@ -671,7 +673,7 @@ def pooled_regions(library: Library) -> bool:
     return same(y, of_bins(BINS, X.shape[3], lambda *bin: elements_of_bin(*bin, 1).max()))
 
 
-def regions_by_place(library: Library) -> bool:
+def position_sensitive_regions(library: Library) -> bool:
     """Check that bin q of a row of three reads channel q; the last end is exclusive."""
     bins = (1, 3)
     aligned = library.named("ps_roi_align")(X, BOXES, bins, sampling_ratio=2)
@@ -737,16 +739,16 @@ def of_neighbors(plane: np.ndarray, footprint: np.ndarray, reduce: Callable[...,
 
 
 def filtered(library: Library) -> bool:
-    whole = np.ones((3, 3), bool)
+    full_footprint = np.ones((3, 3), bool)
     maxima = library.named("maximum_filter")(PLANE, footprint=CROSS)
     means = library.named("uniform_filter")(PLANE, 3)
     medians = library.named("median_filter")(PLANE, footprint=CROSS)
     upper = library.named("percentile_filter")(PLANE, 75, 3)
     return (
         same(maxima, of_neighbors(PLANE, CROSS, np.max))
-        and same(means, of_neighbors(PLANE, whole, np.mean))
+        and same(means, of_neighbors(PLANE, full_footprint, np.mean))
         and same(medians, of_neighbors(PLANE, CROSS, np.median))
-        and same(upper, of_neighbors(PLANE, whole, lambda taps: np.sort(taps)[6]))
+        and same(upper, of_neighbors(PLANE, full_footprint, lambda taps: np.sort(taps)[6]))
     )
 
 
@@ -755,15 +757,15 @@ def morphology(library: Library) -> bool:
     structure = np.array([[1, 2, 1], [2, 5, 2], [1, 2, 1]], np.float32)
     dilated = library.named("grey_dilation")(PLANE, structure=structure)
     flat = structure.astype(np.float64).ravel()
-    whole = np.ones((3, 3), bool)
+    full_footprint = np.ones((3, 3), bool)
     mask = PLANE > 60
     eroded = library.named("binary_erosion")(mask, structure=CROSS)
-    inside = np.zeros(mask.shape, bool)
-    inside[1:-1, 1:-1] = True
-    all_set = of_neighbors(mask, CROSS, np.min) * inside
-    return same(dilated, of_neighbors(PLANE, whole, lambda taps: (taps + flat).max())) and same(
-        eroded, all_set
-    )
+    interior = np.zeros(mask.shape, bool)
+    interior[1:-1, 1:-1] = True
+    all_set = of_neighbors(mask, CROSS, np.min) * interior
+    return same(
+        dilated, of_neighbors(PLANE, full_footprint, lambda taps: (taps + flat).max())
+    ) and same(eroded, all_set)
 
 
 CLAIMS: dict[str, Callable[[Library], bool]] = {
@@ -779,8 +781,8 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "adaptive average as in PyTorch and OpenVINO": adaptive_average,
     "mask of elements to leave out": mask,
     "minimum": minima,
-    "a reduction of your own": own_reduction,
-    "gradient of a reduction of your own": own_reduction_gradient,
+    "a reduction of your own": custom_reduction,
+    "gradient of a reduction of your own": custom_reduction_gradient,
     "average with and without padding in its divisor": both_divisors,
     "divisor of your own": divisor,
     "weighted average, of a weight for each element": weighted_average,
@@ -789,7 +791,7 @@ CLAIMS: dict[str, Callable[[Library], bool]] = {
     "blur pool, alone and after a maximum": blurs,
     "regions: RoIAlign": aligned_regions,
     "regions: RoIPool": pooled_regions,
-    "position-sensitive regions, aligned and pooled": regions_by_place,
+    "position-sensitive regions, aligned and pooled": position_sensitive_regions,
     "filters of `scipy.ndimage`: maximum, mean, median, percentile": filtered,
     "grey and binary morphology of `scipy.ndimage`": morphology,
     "channels last and channels first": both_layouts,

@@ -128,16 +128,16 @@ def _rolling(series: np.ndarray) -> Iterator[Case]:
         yield _rolling_case(f"rolling {name} of {window:,}", series, window, ours, theirs)
 
 
-def _upper_quantile(x: Any, *windows: Any, **words: Any) -> Any:
+def _upper_quantile(x: Any, *windows: Any, **settings: Any) -> Any:
     import jaxpool
 
-    return jaxpool.quantile_pool(x, 0.9, *windows, **words)
+    return jaxpool.quantile_pool(x, 0.9, *windows, **settings)
 
 
-def _deviation(x: Any, *windows: Any, **words: Any) -> Any:
+def _deviation(x: Any, *windows: Any, **settings: Any) -> Any:
     import jaxpool
 
-    return jaxpool.std_pool(x, *windows, correction=1, **words)
+    return jaxpool.std_pool(x, *windows, correction=1, **settings)
 
 
 def _rolling_case(

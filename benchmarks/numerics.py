@@ -55,10 +55,10 @@ def samples(window: int) -> Iterator[np.ndarray]:
 def errors(average: Average, x: np.ndarray, window: int) -> np.ndarray:
     """Return the error of each average, in ulps of the average absolute value."""
     stride = max(window // 2, 1)
-    got = np.asarray(average(x, window, stride), np.float64)
-    wide = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), window)[::stride]
-    assert got.shape == wide.shape[:1]
-    return np.abs(got - wide.mean(1)) / (np.abs(wide).mean(1) * ULP)
+    averages = np.asarray(average(x, window, stride), np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), window)[::stride]
+    assert averages.shape == windows.shape[:1]
+    return np.abs(averages - windows.mean(1)) / (np.abs(windows).mean(1) * ULP)
 
 
 def worst(average: Average, window: int) -> float:

@@ -44,24 +44,24 @@ class Case(NamedTuple):
 LAST, FIRST = (4, 56, 56, 64), (4, 64, 56, 56)
 
 
-def max_pool(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+def max_pool(window: tuple[int, ...], stride: Any, *, first: bool = False, **settings: Any) -> Case:
     """Return a case: a maximum."""
-    return _pooled("max_pool", window, stride, first, words)
+    return _pooled("max_pool", window, stride, first, settings)
 
 
-def argmax(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+def argmax(window: tuple[int, ...], stride: Any, *, first: bool = False, **settings: Any) -> Case:
     """Return a case: a maximum with its indices."""
-    return _pooled("max_pool_with_argmax", window, stride, first, words)
+    return _pooled("max_pool_with_argmax", window, stride, first, settings)
 
 
-def gradient(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+def gradient(window: tuple[int, ...], stride: Any, *, first: bool = False, **settings: Any) -> Case:
     """Return a case: a maximum with its gradient."""
-    return _with_gradient(_pooled("max_pool", window, stride, first, words))
+    return _with_gradient(_pooled("max_pool", window, stride, first, settings))
 
 
-def average(window: tuple[int, ...], stride: Any, *, first: bool = False, **words: Any) -> Case:
+def average(window: tuple[int, ...], stride: Any, *, first: bool = False, **settings: Any) -> Case:
     """Return a case: an average."""
-    return _pooled("avg_pool", window, stride, first, words)
+    return _pooled("avg_pool", window, stride, first, settings)
 
 
 def padded_maximum(window: tuple[int, ...], stride: Any, *, first: bool = False) -> Case:
@@ -93,9 +93,9 @@ def directional(window: tuple[int, ...], stride: Any, *, first: bool = False) ->
     return case._replace(name=f"jvp of {case.name}", call=lambda x: jax.jvp(case.call, (x,), (x,)))
 
 
-def stacked(window: tuple[int, ...], stride: Any, **words: Any) -> Case:
+def stacked(window: tuple[int, ...], stride: Any, **settings: Any) -> Case:
     """Return a case: the sum of every window, which is fused with a stack of slices."""
-    case = _pooled("windows", window, stride, False, words)
+    case = _pooled("windows", window, stride, False, settings)
     return case._replace(name=f"sum, {case.name}", call=lambda x: case.call(x).sum(-1))
 
 
@@ -155,17 +155,17 @@ def unpool(length: int) -> Case:
     return Case(f"unpool {length}", (4, 120, 120, 16), both)
 
 
-def _pooled(op: str, window: Any, stride: Any, first: bool, words: dict[str, Any]) -> Case:
-    dtype, shape = words.pop("dtype", "float32"), words.pop("shape", FIRST if first else LAST)
+def _pooled(op: str, window: Any, stride: Any, first: bool, settings: dict[str, Any]) -> Case:
+    dtype, shape = settings.pop("dtype", "float32"), settings.pop("shape", FIRST if first else LAST)
     layout = "channels_first" if first else "channels_last"
-    call = lambda x: getattr(jaxpool, op)(x, window, stride, data_format=layout, **words)  # noqa: E731
+    call = lambda x: getattr(jaxpool, op)(x, window, stride, data_format=layout, **settings)  # noqa: E731
     return Case(f"{op} {window} / {stride} {layout} {dtype} {shape}", shape, call, dtype)
 
 
 def _with_gradient(case: Case) -> Case:
     def both(x: Any) -> Any:
-        y, pull = jax.vjp(case.call, x)
-        return y, pull(y)
+        y, pullback = jax.vjp(case.call, x)
+        return y, pullback(y)
 
     return case._replace(name=f"gradient of {case.name}", call=both)
 

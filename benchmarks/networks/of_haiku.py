@@ -72,8 +72,8 @@ def _block_c(x: jax.Array, n: int) -> jax.Array:
 
 
 def _block_e(x: jax.Array) -> jax.Array:
-    wide, narrow = _conv(x, 384), _chain(x, (448,), (384, 3))
-    crosses = [_conv(y, 384, size) for y in (wide, narrow) for size in ((1, 3), (3, 1))]
+    single, double = _conv(x, 384), _chain(x, (448,), (384, 3))
+    crosses = [_conv(y, 384, size) for y in (single, double) for size in ((1, 3), (3, 1))]
     return _concatenated(_conv(x, 320), *crosses, _conv(_average(x), 192))
 
 

@@ -217,8 +217,8 @@ def _draw_padding(
         return word, sizes
     pairs = []
     for size, span in zip(sizes, spans, strict=True):
-        most = span + 2 if rng.random() < 0.2 else min(span, 3)
-        low, high = (int(n) for n in rng.integers(0, most + 1, 2))
+        limit = span + 2 if rng.random() < 0.2 else min(span, 3)
+        low, high = (int(n) for n in rng.integers(0, limit + 1, 2))
         pairs.append((low, max(high, span - size - low)))
     return tuple(pairs), sizes
 
@@ -335,8 +335,8 @@ def traced(case: Case, x: Any, where: Any, cotangent: Any) -> tuple[Any, Any, An
     try:
         if not case.has_gradient:
             return *pooled(x), None
-        values, pull, indices = jax.vjp(pooled, x, has_aux=True)
-        return values, indices, pull(cotangent)[0]
+        values, pullback, indices = jax.vjp(pooled, x, has_aux=True)
+        return values, indices, pullback(cotangent)[0]
     except Exception as error:
         error.add_note(f"check([{case!r}])")
         raise

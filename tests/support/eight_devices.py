@@ -135,11 +135,14 @@ def compare(pool: Callable, sharded: Callable, spec: Any, exact: bool, x: np.nda
 
 def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield every check with its name; a check raises if it fails."""
-    for name, (op, own) in OPS.items():
-        for window, words in WINDOWS.items():
+    for name, (op, op_settings) in OPS.items():
+        for window, settings in WINDOWS.items():
             if name not in ("max", "avg") and window not in ("3x3 stride 2", "dilated"):
                 continue
-            yield f"halo, {name}, {window}", lambda o=op, w=words, k=own: halo(o, {**w, **k})
+            yield (
+                f"halo, {name}, {window}",
+                lambda o=op, w=settings, k=op_settings: halo(o, {**w, **k}),
+            )
     kinds = {"overlapping": ((3, 3), 2, "SAME"), "tiled": ((8, 9), (8, 9))}
     for kind, window in kinds.items():
         for name in ("max", "avg", "argmax"):
@@ -154,8 +157,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     for axes in ("batch", "channels"):
         for kind in ("automatic", "explicit"):
             for known in (False, True):
-                words = f"unpool, {axes}, {kind}, {'known' if known else 'unknown'} windows"
-                yield words, lambda a=axes, k=kind, w=known: unpool(a, k, w)
+                settings = f"unpool, {axes}, {kind}, {'known' if known else 'unknown'} windows"
+                yield settings, lambda a=axes, k=kind, w=known: unpool(a, k, w)
     for name in ("max", "avg"):
         yield f"space, {name}", lambda n=name: space(*OPS[n])
     for name in ("avg", "avg of real elements", "argmax"):
@@ -170,16 +173,16 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"manual axes, every op, {name}", lambda o=op: every_op_on_manual_axes(o)
 
 
-def halo(op: Callable, words: dict[str, Any]) -> None:
+def halo(op: Callable, settings: dict[str, Any]) -> None:
     spec = P("batch", "space")
-    pool = lambda x: op(x, **words)  # noqa: E731
-    shard = lambda x: pool_shards(op, x, axis_names="space", **words)  # noqa: E731
+    pool = lambda x: op(x, **settings)  # noqa: E731
+    shard = lambda x: pool_shards(op, x, axis_names="space", **settings)  # noqa: E731
     sharded = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
     exact = op is not jaxpool.avg_pool
-    found = compare(pool, sharded, spec, exact, data())
-    assert set(found["forward"]) | set(found["backward"]) <= {"collective-permute"}, found
-    assert found["forward"].get("collective-permute", 0) <= 2, found
-    assert found["backward"].get("collective-permute", 0) <= 4, found
+    counts = compare(pool, sharded, spec, exact, data())
+    assert set(counts["forward"]) | set(counts["backward"]) <= {"collective-permute"}, counts
+    assert counts["forward"].get("collective-permute", 0) <= 2, counts
+    assert counts["backward"].get("collective-permute", 0) <= 4, counts
 
 
 def explicit_axes(op: Callable) -> None:
@@ -219,19 +222,19 @@ def every_op_on_manual_axes(op: Callable) -> None:
         np.testing.assert_allclose(got, np.concatenate(want), rtol=3e-6, atol=1e-5)
 
 
-def no_collectives(op: Callable, own: dict[str, Any], window: tuple, axes: str) -> None:
+def no_collectives(op: Callable, op_settings: dict[str, Any], window: tuple, axes: str) -> None:
     spec = P(("batch", "space")) if axes == "batch" else P(None, None, None, ("batch", "space"))
-    pool = lambda x: op(x, *window, **own)  # noqa: E731
-    found = compare(pool, pool, spec, op is not jaxpool.avg_pool, data((8, *SHAPE[1:])))
-    assert found == {"forward": {}, "backward": {}}, found
+    pool = lambda x: op(x, *window, **op_settings)  # noqa: E731
+    counts = compare(pool, pool, spec, op is not jaxpool.avg_pool, data((8, *SHAPE[1:])))
+    assert counts == {"forward": {}, "backward": {}}, counts
 
 
 def every_op(name: str, op: Callable) -> None:
     """Check results and gradient over a sharded batch: a device needs only its own examples."""
     x = jax.device_put(numbers(8, 3), jax.NamedSharding(MESH, P(("batch", "space"))))
     text = jax.jit(with_gradient(op)).lower(x).compile().as_text() or ""
-    found = exchanged(text, question="unpool" in name)
-    assert not found, found
+    transfers = exchanged(text, question="unpool" in name)
+    assert not transfers, transfers
 
 
 def tangents_beside_weights() -> None:
@@ -256,54 +259,56 @@ def unpool(axes: str, kind: str, known: bool) -> None:
     window: dict[str, Any] = {"window_shape": (3, 2), "strides": (2, 1), "padding": (1, 0)}
     x = np.random.default_rng(0).permutation(8 * 9 * 4 * 8).reshape(8, 9, 4, 8) / 100
     y, indices = jaxpool.max_pool_with_argmax(x.astype(np.float32), **window)
-    words = window if known else {}
-    both = lambda y, i: jax.value_and_grad(  # noqa: E731
-        lambda y: (lambda out: ((out**2).sum(), out))(jaxpool.max_unpool(y, i, (9, 4), **words)),
+    known_window = window if known else {}
+    loss_and_gradient = lambda y, i: jax.value_and_grad(  # noqa: E731
+        lambda y: (lambda out: ((out**2).sum(), out))(
+            jaxpool.max_unpool(y, i, (9, 4), **known_window)
+        ),
         has_aux=True,
     )(y)
-    run = lambda y, i: (both(y, i)[0][1], both(y, i)[1])  # noqa: E731
+    results = lambda y, i: (loss_and_gradient(y, i)[0][1], loss_and_gradient(y, i)[1])  # noqa: E731
     type_ = {"automatic": jax.sharding.AxisType.Auto, "explicit": jax.sharding.AxisType.Explicit}
     mesh = jax.make_mesh((8,), ("d",), axis_types=(type_[kind],))
     spec = P("d") if axes == "batch" else P(None, None, None, "d")
-    want = jax.jit(run)(y, indices)
+    want = jax.jit(results)(y, indices)
     with jax.set_mesh(mesh):
         arrays = jax.device_put((y, indices), jax.NamedSharding(mesh, spec))
-        compiled = jax.jit(run).lower(*arrays).compile()
+        compiled = jax.jit(results).lower(*arrays).compile()
         for got, wanted in zip(compiled(*arrays), want, strict=True):
             np.testing.assert_array_equal(got, wanted)
     text = compiled.as_text() or ""
-    found = exchanged(text, question=True)
-    assert not found, found
+    transfers = exchanged(text, question=True)
+    assert not transfers, transfers
 
 
-def space(op: Callable, own: dict[str, Any]) -> None:
+def space(op: Callable, op_settings: dict[str, Any]) -> None:
     """Check the compiler's partitioning: more exchanges than :func:`halo`, but no all-gather."""
-    pool = lambda x: op(x, (3, 3), 2, "SAME", **own)  # noqa: E731
-    found = compare(pool, pool, P("batch", "space"), op is not jaxpool.avg_pool, data())
-    assert "all-gather" not in found["forward"] | found["backward"], found
+    pool = lambda x: op(x, (3, 3), 2, "SAME", **op_settings)  # noqa: E731
+    counts = compare(pool, pool, P("batch", "space"), op is not jaxpool.avg_pool, data())
+    assert "all-gather" not in counts["forward"] | counts["backward"], counts
 
 
-def mask(op: Callable, own: dict[str, Any]) -> None:
-    spec, words = P("batch", "space"), {**WINDOWS["3x3"], **own}
-    there = np.random.default_rng(2).random(SHAPE) < 0.6
-    shard = lambda x, where: pool_shards(op, x, axis_names="space", where=where, **words)  # noqa: E731
+def mask(op: Callable, op_settings: dict[str, Any]) -> None:
+    spec, settings = P("batch", "space"), {**WINDOWS["3x3"], **op_settings}
+    valid = np.random.default_rng(2).random(SHAPE) < 0.6
+    shard = lambda x, where: pool_shards(op, x, axis_names="space", where=where, **settings)  # noqa: E731
     sharded = jax.shard_map(shard, mesh=MESH, in_specs=(spec, spec), out_specs=spec)
-    x, where = jax.device_put((data(), there), jax.NamedSharding(MESH, spec))
-    want = op(data(), where=there, **words)
+    x, where = jax.device_put((data(), valid), jax.NamedSharding(MESH, spec))
+    want = op(data(), where=valid, **settings)
     for a, b in zip(jax.tree.leaves(sharded(x, where)), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=3e-6)
 
 
 def uneven() -> None:
     spec = P(None, "space")
-    for words, expected in (
+    for settings, expected in (
         ({"padding": "VALID"}, "do not divide evenly among 4 shards"),
         ({"padding": "SAME", "strides": 3}, "do not divide evenly among 4 shards"),
         ({"padding": "SAME", "dilations": 9}, "extends past the neighbouring shard"),
         ({"padding": ((1, 0), (1, 1)), "strides": 1, "rounding": "ceil"}, "divide evenly"),
     ):
-        words = {"strides": 1, **words}
-        shard = lambda x, w=words: pool_shards(  # noqa: E731
+        settings = {"strides": 1, **settings}
+        shard = lambda x, w=settings: pool_shards(  # noqa: E731
             jaxpool.max_pool, x, (3, 3), axis_names="space", **w
         )
         try:
@@ -311,29 +316,29 @@ def uneven() -> None:
         except ValueError as error:
             assert expected in str(error), error
         else:
-            raise AssertionError(f"{words} is no error")
+            raise AssertionError(f"{settings} is no error")
 
 
 def refused() -> None:
     """Check the refusal of indices of one shard only or that do not fit, and of unknown axes."""
     spec = P(None, "space")
-    for words, expected in (
+    for settings, expected in (
         ({"index_space": 1}, "`index_space` = 1 counts batch or channel axes"),
         ({"index_dtype": "uint8"}, "indices in space 'spatial' do not fit uint8"),
         ({"index_dtype": "int8"}, "indices in space 'spatial' do not fit int8"),
         ({"axis_names": "time"}, "`axis_names` contains 'time', which is not a mesh axis"),
     ):
-        words = {"axis_names": "space", **words}
-        shard = lambda x, w=words: pool_shards(  # noqa: E731
+        settings = {"axis_names": "space", **settings}
+        shard = lambda x, w=settings: pool_shards(  # noqa: E731
             jaxpool.max_pool_with_argmax, x, (2, 2), 2, **w
         )
-        run = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
+        sharded = jax.shard_map(shard, mesh=MESH, in_specs=spec, out_specs=spec)
         try:
-            jax.eval_shape(run, data())
+            jax.eval_shape(sharded, data())
         except ValueError as error:
             assert expected in str(error), error
         else:
-            raise AssertionError(f"{words} is no error")
+            raise AssertionError(f"{settings} is no error")
 
 
 def main(part: int, parts: int) -> None:

@@ -33,9 +33,9 @@ def _unpool(x: Any) -> jax.Array:
 
 
 def _unpool_taps(x: Any) -> jax.Array:
-    words = {"index_space": "window", **TILED}
-    values, taps = jaxpool.max_pool_with_argmax(x, **words)
-    return jaxpool.max_unpool(values, taps, SPACE, **words)
+    settings = {"index_space": "window", **TILED}
+    values, taps = jaxpool.max_pool_with_argmax(x, **settings)
+    return jaxpool.max_unpool(values, taps, SPACE, **settings)
 
 
 def _stochastic(x: Any) -> jax.Array:
@@ -46,13 +46,13 @@ def _fractional(op: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda x: op(None, x, (2, 2), (3, 4), samples=jnp.asarray(SAMPLES))
 
 
-def _boxed(op: Callable[..., Any], **words: Any) -> Callable[[Any], Any]:
+def _boxed(op: Callable[..., Any], **settings: Any) -> Callable[[Any], Any]:
     """Return a pool of boxes of the first example only, whatever the batch and its axes."""
-    return lambda x: op(x, BOXES, (2, 2), **words)
+    return lambda x: op(x, BOXES, (2, 2), **settings)
 
 
-def _windowed(op: Callable[..., Any], *arguments: Any, **words: Any) -> Callable[..., Any]:
-    return lambda x, **other: op(x, *arguments, **{**WINDOW, **words, **other})
+def _windowed(op: Callable[..., Any], *arguments: Any, **settings: Any) -> Callable[..., Any]:
+    return lambda x, **other: op(x, *arguments, **{**WINDOW, **settings, **other})
 
 
 Moments = tuple[jax.Array, jax.Array, jax.Array]
@@ -163,14 +163,14 @@ def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, jax.Ar
     """
 
     def both(x: Any) -> tuple[Any, jax.Array]:
-        y, back, further = jax.vjp(lambda x: _split(op(x)), x, has_aux=True)
+        y, pullback, further = jax.vjp(lambda x: _split(op(x)), x, has_aux=True)
         weights = jnp.ones_like(y) + jax.lax.broadcasted_iota(y.dtype, y.shape, 1) / 8
-        return (y, *further), back(weights)[0]
+        return (y, *further), pullback(weights)[0]
 
     return both
 
 
 def _split(result: Any) -> tuple[jax.Array, list[jax.Array]]:
     """Return the differentiable results, and the remaining ones."""
-    first, *rest = jax.tree.leaves(result)
-    return first, rest
+    first, *others = jax.tree.leaves(result)
+    return first, others

@@ -85,15 +85,18 @@ class Configuration:
     @property
     def keywords(self) -> dict[str, Any]:
         """The keyword settings of the jaxpool call, without defaults."""
-        words: dict[str, Any] = {"dilations": self.per_axis("dilation"), "rounding": self.rounding}
-        words |= {"data_format": self.data_format, **self.settings}
+        settings: dict[str, Any] = {
+            "dilations": self.per_axis("dilation"),
+            "rounding": self.rounding,
+        }
+        settings |= {"data_format": self.data_format, **self.settings}
         defaults = {
             "dilations": (1,) * len(self.axes),
             "rounding": "floor",
             "implementation": "auto",
         }
         defaults["data_format"] = "channels_last"
-        return {name: value for name, value in words.items() if value != defaults.get(name, ...)}
+        return {name: value for name, value in settings.items() if value != defaults.get(name, ...)}
 
     def call(self, x: Any, **changes: Any) -> Any:
         """Call the op on ``x``, which is in the layout of ``data_format``."""
@@ -102,11 +105,11 @@ class Configuration:
     @property
     def code(self) -> str:
         """The call and its data as code to paste."""
-        words = "".join(f", {name}={value!r}" for name, value in self.keywords.items())
+        settings = "".join(f", {name}={value!r}" for name, value in self.keywords.items())
         window = ", ".join(repr(value) for value in self.positional)
         move = "" if self.data_format == "channels_first" else "x = np.moveaxis(x, "
         move += f"{-len(self.axes) - 1}, -1)\n" if move else ""
-        return f"x = {self.data_code}\n{move}jaxpool.{self.op}(x, {window}{words})"
+        return f"x = {self.data_code}\n{move}jaxpool.{self.op}(x, {window}{settings})"
 
     @property
     def data_code(self) -> str:
@@ -244,8 +247,8 @@ def run_jaxpool(batch: Sequence[Configuration], expected: Sequence[Answer]) -> l
 
 
 def _answer(c: Configuration, values: Any, indices: Any, gradient: Any) -> Answer:
-    given = (None if part is None else c.from_layout(part) for part in (indices, gradient))
-    return Answer(c.from_layout(values), *given)
+    parts = (None if part is None else c.from_layout(part) for part in (indices, gradient))
+    return Answer(c.from_layout(values), *parts)
 
 
 def _outputs(c: Configuration, x: jax.Array, cotangent: jax.Array, want_gradient: bool) -> tuple:
@@ -256,18 +259,18 @@ def _outputs(c: Configuration, x: jax.Array, cotangent: jax.Array, want_gradient
     try:
         if not want_gradient:
             return *values_and_indices(x), None
-        values, pull, indices = jax.vjp(values_and_indices, x, has_aux=True)
-        return values, indices, pull(cotangent)[0]
+        values, pullback, indices = jax.vjp(values_and_indices, x, has_aux=True)
+        return values, indices, pullback(cotangent)[0]
     except Exception as error:
         error.add_note(c.code)
         raise
 
 
 def _check_shape(c: Configuration, expected: Answer) -> None:
-    words = {name: c.keywords[name] for name in ("dilations", "rounding") if name in c.keywords}
-    got = jaxpool.output_shape(c.shape, *c.positional, data_format="channels_first", **words)
-    assert got == expected.values.shape, (
-        f"jaxpool.output_shape gives {got}, the peer {expected.values.shape}:\n{c.code}"
+    settings = {name: c.keywords[name] for name in ("dilations", "rounding") if name in c.keywords}
+    shape = jaxpool.output_shape(c.shape, *c.positional, data_format="channels_first", **settings)
+    assert shape == expected.values.shape, (
+        f"jaxpool.output_shape gives {shape}, the peer {expected.values.shape}:\n{c.code}"
     )
 
 

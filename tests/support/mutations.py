@@ -144,10 +144,10 @@ class Laboratory:
                 raise ValueError(f"{file}: no tests of it, or they fail without a fault: {tests}")
             self.checked.append(tests)
 
-    def run(self, words: Sequence[str]) -> int | None:
+    def run(self, arguments: Sequence[str]) -> int | None:
         """Return pytest's exit code on the copy; None after half an hour."""
         process = self.context.Process(
-            target=_run_pytest, args=(self.folder, self.selection, words)
+            target=_run_pytest, args=(self.folder, self.selection, arguments)
         )
         process.start()
         process.join(1800)
@@ -157,7 +157,7 @@ class Laboratory:
         return code
 
 
-def _run_pytest(folder: Path, selection: str, words: Sequence[str]) -> None:
+def _run_pytest(folder: Path, selection: str, arguments: Sequence[str]) -> None:
     """Run pytest on the copy of the package, silently, and exit with its status."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
@@ -166,7 +166,9 @@ def _run_pytest(folder: Path, selection: str, words: Sequence[str]) -> None:
     sys.dont_write_bytecode = True  # the bytecode would have the fault
     os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     os.chdir(folder)
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", selection, *OPTIONS, *words]))
+    sys.exit(
+        pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", selection, *OPTIONS, *arguments])
+    )
 
 
 def tests_of(file: str) -> list[str]:
@@ -210,7 +212,7 @@ def random_faults(
     return faults
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Try faults; return the number of faults that were missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("numbers", nargs="*", type=int, help="numbers of the faults to try, from 1")
@@ -222,7 +224,7 @@ def main(words: Sequence[str]) -> int:
         "--modules", nargs="+", default=MODULES, help="folders and files for random faults"
     )
     parser.add_argument("--deep", action="store_true", help="also run the deep tests")
-    options = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     if options.random:
         faults = random_faults(options.random, options.seed, options.modules, options.numbers)
         print(f"--random {options.random} --seed {options.seed}", flush=True)
