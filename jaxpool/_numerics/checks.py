@@ -28,8 +28,8 @@ def as_array(name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) 
         raise TypeError(
             message(
                 f"{name} is {shown(value)}, of {_type_or_dtype(value)}: not an array.",
-                f"It cannot be made one: {str(error)[:200].rstrip('. ')}.",
-                "Give an array of numbers, or nested lists of them of equal lengths.",
+                f"It cannot be converted: {str(error)[:200].rstrip('. ')}.",
+                "Give an array of numbers, or nested lists of numbers of equal lengths.",
             )
         ) from None
 
@@ -47,8 +47,8 @@ def _error_without_values(name: str, value: jax.ShapeDtypeStruct) -> TypeError:
 def _error_of_byte_order(name: str, value: np.ndarray) -> TypeError:
     return TypeError(
         message(
-            f"{name} has dtype {value.dtype.str}: its bytes are in the order of another machine.",
-            "JAX takes arrays in the order of this one.",
+            f"{name} has dtype {value.dtype.str}; it has non-native byte order.",
+            "JAX accepts only the byte order of this machine.",
             'Convert it first, for example x.astype(x.dtype.newbyteorder("=")).',
         )
     )
@@ -78,9 +78,9 @@ def explaining_tracer_errors(what: str) -> Iterator[None]:
     except _CONCRETE_VALUE_ERRORS as error:
         raise TypeError(
             message(
-                f"{what} asks for numbers, which are not known yet.",
-                f"JAX traces it: {str(error).partition(chr(10))[0].rstrip('.')}.",
-                "Write it with operations of JAX alone: jnp.ptp for np.ptp, jnp.where for if.",
+                f"{what} needs concrete values, but is traced.",
+                f"JAX reports: {str(error).partition(chr(10))[0].rstrip('.')}.",
+                "Write it with JAX operations only: jnp.ptp for np.ptp, jnp.where for if.",
             )
         ) from error
 
@@ -100,7 +100,7 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
         raise TypeError(
             message(
                 f"the array has dtype {x.dtype}.",
-                "XLA (jaxlib 0.12) has no arithmetic of six bits, and ends the process.",
+                "XLA (jaxlib 0.12) has no 6-bit arithmetic and aborts the process.",
                 "Convert it first, for example x.astype(jnp.bfloat16).",
             )
         )
@@ -113,7 +113,7 @@ def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
             message(
                 f"the array has dtype {x.dtype}.",
                 "Pooling is defined for real numbers and booleans.",
-                "Give an array of numbers; a key of jax.random is none.",
+                "Give an array of numbers; jax.random keys are not numbers.",
             )
         )
 
@@ -125,7 +125,7 @@ def check_float(x: Array) -> None:
         raise TypeError(
             message(
                 f"the array has dtype {x.dtype}.",
-                "The result is a real number, which only floating-point dtypes hold.",
+                "The result is a real number, which only floating-point dtypes represent.",
                 "Convert it first, for example x.astype(jnp.float32).",
             )
         )
@@ -140,7 +140,7 @@ def check_where(where: Any, shape: tuple[int, ...]) -> Array | None:
         raise TypeError(
             message(
                 f"$where has dtype {where.dtype}.",
-                "The mask says of each element whether it is there: True or False.",
+                "The mask says for each element whether it counts: True or False.",
                 "Compare it first, for example `where=mask > 0`.",
             )
         )

@@ -27,7 +27,7 @@ def check_averageable(x: Array | jax.ShapeDtypeStruct) -> None:
         raise TypeError(
             message(
                 "the array is boolean.",
-                "An average of booleans is a fraction, which a boolean result cannot hold.",
+                "An average of booleans is a fraction, which a boolean result cannot represent.",
                 "Convert it first, for example x.astype(jnp.float32).",
             )
         )

@@ -37,7 +37,7 @@ def check_space(space: Any) -> IndexSpace:
     raise ValueError(
         message(
             f"$index_space = {shown(space)} is not an index space.",
-            f"The words are {', '.join(SPACES)}; an integer is the first axis that counts.",
+            f"The names are {', '.join(SPACES)}; an integer is the first axis that is counted.",
             'Give "spatial" for PyTorch, 0 for ONNX, "window" for window offsets.',
         )
     )
@@ -69,8 +69,8 @@ def check_dtype(dtype: Any) -> np.dtype | None:
     if not np.issubdtype(resolved, np.integer) or not resolved.isnative:
         raise TypeError(
             message(
-                f"$index_dtype = {shown(dtype)} is not an integer dtype of this machine.",
-                "Indices are whole numbers; -1 marks a window without an element.",
+                f"$index_dtype = {shown(dtype)} is not a native integer dtype.",
+                "Indices are integers; -1 marks a window without an element.",
                 "Give for example jnp.int32, the default.",
             )
         )
@@ -81,8 +81,8 @@ def _check_width(resolved: np.dtype) -> None:
     if resolved.itemsize == 8 and not jax.config.jax_enable_x64:  # pyright: ignore
         raise ValueError(
             message(
-                f"$index_dtype = {resolved.name} needs 64-bit types, which are off.",
-                "JAX would narrow the indices to 32 bits.",
+                f"$index_dtype = {resolved.name} needs 64-bit types, which are disabled.",
+                "JAX would truncate the indices to 32 bits.",
                 'Call jax.config.update("jax_enable_x64", True) first, or give int32.',
             )
         )
@@ -105,7 +105,7 @@ def _check_fit(space: IndexSpace, dtype: np.dtype, last: int, has_sentinel: bool
         raise ValueError(
             message(
                 f"indices in space {space!r} do not fit {dtype.name}.",
-                f"They go up to {last}{mark if needs_mark else ''}; {dtype.name} holds "
+                f"They go up to {last}{mark if needs_mark else ''}; {dtype.name} represents "
                 f"{limits.min} to {limits.max}.",
                 "Give a wider $index_dtype, or a smaller index space.",
             )

@@ -51,7 +51,7 @@ def check_implementation(implementation: str, geometry: Geometry) -> None:
         message(
             f"$implementation = {implementation!r} does not support these windows.",
             f"The reason: {why}.",
-            'Use implementation="auto" (would take "slices" for short windows, else "doubling").',
+            'Use implementation="auto" (would choose "slices" for short windows, else "doubling").',
         )
     )
 

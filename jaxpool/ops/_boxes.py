@@ -39,8 +39,8 @@ def _sizes(output_size: Any) -> tuple[int, int]:
     if max(rows, columns) > _MAX_BINS:
         raise ValueError(
             message(
-                f"$output_size holds {max(rows, columns)}.",
-                f"Every box has so many bins along an axis; there are at most {_MAX_BINS}.",
+                f"$output_size contains {max(rows, columns)}.",
+                f"This is the number of bins per axis; at most {_MAX_BINS} are allowed.",
                 "Give a smaller number, such as 7.",
             )
         )
@@ -57,7 +57,7 @@ def _layout(data_format: Any) -> str:
 def _not_planar_message(layout: str) -> str:
     return message(
         f"$data_format = {shown(layout)} does not have H and W as its pooled axes.",
-        "A box has a place and a size along H and W.",
+        "A box has a position and a size along H and W.",
         'Give for example "NHWC", "NCHW", "HW" or "channels_first".',
     )
 
@@ -181,21 +181,21 @@ def _check_boxes(boxes: Array, batch_index: Any, batch: bool) -> None:
     entries = 5 if batch and batch_index is None else 4
     if boxes.ndim != 2 or boxes.shape[1] != entries:
         if not batch:
-            meaning = "The array has no axis of images: a box has x1, y1, x2 and y2."
+            meaning = "The array has no image axis: a box has x1, y1, x2 and y2."
         elif batch_index is None:
-            meaning = "Without $batch_index a box has the number of its image, x1, y1, x2 and y2."
+            meaning = "Without $batch_index a box has the index of its image, x1, y1, x2 and y2."
         else:
             meaning = "With $batch_index a box has x1, y1, x2 and y2."
         advice = f"Give an array of shape (boxes, {entries})"
         if entries == 5 and boxes.shape[-1:] == (4,):
-            advice += ", or the number of the image of each box as $batch_index"
+            advice += ", or the image index of each box as $batch_index"
         raise ValueError(message(f"$boxes has shape {boxes.shape}.", meaning, f"{advice}."))
     if not batch and batch_index is not None:
         raise ValueError(
             message(
-                "$batch_index is given, but the array has no axis of images.",
-                "All boxes are of the one image that there is.",
-                "Leave it out, or give an array with an axis of images.",
+                "$batch_index is given, but the array has no image axis.",
+                "All boxes refer to the single image.",
+                "Leave it out, or give an array with an image axis.",
             )
         )
 
@@ -205,7 +205,7 @@ def _check_numbers(numbers: Array, boxes: Array) -> None:
         raise (TypeError if numbers.shape == boxes.shape[:1] else ValueError)(
             message(
                 f"$batch_index is {numbers.dtype}{list(numbers.shape)}.",
-                f"There are {boxes.shape[0]} boxes, and each has the number of an image.",
+                f"There are {boxes.shape[0]} boxes, and each needs the index of its image.",
                 f"Give integers of shape {boxes.shape[:1]}.",
             )
         )

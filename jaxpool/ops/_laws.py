@@ -34,9 +34,9 @@ def prepared(reduction: Reduction, x: Array) -> Any:
         raise TypeError(
             message(
                 f"the prepare of reduction {reduction.name!r} does not keep the shape.",
-                f"Of {described(x)} it makes {described(result)}.",
-                "Give an elementwise prepare, of one array or a pytree of arrays of that shape; "
-                "jnp.ones_like(x) is a one for each element.",
+                f"For {described(x)} it returns {described(result)}.",
+                "Give an elementwise prepare that returns one array or a pytree of arrays of that "
+                "shape; jnp.ones_like(x) gives 1 for each element.",
             )
         )
     return result
@@ -212,7 +212,7 @@ def _check_selection(reduction: Reduction, elements: Any) -> None:
         raise TypeError(
             message(
                 f"reduction {reduction.name!r} is a selection of several arrays.",
-                f"Its prepare makes {described(elements)}; a selection returns elements of one.",
+                f"Its prepare returns {described(elements)}; a selection is from one array.",
                 "Leave out $comparator and $extremum: combine says what is preferred.",
             )
         )
@@ -223,7 +223,7 @@ def _check_combine(reduction: Reduction, elements: Any) -> None:
     with explaining_tracer_errors(f"the combine of reduction {reduction.name!r}"):
         result = jax.eval_shape(lambda a, b: reduction.combine(a, b), elements, elements)
     if jax.tree.structure(result) != jax.tree.structure(elements):
-        fault, advice = "the structure of its operands", "Give a combine that returns a third."
+        fault, advice = "the structure of its operands", "Give a combine that keeps it."
     elif described(result) != described(elements):
         fault = "shape and dtype"
         advice = "Give an elementwise combine, and an $accumulator of a dtype that it keeps."
@@ -232,7 +232,7 @@ def _check_combine(reduction: Reduction, elements: Any) -> None:
     raise TypeError(
         message(
             f"the combine of reduction {reduction.name!r} does not keep {fault}.",
-            f"Of two operands {described(elements)} it makes {described(result)}.",
+            f"For two operands {described(elements)} it returns {described(result)}.",
             advice,
         )
     )
@@ -252,9 +252,9 @@ def _check_identity(reduction: Reduction, elements: Any) -> None:
     names = jax.tree.map(lambda dtype: _Unquoted(dtype.name), dtypes)
     raise ValueError(
         message(
-            f"the identity of reduction {reduction.name!r} is no {names}.",
+            f"the identity of reduction {reduction.name!r} does not fit {names}.",
             f"It is {shown(identity)}.",
             "Give a scalar for each array that is combined, or a function from their dtypes to "
-            "such scalars, or an $accumulator of a dtype that holds it.",
+            "such scalars, or an $accumulator of a dtype that can represent it.",
         )
     )

@@ -74,7 +74,7 @@ def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Ar
         raise TypeError(
             message(
                 f"${name} has dtype {value.dtype}.",
-                "It is a real number, or an array of them.",
+                "It must be a real number or an array of real numbers.",
                 "Give a float, or an array of floats.",
             )
         )

@@ -73,8 +73,8 @@ def _checked_size(size: Any) -> int:
     if size > _MAX_WINDOWS:
         raise ValueError(
             message(
-                f"$output_size holds {size}.",
-                f"Each window has ends of its own; an axis has at most {_MAX_WINDOWS} of them.",
+                f"$output_size contains {size}.",
+                f"An axis has at most {_MAX_WINDOWS} windows.",
                 "Give a smaller number, or None for an axis to keep as it is.",
             )
         )

@@ -199,7 +199,7 @@ def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[
         raise TypeError(
             message(
                 f"$weights have dtype {weights.dtype}.",
-                "A weight is a real number; $where takes elements away.",
+                "A weight is a real number; use $where to exclude elements.",
                 "Give an array of floats.",
             )
         )
@@ -234,7 +234,7 @@ def _canonical_weighted(count_include_pad: Any, divisor_override: Any) -> dict[s
 
 def canonical_divisor(count_include_pad: Any, divisor_override: Any) -> dict[str, Any]:
     """Return the options that determine the divisors of averages, checked."""
-    meaning = "It says whether declared padding counts in the divisor."
+    meaning = "It determines whether declared padding counts in the divisor."
     return {
         "count_include_pad": as_bool("count_include_pad", count_include_pad, meaning),
         "divisor_override": _checked_override(divisor_override),

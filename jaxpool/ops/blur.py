@@ -249,9 +249,10 @@ def _check_lengths(name: str, lengths: tuple[int, ...]) -> None:
     if max(lengths, default=0) > _MAX_TAPS:
         raise ValueError(
             message(
-                f"${name} holds {max(lengths)}.",
+                f"${name} contains {max(lengths)}.",
                 f"A binomial window has 1 to {_MAX_TAPS} taps.",
-                "Blur twice: windows of a and b taps, one after the other, are one of a + b - 1.",
+                "Blur twice: applying windows of a and b taps in sequence equals one window of "
+                "a + b - 1 taps.",
             )
         )
 

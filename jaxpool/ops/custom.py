@@ -152,7 +152,7 @@ def _combine_windows(
     a flag that distinguishes them from padding.
     """
     reduction, mask = plan.reduction, valid
-    assert reduction is not None, "values are those of a reduction"
+    assert reduction is not None, "a request for values has a reduction"
     elements = mask_with_identity(elements, valid, reduction)
     if mask is None and is_padded(plan.geometry):
         mask = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
@@ -221,7 +221,7 @@ def _cast_results(results: Any, reduction: Reduction, dtype: np.dtype) -> Any:
     except ValueError:
         raise ValueError(
             message(
-                f"the result of reduction {reduction.name!r} has another structure.",
+                f"the result of reduction {reduction.name!r} has a different structure.",
                 f"Its dtypes are {shown(result_dtypes)}, for {described(results)}.",
                 "Give one dtype for all results, or a pytree with one for each of them.",
             )
@@ -240,7 +240,7 @@ def _accumulator_dtype(reduction: Reduction, dtype: np.dtype) -> np.dtype:
     if accum_dtype is None:
         raise TypeError(
             message(
-                f"reduction {reduction.name!r} does not take {dtype.name}.",
+                f"reduction {reduction.name!r} does not accept {dtype.name}.",
                 "Its result would not be a number of that dtype.",
                 "Convert the array first, for example x.astype(jnp.float32).",
             )
@@ -253,7 +253,7 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
         raise TypeError(
             message(
                 f"$reduction = {reduction!r} is not a Reduction.",
-                "It is a value with a combine and its identity, not a function or a name.",
+                "A Reduction is a value with a combine and its identity, not a function or a name.",
                 "Give for example jaxpool.reductions.MAX, or "
                 'jaxpool.Reduction("largest", jnp.maximum, -jnp.inf).',
             )
@@ -262,7 +262,7 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
         raise ValueError(
             message(
                 f"reduction {reduction.name!r} has extremum={shown(reduction.extremum)}.",
-                "A selection prefers one end of the order of numbers, or is no maximum or minimum.",
+                "It says whether a selection prefers the largest or the smallest element.",
                 'Give "max", "min" or None.',
             )
         )
@@ -273,14 +273,14 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
                 message(
                     f"reduction {reduction.name!r} is declared not {law}.",
                     "A window is cut into parts that are combined in any order.",
-                    "Find another combine, or reduce the taps of jaxpool.windows in their order.",
+                    "Use another combine, or reduce the taps of jaxpool.windows in their order.",
                 )
             )
     return {"reduction": reduction}
 
 
 def _check_functions(reduction: Reduction) -> None:
-    arrays = "of arrays, made of operations of JAX"
+    arrays = "of arrays, built from JAX operations"
     dtypes = "from the dtype of an array to another, such as lambda dtype: np.float32"
     expected = dict.fromkeys(("combine", "comparator", "prepare", "finish"), arrays)
     for name, kind in {**expected, "accumulator": dtypes, "result": dtypes}.items():

@@ -200,7 +200,7 @@ def _check_fit(geometry: Geometry, sizes: tuple[int, ...]) -> None:
             raise ValueError(
                 message(
                     f"$output_size = {size} does not fit pooled axis {number}.",
-                    f"{size} windows of {axis.kernel} elements at different places need "
+                    f"{size} windows of {axis.kernel} elements at different positions need "
                     f"{size + axis.kernel - 1} elements, but the axis has {axis.size}.",
                     f"Ask for at most {axis.size - axis.kernel + 1}, or use smaller windows.",
                 )
@@ -225,7 +225,7 @@ def _checked_samples(key: Any, samples: Any) -> Any:
                 "neither $key nor $samples is given."
                 if key is None
                 else "$key and $samples are both given.",
-                "The places of the windows come from one of them.",
+                "One of them determines the window positions.",
                 "Give a key such as jax.random.key(0), or None and samples in [0, 1).",
             )
         )
@@ -238,7 +238,7 @@ def _checked_samples(key: Any, samples: Any) -> Any:
         raise TypeError(
             message(
                 f"$samples are {samples.dtype.name}{list(samples.shape)}.",
-                "They are floats in [0, 1), the last axis one for each pooled axis.",
+                "They are floats in [0, 1); the last axis has one for each pooled axis.",
                 "Give for example jnp.array([0.3, 0.7]) for images.",
             )
         )
@@ -257,7 +257,7 @@ def _check_range(samples: np.ndarray) -> None:
     if outside.size:
         raise ValueError(
             message(
-                f"$samples hold {outside[0]}.",
+                f"$samples contain {outside[0]}.",
                 "A sample is a number u with 0 <= u < 1.",
                 "Give for example the numbers of jax.random.uniform.",
             )
@@ -283,7 +283,7 @@ def _samples_per_plane(key: Any, samples: Any, shape: tuple[int, ...], geometry:
             message(
                 f"$samples of shape {samples.shape} do not fit the array.",
                 f"The array has {expected[-1]} pooled axes and planes of shape {planes}; samples "
-                f"broadcast to {expected}, the last axis does not.",
+                f"broadcast to {expected}, except along the last axis.",
                 f"Give shape {expected[-1:]} for the same windows in all planes, or {expected}.",
             )
         )

@@ -136,7 +136,7 @@ def global_lp_pool(
 
 
 def canonical(data_format: Any, keepdims: Any) -> dict[str, Any]:
-    meaning = "It says whether the pooled axes stay, with length 1."
+    meaning = "It determines whether the pooled axes stay, with length 1."
     keepdims = as_bool("keepdims", keepdims, meaning)
     return {"data_format": layouts.check(data_format), "keepdims": keepdims}
 

@@ -305,7 +305,7 @@ def _check_channels(array: Array, bins: tuple[int, int]) -> None:
         raise ValueError(
             message(
                 f"the array has {counted(channels, 'channel')}.",
-                f"Each of {bins[0]} * {bins[1]} bins reads channels of its own.",
+                f"Each of {bins[0]} * {bins[1]} bins reads separate channels.",
                 f"Give a multiple of {bin_count} channels, or other bins.",
             )
         )
@@ -320,7 +320,7 @@ def _canonical_ratio(
             message(
                 f"$sampling_ratio = {ratio} is out of range.",
                 f"A bin has at most {_MAX_SAMPLES} samples along an axis.",
-                "Give a smaller number, or -1 for as many as it is long.",
+                "Give a smaller number, or -1 for a number that depends on the size of the bin.",
             )
         )
     shared = canonical_output(output_size, spatial_scale, data_format)
@@ -328,7 +328,7 @@ def _canonical_ratio(
 
 
 def _canonical_align(*, aligned: Any, **others: Any) -> dict[str, Any]:
-    meaning = "It says whether element i is at i + 1/2."
+    meaning = "It determines whether element i is at i + 1/2."
     return {**_canonical_ratio(**others), "aligned": as_bool("aligned", aligned, meaning)}
 
 

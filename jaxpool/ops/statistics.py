@@ -233,7 +233,7 @@ def _fraction(q: Any) -> float:
     raise error(
         message(
             f"$q = {shown(q)} is not a number from 0 to 1.",
-            "It says which share of the elements of a window lies below the result; it is static.",
+            "It says which fraction of the elements lies below the result; it is static.",
             "Give for example 0.5 for the median.",
         )
     )

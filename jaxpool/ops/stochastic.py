@@ -91,8 +91,8 @@ def stochastic_pool(
         raise ValueError(
             message(
                 "$key is None.",
-                "A random choice needs a key; the expectation, by $deterministic, needs none.",
-                "Give for example jax.random.key(0), another one for every step.",
+                "A random choice needs a key; the expectation ($deterministic) needs none.",
+                "Give for example jax.random.key(0), and a new one for every step.",
             )
         )
     windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
@@ -100,7 +100,7 @@ def stochastic_pool(
 
 
 def _canonical_choice(deterministic: Any) -> dict[str, bool]:
-    meaning = "It says whether to return the expectation; it is static."
+    meaning = "It determines whether to return the expectation; it is static."
     return {"deterministic": as_bool("deterministic", deterministic, meaning)}
 
 

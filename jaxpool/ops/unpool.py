@@ -191,7 +191,7 @@ def _canonical(output_shape: Any, index_space: Any, windows_known: bool) -> dict
 
 def _outside_message(index: int, space: Any, shape: tuple[int, ...]) -> str:
     return message(
-        f"$indices hold {index}, which is outside the result.",
+        f"$indices contain {index}, which is outside the result.",
         f"The result has shape {shape}, the index space is {space!r}; an index never wraps.",
         "Check $output_shape, $index_space and $data_format against the pooling's.",
     )
@@ -202,7 +202,7 @@ def _check_indices(y: Array, indices: Array) -> None:
         raise TypeError(
             message(
                 f"$indices have dtype {indices.dtype}.",
-                "An index is a whole number.",
+                "Indices are integers.",
                 "Give the indices of max_pool_with_argmax.",
             )
         )
@@ -243,7 +243,7 @@ def _result_shape(
 def _wrong_length_message(lengths: tuple[int, ...], facts: str) -> str:
     return message(
         f"$output_shape = {lengths} has {counted(len(lengths), 'entry')}.",
-        f"It holds the lengths of the pooled axes; {facts}.",
+        f"It contains the lengths of the pooled axes; {facts}.",
         'Give for example x.shape[1:-1], or a layout in letters such as "NHWC" and the full shape.',
     )
 
@@ -299,8 +299,8 @@ def _check_range(dtype: np.dtype, count: Any) -> None:
     if unsigned and isinstance(count, int) and count > int(jnp.iinfo(dtype).max) + 1:
         raise ValueError(
             message(
-                f"$indices have dtype {dtype}, as the offsets in a window have.",
-                f"A flat index counts {count} places, more than that dtype holds.",
+                f"$indices have dtype {dtype}, the dtype of window offsets.",
+                f"A flat index counts {count} positions, more than that dtype can represent.",
                 'Give index_space="window", with $window_shape and $strides, for offsets.',
             )
         )
@@ -314,8 +314,8 @@ def _check_counted(
             raise ValueError(
                 message(
                     f"$index_space = {space!r} does not count pooled axis {axis}.",
-                    f"The values have shape {actual}, the result {shape}; the index says nothing "
-                    "of the place on that axis.",
+                    f"The values have shape {actual}, the result {shape}; the index does "
+                    "not determine the position on that axis.",
                     "Give indices that count it, such as those of index_space=0.",
                 )
             )
@@ -327,7 +327,7 @@ def _check_windows(geometry: Geometry, shape: tuple[int, ...], actual: tuple[int
         raise ValueError(
             message(
                 f"the values have shape {actual}.",
-                f"These windows over a result of shape {shape} make {expected}.",
+                f"These windows over a result of shape {shape} give {expected}.",
                 "Give the settings of the pooling that the indices come from, and its input shape.",
             )
         )

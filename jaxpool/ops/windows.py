@@ -103,7 +103,7 @@ def _cast_fill(fill: float, dtype: np.dtype) -> np.ndarray:
         raise ValueError(
             message(
                 f"$fill = {shown(fill)} is not a value of {dtype.name}.",
-                f"The array holds {'floating-point' if floats else 'whole'} numbers of that dtype.",
+                f"The array contains {'floating-point numbers' if floats else 'integers'}.",
                 "Give one of them, or convert the array first.",
             )
         )

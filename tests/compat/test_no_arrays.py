@@ -51,7 +51,7 @@ def test_what_is_no_array_is_named_by_a_layer(layer: Any, wrong: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_an_array_but_none_of_jax_is_told_why(name: str) -> None:
     function, argument, rest = CALLS[name]
-    reason = f"`{argument}` has dtype .f4: its bytes are in the order of another machine"
+    reason = f"`{argument}` has dtype .f4; it has non-native byte order"
     with pytest.raises(TypeError, match=reason):
         function(X.astype(X.dtype.newbyteorder()), *rest)
     with pytest.raises(TypeError, match=r"has a shape and a dtype, but no values"):

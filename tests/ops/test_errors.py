@@ -426,7 +426,7 @@ ARRAY_CASES: dict[str, Case] = {
         TypeError,
         "the array has dtype key<fry>",
         "real numbers and booleans",
-        "Give an array of numbers; a key of jax.random is none",
+        "Give an array of numbers; jax.random keys are not numbers",
     ),
     "an array of objects": not_an_array("object", x=X.astype(object)),
     "an array of texts": not_an_array("<U|str", x=np.full(SHAPE, "text")),
@@ -434,8 +434,8 @@ ARRAY_CASES: dict[str, Case] = {
     "bytes in the other order": Case(
         {"x": X.astype(X.dtype.newbyteorder())},
         TypeError,
-        "the array has dtype [<>]f4: its bytes are in the order of another machine",
-        "JAX takes arrays in the order of this one",
+        "the array has dtype [<>]f4; it has non-native byte order",
+        "JAX accepts only the byte order of this machine",
         r"x.astype\(x.dtype.newbyteorder",
     ),
     "no array": not_an_array("None", x=None),
@@ -693,8 +693,8 @@ def not_an_integer_dtype(dtype: Any, shown: str | None = None) -> Case:
     return Case(
         {"index_dtype": dtype},
         TypeError,
-        f"`index_dtype` = {shown_as(dtype, shown)} is not an integer dtype",
-        "Indices are whole numbers; -1 marks a window without an element",
+        f"`index_dtype` = {shown_as(dtype, shown)} is not a native integer dtype",
+        "Indices are integers; -1 marks a window without an element",
         "for example jnp.int32, the default",
     )
 
@@ -703,8 +703,8 @@ def needs_64_bits(dtype: Any) -> Case:
     return Case(
         {"index_dtype": dtype},
         ValueError,
-        f"`index_dtype` = {np.dtype(dtype).name} needs 64-bit types, which are off",
-        "JAX would narrow the indices to 32 bits",
+        f"`index_dtype` = {np.dtype(dtype).name} needs 64-bit types, which are disabled",
+        "JAX would truncate the indices to 32 bits",
         'jax.config.update\\("jax_enable_x64", True\\) first, or give int32',
     )
 
@@ -715,7 +715,7 @@ def does_not_hold(space: str | int, dtype: str, last: int, extra: str = "", **wo
         {"index_space": space, "index_dtype": dtype, **words},
         ValueError,
         f"indices in space {space!r} do not fit {dtype}",
-        f"go up to {last}{extra}; {dtype} holds {limits.min} to {limits.max}",
+        f"go up to {last}{extra}; {dtype} represents {limits.min} to {limits.max}",
         "a wider `index_dtype`, or a smaller index space",
     )
 
@@ -735,7 +735,7 @@ def unknown_space(word: str) -> Case:
         {"index_space": word},
         ValueError,
         f"`index_space` = {word!r} is not an index space",
-        "window, spatial; an integer is the first axis that counts",
+        "window, spatial; an integer is the first axis that is counted",
         '"spatial" for PyTorch, 0 for ONNX, "window" for window offsets',
     )
 
@@ -767,7 +767,7 @@ INDEX_CASES: dict[str, Case] = {
     "Python's int": needs_64_bits(int),
     "int8, spatial": does_not_hold("spatial", "int8", 159, x=np.zeros((1, 16, 10, 1), np.float32)),
     "int8, axis": does_not_hold(1, "int8", 125, x=np.zeros((1, 6, 7, 4), np.float32))._replace(
-        facts="go up to 167; int8 holds -128 to 127"
+        facts="go up to 167; int8 represents -128 to 127"
     ),
     "uint8, whole array": does_not_hold(0, "uint8", 335, x=np.zeros((2, 6, 7, 4), np.float32)),
     "uint32, spatial, empty windows": does_not_hold(

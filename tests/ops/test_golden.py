@@ -228,7 +228,7 @@ REJECTED = {
     "err_negative_pads": r"`padding` contains -1.",
     # In PyTorch and ONNX Runtime, ceil_mode adds one window that does not fit.
     "max_kernel_gt_input_ceil_torch": r"`window_shape` = 6 does not fit",
-    "unpool_bad_index": r"`indices` hold 9, which is outside",
+    "unpool_bad_index": r"`indices` contain 9, which is outside",
 }
 
 # Cases without a run to compare, and the reason.

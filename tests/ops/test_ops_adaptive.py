@@ -483,7 +483,7 @@ INDEX_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"index_space": "window"}, ValueError, '"window" has no meaning here'),
     ({"index_space": "plane"}, ValueError, "is not an index space"),
     ({"index_space": 4}, ValueError, "is not an axis"),
-    ({"index_dtype": np.float32}, TypeError, "is not an integer dtype"),
+    ({"index_dtype": np.float32}, TypeError, "is not a native integer dtype"),
     ({"index_dtype": np.int8, "index_space": 0}, ValueError, "do not fit int8"),
 ]
 

@@ -194,11 +194,11 @@ def test_narrow_floats_are_rounded_once_and_constants_stay() -> None:
 @pytest.mark.parametrize(
     ("op", "words", "kind", "pattern"),
     [
-        ("blur_pool", {"window_shape": (8,)}, ValueError, "`window_shape` holds 8"),
+        ("blur_pool", {"window_shape": (8,)}, ValueError, "`window_shape` contains 8"),
         ("blur_pool", {"mode": "mirror"}, ValueError, "`mode` = 'mirror' is not a mode"),
         ("blur_pool", {"padding": 5}, ValueError, "padding of 5 is longer than pooled axis 0"),
         ("blur_pool", {"x": np.ones((4, 1), int)}, TypeError, "the array has dtype int"),
-        ("max_blur_pool", {"blur_shape": 8}, ValueError, "`blur_shape` holds 8"),
+        ("max_blur_pool", {"blur_shape": 8}, ValueError, "`blur_shape` contains 8"),
         ("max_blur_pool", {"blur_shape": 0}, ValueError, "`blur_shape` contains 0"),
         ("max_blur_pool", {"blur_shape": (2, 2)}, ValueError, "`blur_shape` = .2, 2. has 2 entr"),
         ("max_blur_pool", {"x": np.ones((4, 1), bool)}, TypeError, "the array has dtype bool"),

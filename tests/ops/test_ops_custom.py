@@ -218,7 +218,7 @@ def test_the_dtype_of_the_result(name: str, dtype: str) -> None:
     x = jax.ShapeDtypeStruct((4, 1), dtype)
     shape_of = lambda: jax.eval_shape(lambda x: pool(x, reduction, (2,), 1), x)  # noqa: E731
     if name in FLOATS_ONLY and dtype not in FLOATS:
-        with pytest.raises(TypeError, match=f"does not take {dtype}") as error:
+        with pytest.raises(TypeError, match=f"does not accept {dtype}") as error:
             shape_of()
         assert "x.astype(jnp.float32)" in str(error.value)
         return
@@ -665,12 +665,12 @@ OTHER: dict[str, tuple[Any, Any, type[Exception], str]] = {
     ),
     "an identity of another dtype": (
         Reduction("largest", jnp.maximum, -np.inf), np.int32, ValueError,
-        "the identity of reduction 'largest' is no int32",
+        "the identity of reduction 'largest' does not fit int32",
     ),
     "complex numbers": (reductions.SUM, np.complex64, TypeError, "dtype complex64"),
     "a combine of NumPy": (
         Reduction("own", np.maximum, -np.inf), np.float32, TypeError,
-        "the combine of reduction 'own' asks for numbers, which are not known yet",
+        "the combine of reduction 'own' needs concrete values, but is traced",
     ),
     "a combine that decides": (
         Reduction("own", lambda a, b: a if (a > b).all() else b, -np.inf), np.float32, TypeError,
@@ -710,60 +710,60 @@ OF_PYTREES: dict[str, tuple[Reduction, type[Exception], str, str]] = {
         Reduction("own", lambda a, b: (a["one"], b["two"]), ZEROS, prepare=twice),
         TypeError,
         "the combine of reduction 'own' does not keep the structure of its operands.",
-        f"Of two operands {TWICE} it makes (float32[7], int32[7]).",
+        f"For two operands {TWICE} it returns (float32[7], int32[7]).",
     ),
     "an array less": (
         Reduction("own", lambda a, b: {"one": a["one"]}, ZEROS, prepare=twice),
         TypeError,
         "the combine of reduction 'own' does not keep the structure of its operands.",
-        f"Of two operands {TWICE} it makes {{'one': float32[7]}}.",
+        f"For two operands {TWICE} it returns {{'one': float32[7]}}.",
     ),
     "several of one": (
         Reduction("own", lambda a, b: (a, b), 0),
         TypeError,
         "the combine of reduction 'own' does not keep the structure of its operands.",
-        "Of two operands float32[7] it makes (float32[7], float32[7]).",
+        "For two operands float32[7] it returns (float32[7], float32[7]).",
     ),
     "another dtype": (
         Reduction("own", lambda a, b: {**a, "two": a["two"] > b["two"]}, ZEROS, prepare=twice),
         TypeError,
         "the combine of reduction 'own' does not keep shape and dtype.",
-        f"Of two operands {TWICE} it makes {{'one': float32[7], 'two': bool[7]}}.",
+        f"For two operands {TWICE} it returns {{'one': float32[7], 'two': bool[7]}}.",
     ),
     "another shape": (
         Reduction("own", lambda a, b: {**a, "one": a["one"].sum()}, ZEROS, prepare=twice),
         TypeError,
         "the combine of reduction 'own' does not keep shape and dtype.",
-        f"Of two operands {TWICE} it makes {{'one': float32[], 'two': int32[7]}}.",
+        f"For two operands {TWICE} it returns {{'one': float32[], 'two': int32[7]}}.",
     ),
     "a number for each window": (
         Reduction("own", added, (0, 0), prepare=lambda x: (x, 1)),
         TypeError,
         "the prepare of reduction 'own' does not keep the shape.",
-        "Of float32[7] it makes (float32[7], int32[]).",
+        "For float32[7] it returns (float32[7], int32[]).",
     ),
     "no array": (
         Reduction("own", added, (), prepare=lambda x: ()),
         TypeError,
         "the prepare of reduction 'own' does not keep the shape.",
-        "Of float32[7] it makes ().",
+        "For float32[7] it returns ().",
     ),
     "an identity for all": (
         Reduction("own", added, 0, prepare=twice),
         ValueError,
-        "the identity of reduction 'own' is no {'one': float32, 'two': int32}.",
+        "the identity of reduction 'own' does not fit {'one': float32, 'two': int32}.",
         "It is 0.",
     ),
     "an identity of another structure": (
         Reduction("own", added, lambda dtypes: (0, 0), prepare=twice),
         ValueError,
-        "the identity of reduction 'own' is no {'one': float32, 'two': int32}.",
+        "the identity of reduction 'own' does not fit {'one': float32, 'two': int32}.",
         "It is (0, 0).",
     ),
     "an identity of another dtype": (
         Reduction("own", added, {"one": 0, "two": -np.inf}, prepare=twice),
         ValueError,
-        "the identity of reduction 'own' is no {'one': float32, 'two': int32}.",
+        "the identity of reduction 'own' does not fit {'one': float32, 'two': int32}.",
         "It is {'one': 0, 'two': -inf}.",
     ),
     "an identity for one array with several numbers": (
@@ -782,12 +782,12 @@ OF_PYTREES: dict[str, tuple[Reduction, type[Exception], str, str]] = {
         Reduction("own", added, ZEROS, prepare=twice, comparator=jnp.greater),
         TypeError,
         "reduction 'own' is a selection of several arrays.",
-        f"Its prepare makes {TWICE}; a selection returns elements of one.",
+        f"Its prepare returns {TWICE}; a selection is from one array.",
     ),
     "other results": (
         Reduction("own", added, ZEROS, prepare=twice, result=lambda dtype: (dtype, dtype)),
         ValueError,
-        "the result of reduction 'own' has another structure.",
+        "the result of reduction 'own' has a different structure.",
         "Its dtypes are (dtype('float32'), dtype('float32')), for {'one': float32[3, 1], "
         "'two': int32[3, 1]}.",
     ),

@@ -494,8 +494,8 @@ FRACTIONAL_ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "samples of other axes": (
         {"key": None, "samples": np.zeros(3, "f")}, ValueError, "`samples` of shape .3,. do not",
     ),
-    "a sample of 1": ({"key": None, "samples": HALF * 2}, ValueError, "`samples` hold 1.0"),
-    "a sample of NaN": ({"key": None, "samples": HALF * np.nan}, ValueError, "`samples` hold nan"),
+    "a sample of 1": ({"key": None, "samples": HALF * 2}, ValueError, "`samples` contain 1.0"),
+    "a sample of NaN": ({"key": None, "samples": HALF * np.nan}, ValueError, "contain nan"),
     "complex": ({"x": X.astype(np.complex64)}, TypeError, "dtype complex64"),
     "a mask of floats": ({"where": X}, TypeError, "`where` has dtype float32"),
     "an unknown layout": ({"data_format": "XY"}, ValueError, "`data_format` = 'XY'"),

@@ -302,7 +302,7 @@ def test_nothing_gives_nothing(op: str) -> None:
         ),
         ({"output_size": 0}, ValueError, "`output_size` contains 0"),
         ({"output_size": (1, 2, 3)}, ValueError, "`output_size` = .* has 3 entries"),
-        ({"output_size": 10**6}, ValueError, "`output_size` holds 1000000"),
+        ({"output_size": 10**6}, ValueError, "`output_size` contains 1000000"),
         ({"spatial_scale": 0}, ValueError, "`spatial_scale` = 0"),
         ({"data_format": "NDHWC"}, ValueError, "`data_format` = 'NDHWC'"),
         ({"data_format": "NWC"}, ValueError, "`data_format` = 'NWC'"),

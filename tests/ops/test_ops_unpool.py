@@ -456,7 +456,7 @@ def test_offsets_are_not_taken_for_flat_indices() -> None:
     y, offsets = jaxpool.max_pool_with_argmax(
         np.zeros((1, 18, 20, 1)), (2, 2), 2, index_space="window"
     )
-    with pytest.raises(ValueError, match=r"(?s)dtype uint8.*360 places.*index_space=.window."):
+    with pytest.raises(ValueError, match=r"(?s)dtype uint8.*360 positions.*index_space=.window."):
         jaxpool.max_unpool(y, offsets, (18, 20))
     small = np.arange(4, dtype=np.uint8).reshape(1, 2, 2, 1)
     assert jaxpool.max_unpool(small, small, (16, 16)).sum() == 6
@@ -645,7 +645,7 @@ OUTSIDE: dict[str, np.ndarray] = {
 def test_an_index_outside_is_an_error_when_it_is_known(case: str) -> None:
     indices = OUTSIDE[case]
     with pytest.raises(
-        ValueError, match="max_unpool: `indices` hold .*, which is outside"
+        ValueError, match="max_unpool: `indices` contain .*, which is outside"
     ) as error:
         jaxpool.max_unpool(np.ones(2, np.float32), indices, (4,), data_format="W")
     assert str(error.value).count("\n") == 2 and "never wraps" in str(error.value)
@@ -675,7 +675,7 @@ def test_a_tap_outside_the_window(taps: Any, held: int) -> None:
         window_shape=2, strides=2,
     )  # fmt: skip
     y = jnp.array([5.0, 6.0])
-    with pytest.raises(ValueError, match=f"`indices` hold {held}, which is outside"):
+    with pytest.raises(ValueError, match=f"`indices` contain {held}, which is outside"):
         f(y, taps)
     assert_same(jax.jit(f)(y, jnp.asarray(taps)), np.array([5, 0, 0, 0], np.float32), taps)
 
