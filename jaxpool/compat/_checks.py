@@ -83,8 +83,8 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
         return value
     raise ValueError(
         message(
-            f"${name} = {shown(value)} is not known.",
-            f"Known are {', '.join(known)}.",
+            f"${name} = {shown(value)} is not supported.",
+            f"Supported values are {', '.join(known)}.",
             "Give one of them.",
         )
     )

@@ -50,12 +50,14 @@ def _checked_data(x: Any, element: Element) -> Array:
     if not isinstance(x, (FxTensor, SaTensor)):
         raise MliError(
             "MLI_STATUS_BAD_TENSOR",
-            f"x is no {element.tensor.__name__} but of type {type(x).__name__}",
+            f"x is of type {type(x).__name__}, not {element.tensor.__name__}",
         )
     if not isinstance(x, element.tensor):
         raise MliError("MLI_STATUS_TYPE_MISMATCH", f"x is a {type(x).__name__}")
     if not hasattr(x.data, "dtype") or not hasattr(x.data, "shape"):
-        raise MliError("MLI_STATUS_BAD_TENSOR", f"data is no array but {type(x.data).__name__}")
+        raise MliError(
+            "MLI_STATUS_BAD_TENSOR", f"data is not an array but of type {type(x.data).__name__}"
+        )
     if x.data.dtype != element.dtype:
         raise MliError("MLI_STATUS_TYPE_MISMATCH", f"elements are {x.data.dtype}")
     if len(x.data.shape) != 3:
@@ -68,7 +70,7 @@ def _checked_data(x: Any, element: Element) -> Array:
 def _largest_size(data: Array, cfg: Any, layout: str) -> tuple[int, int]:
     """Return height and width of the result with all windows that fit the padded input."""
     if not isinstance(cfg, PoolConfig):
-        raise _bad_config("cfg is no PoolConfig")
+        raise _bad_config("cfg is not a PoolConfig")
     if min(cfg.stride_height, cfg.stride_width) < 1:
         raise _bad_config("a stride is 0")
     first = layout.index("H")
@@ -102,9 +104,9 @@ def check_rounding(rounding: Any) -> None:
     if rounding not in ROUNDINGS:
         raise ValueError(
             message(
-                f"$rounding = {shown(rounding)} is not known.",
+                f"$rounding = {shown(rounding)} is not supported.",
                 f"MLI is built with one of {', '.join(ROUNDINGS)}.",
-                "Give the one of your build.",
+                "Give the rounding mode of your build.",
             )
         )
 

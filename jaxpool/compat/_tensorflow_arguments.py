@@ -22,7 +22,7 @@ def configuration(
     if layout is None or layout not in known:
         raise ValueError(
             message(
-                f"$input of shape {shape} is not in $data_format {shown(data_format)}.",
+                f"$input of shape {shape} does not match $data_format {shown(data_format)}.",
                 "Rank 3 is NWC or NCW, rank 4 NHWC or NCHW, rank 5 NDHWC or NCDHW.",
                 "Give an array of batch, spatial axes and channels.",
             )
@@ -84,7 +84,7 @@ def _check_pads(padding: Any, spatial: list[int], window: Window) -> None:
     if too_long or any(pair != (0, 0) for pair in others):
         raise ValueError(
             message(
-                f"$padding = {shown(padding)} does not suit the window.",
+                f"$padding = {shown(padding)} does not match the window.",
                 f"$ksize is {window.kernel}: each pad needs to be smaller, and 0 for the others.",
                 "Pad less, or use jaxpool.max_pool.",
             )

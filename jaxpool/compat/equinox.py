@@ -129,7 +129,7 @@ def _check_rank(x: Array, count: int) -> None:
         raise ValueError(
             message(
                 f"the array has {counted(x.ndim, 'axis')}.",
-                f"Its shape is {x.shape}; the layer pools {count} axes behind the channels.",
+                f"Its shape is {x.shape}; the layer pools {count} axes after the channels.",
                 "Give one example, channels first, and make the batch with jax.vmap.",
             )
         )

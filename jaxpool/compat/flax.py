@@ -201,7 +201,7 @@ def _initial_value(init: Any, dtype: Any) -> np.ndarray:
         raise TypeError(
             message(
                 f"$init = {shown(init)} is not a number.",
-                "It is the start of every window, static as the rest of its settings.",
+                "It is the initial value of every window, static like the other settings.",
                 "Give for example 0.0 or -jnp.inf.",
             )
         ) from None

@@ -129,8 +129,8 @@ def _windows(
     if padding not in ("SAME", "VALID"):
         raise ValueError(
             message(
-                f"$padding = {shown(padding)} is neither.",
-                "Haiku pads by a rule alone.",
+                f"$padding = {shown(padding)} is neither SAME nor VALID.",
+                "Haiku pads only by name.",
                 'Give "SAME" or "VALID", or use jaxpool.layers.haiku, which takes pairs.',
             )
         )
@@ -170,7 +170,7 @@ def _channel_position(rank: int, channel_axis: int | None) -> int | None:
         return channel_axis % rank
     raise ValueError(
         message(
-            f"$channel_axis = {shown(channel_axis)} is no channel axis of the value.",
+            f"$channel_axis = {shown(channel_axis)} is not a channel axis of the value.",
             f"The value has {counted(rank, 'axis')}, of which the first is the batch.",
             "Give the axis of the channels, or None.",
         )

@@ -148,7 +148,7 @@ def _layout(data_format: Any) -> str:
         raise ValueError(
             message(
                 f"$data_format = {shown(data_format)} is not a layout.",
-                "Keras knows channels_last and channels_first.",
+                "Keras supports channels_last and channels_first.",
                 "Give one of them, or None for channels_last.",
             )
         )
@@ -160,7 +160,7 @@ def _check_padding(padding: Any) -> None:
         raise ValueError(
             message(
                 f"$padding = {shown(padding)} is not a padding.",
-                "Keras knows valid and same.",
+                "Keras supports valid and same.",
                 "Give one of them; jaxpool.max_pool and jaxpool.avg_pool take pairs.",
             )
         )
@@ -172,7 +172,7 @@ def _per_axis(name: str, value: Any, x: Array) -> Any:
     if count < 1 or (is_sequence(value) and len(value) != count):
         raise ValueError(
             message(
-                f"${name} = {shown(value)} does not suit $inputs of shape {x.shape}.",
+                f"${name} = {shown(value)} does not match $inputs of shape {x.shape}.",
                 f"Besides batch and channels they have {max(count, 0)} axes.",
                 "Give an integer, or one for each spatial axis.",
             )

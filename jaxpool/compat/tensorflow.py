@@ -296,7 +296,7 @@ def _activation(low: Any, high: Any, limits: Any) -> tuple[int, int]:
             message(
                 f"$activation_min = {lower} and $activation_max = {upper} leave no value of "
                 f"{limits.dtype}.",
-                f"These lie between {limits.min} and {limits.max}.",
+                f"Values of that dtype lie between {limits.min} and {limits.max}.",
                 "Give the quantised ends of the activation, or None.",
             )
         )

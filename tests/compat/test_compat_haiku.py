@@ -72,10 +72,10 @@ def test_narrow_floats_and_integers_lose_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (((2, 2, 1), 1, ((0, 0),)), r"max_pool: `padding` = \(\(0, 0\),\) is neither"),
+        (((2, 2, 1), 1, ((0, 0),)), r"max_pool: `padding` = \(\(0, 0\),\) is neither SAME nor"),
         (((1, 1, 2, 2, 1), 1, "SAME"), r"`window_shape` = \(1, 1, 2, 2, 1\) has 5 entries"),
-        ((2, 1, "SAME", 4), r"`channel_axis` = 4 is no channel axis of the value"),
-        ((2, 1, "SAME", -4), r"`channel_axis` = -4 is no channel axis of the value"),
+        ((2, 1, "SAME", 4), r"`channel_axis` = 4 is not a channel axis of the value"),
+        ((2, 1, "SAME", -4), r"`channel_axis` = -4 is not a channel axis of the value"),
     ],
 )
 def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> None:

@@ -142,7 +142,7 @@ X = np.zeros((1, 4, 5, 2), np.float32)
     [
         ({"pool_size": 0}, "`pool_size` contains 0"),
         ({"pool_size": 6}, "`pool_size` = 6 does not fit"),
-        ({"pool_size": (2,)}, "`pool_size` = .2,. does not suit `inputs`"),
+        ({"pool_size": (2,)}, "`pool_size` = .2,. does not match `inputs`"),
         ({"pool_size": 2, "strides": 0}, "`strides` contains 0"),
         ({"pool_size": 2, "padding": "SAME_LOWER"}, "`padding` = 'SAME_LOWER' is not a padding"),
         ({"pool_size": 2, "padding": 1}, "`padding` = 1 is not a padding"),
@@ -155,7 +155,7 @@ def test_what_is_refused(call: dict[str, Any], match: str) -> None:
 
 
 def test_what_adaptive_pools_refuse() -> None:
-    with pytest.raises(ValueError, match="^adaptive_max_pool: `output_size` = .* does not suit"):
+    with pytest.raises(ValueError, match="^adaptive_max_pool: `output_size` = .* does not match"):
         ours.adaptive_max_pool(X, (2, 2, 2))
     with pytest.raises(ValueError, match="^adaptive_average_pool: (.|\n)*`output_size`"):
         ours.adaptive_average_pool(X, -1)

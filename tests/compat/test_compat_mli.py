@@ -311,7 +311,7 @@ def test_other_conditions() -> None:
     with pytest.raises(MliError) as error:
         mli.avepool_hwc_sa8(SaTensor(GOOD, 0, 0, 0), PoolConfig(2, 2))
     assert error.value.status == "MLI_STATUS_INCOMPATEBLE_TENSORS"
-    with pytest.raises(ValueError, match="`rounding` = 'down' is not known"):
+    with pytest.raises(ValueError, match="`rounding` = 'down' is not supported"):
         mli.avepool_hwc_fx8(FxTensor(GOOD, 7), PoolConfig(2, 2), rounding="down")  # pyright: ignore
 
 

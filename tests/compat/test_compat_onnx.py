@@ -436,7 +436,7 @@ WRONG = {
     "operator": (
         lambda: front.run_node(onnx.helper.make_node("Conv", ["x"], ["y"]), X),
         NotImplementedError,
-        "'ai.onnx.Conv' is no pooling operator",
+        "'ai.onnx.Conv' is not a pooling operator",
     ),
     "attribute": (
         lambda: front.run_node(onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"], p=2), X),
@@ -446,12 +446,12 @@ WRONG = {
     "no kernel": (
         lambda: front.run_node(onnx.helper.make_node("MaxPool", ["x"], ["y"]), X),
         TypeError,
-        "MaxPool does not run on what it is given: missing a required argument: 'kernel_shape'",
+        "MaxPool cannot run with these inputs: missing a required argument: 'kernel_shape'",
     ),
     "inputs": (
         lambda: front.run_node(onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"]), X, X),
         TypeError,
-        "GlobalMaxPool does not run on what it is given: too many arrays",
+        "GlobalMaxPool cannot run with these inputs: too many arrays",
     ),
 }  # fmt: skip
 

@@ -357,7 +357,7 @@ WRONG = {
         front.avg_pool_v16,
         {"exclude_pad": True, "pads_end": (2, 0)},
         ValueError,
-        "the padding .* holds a whole window",
+        "the padding .* contains a full window",
     ),
     "batch": (front.max_pool_v1, {"data": X[:0]}, ValueError, "No axis may be empty"),
 }

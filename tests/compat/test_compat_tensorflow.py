@@ -255,8 +255,8 @@ unchecked: Any = tf
         ({"padding": [(0, 0), (0, 0), (2, 0), (0, 0)]}, "each pad needs to be smaller"),
         ({"padding": [(1, 0), (0, 0), (0, 0), (0, 0)]}, "and 0 for the others"),
         ({"padding": [(0, 0), (-1, 0), (0, 0), (0, 0)]}, "`padding` contains -1"),
-        ({"data_format": "NWC"}, "is not in `data_format` 'NWC'"),
-        ({"input": X[0, 0]}, "is not in `data_format` None"),
+        ({"data_format": "NWC"}, "does not match `data_format` 'NWC'"),
+        ({"input": X[0, 0]}, "does not match `data_format` None"),
         ({"padding": [0, 1, 1, 0]}, "`padding` = .* is neither a name nor one pair per axis"),
         ({"padding": np.zeros((4, 3), int)}, "`padding` = .* is neither a name nor one pair per"),
     ],
@@ -300,7 +300,7 @@ def test_an_index_that_does_not_fit_is_refused_by_its_name() -> None:
         (
             lambda: unchecked.max_pool_with_argmax(X, 2, 2, "SAME", output_dtype="float32"),
             TypeError,
-            "`output_dtype` = 'float32' is not an integer dtype",
+            "`output_dtype` = 'float32' is not a native integer dtype",
         ),
         (
             lambda: fused(5, -5),

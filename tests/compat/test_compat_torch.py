@@ -353,13 +353,13 @@ WRONG = {
     "rank": (("max_pool1d", 2), {}, ValueError, "`input` has 4 axes."),
     "ceil": (("max_pool2d", 2), {"ceil_mode": 1}, TypeError, "`ceil_mode` = 1 is not a bool."),
     "divisor": (("avg_pool2d", 2), {"divisor_override": 0}, ValueError, "out of range"),
-    "power": (("lp_pool2d", 0, 2), {}, ValueError, "`norm_type` = 0 is no power."),
+    "power": (("lp_pool2d", 0, 2), {}, ValueError, "`norm_type` = 0 is not a valid exponent."),
     "ratio": (("fractional_max_pool2d", 2), {"output_ratio": 0.5}, ValueError, "`output_ratio` = "),
     "size": (("adaptive_avg_pool2d", (3,)), {}, ValueError, "`output_size` = .* has 1 entry."),
     "array": (("max_pool2d", 2), {"input": "image"}, TypeError, "not an array"),
     "sample": (
         ("fractional_max_pool2d", 2, 2), {"_random_samples": np.ones((1, 2, 2), np.float32)},
-        ValueError, "`_random_samples` hold 1.0",
+        ValueError, "`_random_samples` contain 1.0",
     ),
     "no sample": (
         ("fractional_max_pool2d", 2, 2), {}, ValueError, "neither `key` nor `_random_samples`",

@@ -104,8 +104,8 @@ def _min_size(axis: int, size: Any, span: int, before: int, after: int) -> int:
     min_size = max(span - before - after, 1 - after, 1)
     check_at_least(
         f"pooled axis {axis}", size, min_size,
-        f"A kernel spans {span} elements, with padding ({before}, {after}); what oneDNN makes of "
-        "one that does not fit depends on the size.",
+        f"A kernel spans {span} elements, with padding ({before}, {after}); oneDNN's result "
+        "for a kernel that does not fit depends on the size.",
     )  # fmt: skip
     return min_size
 
@@ -118,7 +118,7 @@ def axis_size(size: Any) -> Any:
 def _check_overlap(axis: int, size: int, span: int, dilation: int, before: int, after: int) -> None:
     if span <= max(before, after) or dilation - 1 >= size:
         raise status_error(
-            f"a window may hold no element of spatial axis {axis}.",
+            f"a window may contain no element of spatial axis {axis}.",
             f"It spans {span} elements at dilation {dilation - 1}, over {size} with padding "
             f"({before}, {after}).",
             "Excluding padding would divide by 0; pad or dilate less.",
@@ -130,9 +130,9 @@ def result_dtype(src: Array, dst_dtype: Any) -> np.dtype:
     known = src.dtype == dtype and dtype.name in _FLOATS + _INTEGERS
     if not known and (src.dtype.name, dtype.name) not in _CONVERSIONS:
         raise status_error(
-            f"{src.dtype} does not become {dtype}.",
-            "Pooling knows f32, bf16, f16, s8, u8 and s32, and s8 to u8 or f32, u8 to s8, f32 to "
-            "s8.",
+            f"pooling of {src.dtype} to {dtype} is not supported.",
+            "Pooling supports f32, bf16, f16, s8, u8 and s32, and s8 to u8 or f32, u8 to s8, f32 "
+            "to s8.",
             "Convert the array.",
             status="unimplemented",
         )
@@ -161,5 +161,5 @@ def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple
         raise status_error(
             "$workspace is not that of the forward call.",
             f"For these settings it has shape {expected} and dtype {dtype}, not {received}.",
-            "Give what forward_training returned.",
+            "Give the workspace that forward_training returned.",
         )

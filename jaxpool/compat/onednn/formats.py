@@ -27,8 +27,8 @@ def default_tag(shape: tuple[int, ...]) -> str:
     tags = {3: "ncw", 4: "nchw", 5: "ncdhw"}
     if len(shape) not in tags:
         raise status_error(
-            f"an array of shape {shape} has no tag of its own.",
-            "Without a tag it has 3, 4 or 5 axes: batch, channels, spatial axes.",
+            f"an array of shape {shape} has no default tag.",
+            "Default tags exist for 3, 4 or 5 axes: batch, channels, spatial axes.",
             "Add axes, or give a tag.",
         )
     return tags[len(shape)]
@@ -51,8 +51,8 @@ def check_rank(shape: tuple[int, ...], tag: str) -> None:
     blocked = TAGS[tag] == "blocked"
     if len(shape) != rank or (blocked and shape[-1] != block_size(tag)):
         raise status_error(
-            f"an array of shape {shape} does not lie as {tag}.",
-            f"It has {rank} axes{f', the last of length {block_size(tag)}' if blocked else ''}.",
+            f"an array of shape {shape} does not have the layout {tag}.",
+            f"It needs {rank} axes{f', the last of length {block_size(tag)}' if blocked else ''}.",
             "Give the tag that the array has, or reorder it.",
         )
 

@@ -155,9 +155,9 @@ def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None 
     src = array("src", src)
     if spatial_count(from_tag) != spatial_count(to_tag):
         raise status_error(
-            f"$to_tag = {shown(to_tag)} has another rank than $from_tag = {shown(from_tag)}.",
-            "A reorder changes how a tensor lies, not its axes.",
-            "Give two tags of one rank.",
+            f"$to_tag = {shown(to_tag)} differs in rank from $from_tag = {shown(from_tag)}.",
+            "A reorder changes the memory layout of a tensor, not its axes.",
+            "Give two tags of the same rank.",
         )
     check_rank(src.shape, from_tag)
     last = channels_last(src, from_tag)

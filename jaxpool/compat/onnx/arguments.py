@@ -67,7 +67,7 @@ def exponent(p: Any) -> float:
         raise ValueError(
             message(
                 f"$p = {shown(p)} is out of range.",
-                "The root of order p is taken: it is positive and finite.",
+                "The root of order p is taken, so it must be positive and finite.",
                 "Give for example 2.",
             )
         )
@@ -85,7 +85,7 @@ def pads_of(pads: Any, count: int) -> tuple[tuple[int, int], ...]:
         raise ValueError(
             message(
                 f"$pads = {shown(pads)} has {counted(length_of(pads), 'entry')}.",
-                f"{count} axes are pooled; it has the beginnings of all, then the ends of all.",
+                f"{count} axes are pooled; it lists the begins of all axes, then the ends.",
                 f"Give {2 * count} integers.",
             )
         )
@@ -127,7 +127,7 @@ def windows_over(
             raise ValueError(
                 message(
                     f"$pads = {shown(pads)} and $auto_pad = {automatic!r} are both given.",
-                    "The standard: pads cannot be used simultaneously with auto_pad.",
+                    "The ONNX standard says that pads cannot be used simultaneously with auto_pad.",
                     'Leave one of them out, or give auto_pad="NOTSET".',
                 )
             )
@@ -156,7 +156,7 @@ def check_pads(kernel: Sequence[int], pads: Sequence[tuple[int, int]]) -> None:
             raise ValueError(
                 message(
                     f"$pads = {ends} of pooled axis {axis} are not smaller than the kernel.",
-                    f"$kernel_shape is {k} there; ONNX Runtime refuses such pads.",
+                    f"$kernel_shape is {k} on that axis; ONNX Runtime refuses such pads.",
                     "Pad the array itself, or use jaxpool's own op, which has no such limit.",
                 )
             )

@@ -65,7 +65,7 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
     except TypeError as error:
         raise TypeError(
             message(
-                f"{node.op_type} does not run on what it is given: {error}.",
+                f"{node.op_type} cannot run with these inputs: {error}.",
                 f"Arrays given: {len(inputs)}. Inputs of the node: {len(node.input)}. Attributes: "
                 f"{', '.join(arguments) or 'none'}.",
                 "Give one array for each input of the node; check the node with onnx.checker.",
@@ -80,7 +80,7 @@ def operator_of(node: Any) -> Any:
     if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
         raise NotImplementedError(
             message(
-                f"{_qualified_name(node)} is no pooling operator.",
+                f"{_qualified_name(node)} is not a pooling operator.",
                 f"The operators are {', '.join(OPERATORS)}.",
                 "Run the other nodes of a graph with another library.",
             )
@@ -102,7 +102,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
             raise NotImplementedError(
                 message(
                     f"{node.op_type} has no attribute {shown(attribute.name)} of this type, or it "
-                    "is that of an ONNX function.",
+                    "refers to an attribute of an ONNX function.",
                     f"Its attributes are {', '.join(sorted(known))}.",
                     "Check the node with onnx.checker, and inline the functions of the model.",
                 )

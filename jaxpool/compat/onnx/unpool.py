@@ -118,9 +118,13 @@ def _output_shape(
     if requested[:2] != inferred[:2] or is_too_small:
         raise ValueError(
             message(
-                f"$output_shape = {requested} is too small, or of another batch.",
+                f"$output_shape = {requested} is too small, or has another batch or channel count.",
                 f"The attributes imply {inferred}; "
-                + ("it needs as many elements." if counts_in_output else "no axis may be shorter."),
+                + (
+                    "it needs that many elements."
+                    if counts_in_output
+                    else "no axis may be shorter."
+                ),
                 "Give the shape of the array that was pooled.",
             )
         )

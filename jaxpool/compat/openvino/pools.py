@@ -205,9 +205,9 @@ def _average(data: Any, settings: tuple, exclude_pad: Any, roundings: Sequence[s
             if max(ends) >= (k - 1) * d + 1:
                 raise ValueError(
                     message(
-                        f"the padding {ends} of pooled axis {axis} holds a whole window.",
-                        f"A window spans {(k - 1) * d + 1} elements there; with $exclude_pad "
-                        "nothing would count in it.",
+                        f"the padding {ends} of pooled axis {axis} contains a full window.",
+                        f"A window spans {(k - 1) * d + 1} elements on that axis. With "
+                        "$exclude_pad no element would count.",
                         "Use less padding, or exclude_pad=False.",
                     )
                 )

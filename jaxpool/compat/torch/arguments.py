@@ -26,7 +26,7 @@ def array(count: int, input: Any, first: int | None = None) -> Array:
     axes = "channels and the pooled axes, with or without a batch axis"
     _checks.check_rank("input", x.shape, (count + 1, count + 2), axes)
     first = x.ndim - count - 1 if first is None else first
-    _checks.check_not_empty("input", x.shape, first, "PyTorch takes no such empty axis.")
+    _checks.check_not_empty("input", x.shape, first, "PyTorch accepts no such empty axis.")
     return x
 
 

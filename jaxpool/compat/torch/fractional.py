@@ -135,7 +135,7 @@ def _output_size_from_ratio(ratio: Any, shape: tuple[int, ...]) -> list[int]:
         raise ValueError(
             message(
                 f"$output_ratio = {shown(ratio)}, and $output_size is None.",
-                f"One of them says how many windows there are; a ratio has {len(shape)} numbers, "
+                f"One of them must give the number of windows; a ratio has {len(shape)} numbers, "
                 "at least 0 and less than 1.",
                 f"Give $output_size, or for example output_ratio={(0.5,) * len(shape)}.",
             )

@@ -258,7 +258,7 @@ def _power(norm_type: Any) -> float:
 
 def _power_message(norm_type: Any) -> str:
     return message(
-        f"$norm_type = {shown(norm_type)} is no power.",
-        "The root of order norm_type is taken: it is a number other than 0.",
+        f"$norm_type = {shown(norm_type)} is not a valid exponent.",
+        "The root of order norm_type is taken, so it must be a nonzero number.",
         "Give for example 2, or math.inf.",
     )

@@ -119,8 +119,9 @@ def _unpooled_size(
         if not usual - stride < size < usual + stride:
             raise ValueError(
                 message(
-                    f"$output_size = {size} is no size of pooled axis {axis}.",
-                    f"Without it the axis has {usual}; it lies within a stride, {stride}, of that.",
+                    f"$output_size = {size} is not a valid size of pooled axis {axis}.",
+                    f"The default is {usual}; the size must differ from it by less than the "
+                    f"stride, {stride}.",
                     "Give the size of the array that was pooled.",
                 )
             )
