@@ -292,7 +292,7 @@ def test_indices_that_would_wrap_are_refused() -> None:
 
 def test_adaptive_sizes_are_bounded() -> None:
     for size in (2**22 + 1, 2**31, 10**30):
-        with pytest.raises(ValueError, match="`output_size` holds"):
+        with pytest.raises(ValueError, match="`output_size` contains"):
             shape_of(jaxpool.adaptive_avg_pool, (8, 8, 1), (size, 1))
 
 

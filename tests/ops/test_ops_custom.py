@@ -674,15 +674,15 @@ OTHER: dict[str, tuple[Any, Any, type[Exception], str]] = {
     ),
     "a combine that decides": (
         Reduction("own", lambda a, b: a if (a > b).all() else b, -np.inf), np.float32, TypeError,
-        "the combine of reduction 'own' asks for numbers",
+        "the combine of reduction 'own' needs concrete values",
     ),
     "a prepare of NumPy": (
         Reduction("own", jnp.add, 0, prepare=np.square), np.float32, TypeError,
-        "the prepare of reduction 'own' asks for numbers",
+        "the prepare of reduction 'own' needs concrete values",
     ),
     "a finish of NumPy": (
         Reduction("own", jnp.add, 0, finish=lambda total, count: np.divide(total, count)),
-        np.float32, TypeError, "the finish of reduction 'own' asks for numbers",
+        np.float32, TypeError, "the finish of reduction 'own' needs concrete values",
     ),
     "no combine": (
         Reduction("own", None, 0), np.float32, TypeError,  # pyright: ignore[reportArgumentType]
@@ -769,13 +769,13 @@ OF_PYTREES: dict[str, tuple[Reduction, type[Exception], str, str]] = {
     "an identity for one array with several numbers": (
         Reduction("own", jnp.add, (0, 0)),
         ValueError,
-        "the identity of reduction 'own' is no float32.",
+        "the identity of reduction 'own' does not fit float32.",
         "It is (0, 0).",
     ),
     "an identity with axes": (
         Reduction("own", jnp.add, np.zeros(2)),
         ValueError,
-        "the identity of reduction 'own' is no float32.",
+        "the identity of reduction 'own' does not fit float32.",
         "It is array([0., 0.]).",
     ),
     "a selection": (
