@@ -157,7 +157,7 @@ def max_pool_with_argmax(
     if data_format != "NHWC" or x.ndim != 4 or x.size == 0 or not isinstance(padding, str):
         raise ValueError(
             message(
-                "it takes arrays of batch, height, width and channels, and padding by name.",
+                "only arrays in NHWC, not empty, and padding by name are supported.",
                 f"$input has shape {x.shape}, $data_format is {shown(data_format)}, $padding is "
                 f"{shown(padding)}.",
                 "jaxpool.max_pool_with_argmax takes any rank, layout and padding.",

@@ -273,7 +273,7 @@ def test_what_max_pool_refuses(change: dict[str, Any], match: str) -> None:
 )
 def test_what_argmax_refuses(change: dict[str, Any]) -> None:
     call = {"input": X, "ksize": 2, "strides": 1, "padding": "VALID"} | change
-    with pytest.raises(ValueError, match="it takes arrays of batch, height, width and channels"):
+    with pytest.raises(ValueError, match="only arrays in NHWC, not empty, and padding by name"):
         tf.max_pool_with_argmax(**call)
 
 
