@@ -214,7 +214,7 @@ def _select_starts(values: Array, starts: list[Array], geometry: Geometry) -> Ar
     return values
 
 
-# --- the places of the windows --------------------------------------------------------------------
+# --- the positions of the windows -----------------------------------------------------------------
 
 
 def _checked_samples(key: Any, samples: Any) -> Any:
