@@ -42,9 +42,10 @@ from .._geometry.axis import cdiv
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_zeros
-from ..reductions import MAX, identity_array
+from ..reductions import MAX, Reduction, identity_array
 from . import tuning
 from .parts.argreduce import equal_or_both_nan
+from .parts.float_order import reduce_in_integers_on_cpu
 
 
 class Boxes(NamedTuple):
@@ -282,10 +283,17 @@ def select_at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
 
 def _maxima(image: Array, box: Boxes) -> tuple[Array, Array]:
     """Return the maximum of each row over the columns of each bin, and that of each bin."""
-    lowest = identity_array(MAX, np.dtype(image.dtype))
-    row_maxima = jnp.where(box.columns[None, :, :, None], image[:, None], lowest).max(2)
-    (row_maxima,) = materialize(row_maxima)
-    return row_maxima, jnp.where(box.rows[:, :, None, None], row_maxima[None], lowest).max(1)
+    (row_maxima,) = materialize(_maximum(image[:, None], box.columns[None, :, :, None], 2))
+    return row_maxima, _maximum(row_maxima[None], box.rows[:, :, None, None], 1)
+
+
+def _maximum(x: Array, mask: Array, axis: int) -> Array:
+    """Return the maximum along ``axis`` of the elements where ``mask`` is True."""
+
+    def reduce(x: Array, reduction: Reduction) -> Array:
+        return jnp.where(mask, x, identity_array(reduction, np.dtype(x.dtype))).max(axis)
+
+    return reduce_in_integers_on_cpu(reduce, x, MAX)
 
 
 def _argmax(image: Array, box: Boxes) -> tuple[Array, Array]:

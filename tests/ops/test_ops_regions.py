@@ -401,6 +401,22 @@ def test_the_number_of_an_image_does_not_wrap(dtype: str) -> None:
         np.testing.assert_array_equal(y.ravel(), [1, 0, 0, 0, 0])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("size, bins", [((32, 32, 8), 1), ((16, 20, 3), 14)])
+def test_a_maximum_in_a_large_image_is_nan_if_its_bin_has_one(
+    size: tuple[int, ...], bins: int, dtype: str
+) -> None:
+    """XLA:CPU drops NaN from large reductions of floats."""
+    x = jnp.zeros((1, *size), dtype).at[0, 5, 6, 0].set(jnp.nan)
+    boxes = jnp.array([[0, 0, 0, size[1] - 1.0, size[0] - 1]], jnp.float32)
+    pool = lambda x: jaxpool.roi_pool(x, boxes, bins)  # noqa: E731
+    y, back = jax.vjp(pool, x)
+    found = np.isnan(np.asarray(y, np.float32))
+    assert found[..., 0].sum() >= 1 and not found[..., 1:].any()
+    gradient = np.asarray(back(jnp.asarray(found, dtype))[0], np.float32)
+    assert gradient[0, 5, 6, 0] == found.sum() == gradient.sum()
+
+
 @pytest.mark.parametrize("op", ["roi_align", "ps_roi_align", "ps_roi_pool"])
 @pytest.mark.parametrize("element", [np.inf, np.nan])
 def test_derivatives_do_not_depend_on_elements(op: str, element: float) -> None:
