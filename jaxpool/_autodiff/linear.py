@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._xla.materialize import materialize
 from .._xla.select import select
 from .._xla.sharding_types import varying_axes, varying_zeros
 
@@ -107,6 +108,11 @@ def bilinear_map(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, .
 def tangent_only(x: Array) -> Array:
     """Return zeros whose tangent is that of ``x``."""
     return linear_map(_identity_map, _identity_map, x, x.shape, jnp.zeros_like(x))
+
+
+def with_materialized_cotangent(x: Array) -> Array:
+    """Return ``x``, whose cotangent CPU stores instead of recomputing it for every reader."""
+    return linear_map(_identity_map, lambda g: materialize(g)[0], x, x.shape)
 
 
 def _identity_map(t: Array) -> Array:

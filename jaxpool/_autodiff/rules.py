@@ -31,7 +31,7 @@ from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
 from ..reductions import mask_with_identity
 from .gather import gather_by
-from .linear import is_differentiable, linear_map
+from .linear import is_differentiable, linear_map, with_materialized_cotangent
 
 Reduce = Callable[..., Array]
 """``reduce(x, *arrays)`` returns the value of every window."""
@@ -123,11 +123,9 @@ def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Arr
 
     ``materialize_cotangent``: whether to store cotangents before the transpose reads them.
     """
-    return (
-        _sum_with_rule(x, plan, materialize_cotangent)
-        if is_differentiable(x)
-        else plan_.reduce(plan, x)
-    )
+    if not is_differentiable(x):
+        return plan_.reduce(plan, x)
+    return _sum_with_rule(x, plan, materialize_cotangent)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -161,4 +159,4 @@ def _materialized(y: Array) -> Array:
 @_materialized.defjvp
 def _materialized_jvp(primals: Any, tangents: Any) -> Any:
     (y,), (t,) = primals, tangents
-    return _materialized(y), linear_map(lambda t: t, lambda g: materialize(g)[0], t, t.shape)
+    return _materialized(y), with_materialized_cotangent(t)

@@ -259,10 +259,8 @@ def _adaptive_from_first(x: Array, where: None, **options: Any) -> Array:
     """Return adaptive maxima under "from_first_element"; a NaN result has no gradient."""
     if not jnp.issubdtype(x.dtype, jnp.floating) or 0 in options["output_size"]:
         return adaptive.max_pool(x, where, **options)
-    values, first = (
-        adaptive.max_pool(_fill_nan(x), where, **options),
-        _adaptive_first_elements(x, **options),
-    )
+    values = adaptive.max_pool(_fill_nan(x), where, **options)
+    first = _adaptive_first_elements(x, **options)
     return jnp.where(first != first, first, values)
 
 

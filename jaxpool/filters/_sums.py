@@ -120,11 +120,9 @@ def copies_of(taps: int, max_direct_taps: int) -> int:
 @functools.lru_cache(maxsize=4096)
 def cost_of(taps: int, max_direct_taps: int) -> int:
     """Return the cost of a window in additions, including ``COST_OF_LEVEL`` for each level."""
-    return (
-        taps
-        if taps <= max_direct_taps
-        else cost_with(taps, copies_of(taps, max_direct_taps), max_direct_taps)
-    )
+    if taps <= max_direct_taps:
+        return taps
+    return cost_with(taps, copies_of(taps, max_direct_taps), max_direct_taps)
 
 
 def cost_with(taps: int, copies: int, max_direct_taps: int) -> int:

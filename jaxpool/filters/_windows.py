@@ -142,10 +142,8 @@ class Taps:
         reversed_origin = np.asarray(
             [margins[extent.position][0] for extent in self.extents], np.int32
         )
-        reversed_taps, fold = (
-            Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers),
-            sum_at_tap(g.dtype),
-        )
+        reversed_taps = Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers)
+        fold = sum_at_tap(g.dtype)
         if len(self) > tuning.MAX_TAPS_UNROLLED:
             return reversed_taps.reduce(fold, padded)
         return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(*padded), ()))

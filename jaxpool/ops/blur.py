@@ -21,7 +21,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
-from .._autodiff.linear import linear_map
+from .._autodiff.linear import with_materialized_cotangent
 from .._errors import message, public, shown
 from .._geometry.arguments import is_sequence, length_of, per_axis
 from .._geometry.axis import Axis
@@ -32,7 +32,6 @@ from .._lowerings.parts.borders import extend_axis
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import divide, ones, zero_where_masked
 from .._numerics.weighted_windows import weighted_sum, weights_of
-from .._xla.materialize import materialize
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -233,9 +232,8 @@ def _padded(x: Array, axis: Axis, position: int, mode: str, padding: int) -> Arr
         return pad(x, position, low, high, np.asarray(padding, x.dtype))
     if not (low or high):
         return x
-    x = extend_axis(x, position, low, high, _BORDERS[mode])
-    # Store the cotangents: otherwise each element would recompute those of its copies in padding.
-    return linear_map(lambda x: x, lambda g: materialize(g)[0], x, x.shape)
+    # Or each element would recompute the cotangents of its copies in padding.
+    return with_materialized_cotangent(extend_axis(x, position, low, high, _BORDERS[mode]))
 
 
 def _binomial_weights(taps: int, dtype: np.dtype) -> np.ndarray:

@@ -82,10 +82,8 @@ def broadcast_over_phases(windows: Array, geometry: Geometry) -> Array:
 
 def place_at_offsets(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Place the value of each window at the phase that its offset names, 0 at other phases."""
-    offset_grid, g_grid = (
-        broadcast_over_phases(offsets.astype(jnp.int32), geometry),
-        broadcast_over_phases(g, geometry),
-    )
+    offset_grid = broadcast_over_phases(offsets.astype(jnp.int32), geometry)
+    g_grid = broadcast_over_phases(g, geometry)
     is_named = _phases_read(offset_grid, geometry) == _phase_iota(
         g_grid.shape, phase_axis_indices(geometry.positions, g.ndim)
     )

@@ -180,11 +180,8 @@ def _kth_in_blocks(
 
     The last window is repeated to fill up the last block.
     """
-    blocks, span, dtype = (
-        cdiv(axis.out, count),
-        _extent(axis, count),
-        smallest_index_dtype(axis.size),
-    )
+    blocks, span = cdiv(axis.out, count), _extent(axis, count)
+    dtype, block_dtype = smallest_index_dtype(axis.size), smallest_index_dtype(span)
     fill = [(0, 0)] * (x.ndim - 1) + [(0, blocks * count - axis.out)]
     padded = [jnp.pad(k, fill, mode="edge") for k in places]
     slice_last = lambda a, start, size: lax.dynamic_slice_in_dim(a, start, size, -1)  # noqa: E731
@@ -197,12 +194,7 @@ def _kth_in_blocks(
         block_absent = None if absent is None else slice_last(absent, low, span)
         block_places = [slice_last(k, first, count) for k in padded]
         positions = _kth_of_each(
-            slice_last(x, low, span),
-            block_absent,
-            starts,
-            stops,
-            block_places,
-            smallest_index_dtype(span),
+            slice_last(x, low, span), block_absent, starts, stops, block_places, block_dtype
         )
         return [low.astype(dtype) + of_place.astype(dtype) for of_place in positions]
 
