@@ -6,56 +6,35 @@ import typing
 
 from . import reductions as reductions
 from ._errors import no_attribute as _no_attribute
-from ._explain.explain import Explanation as Explanation
-from ._explain.explain import explain as explain
-from ._explain.receptive_field import ReceptiveField as ReceptiveField
-from ._explain.receptive_field import receptive_field as receptive_field
-from ._geometry.axis import Axis as Axis
-from ._geometry.resolve import Geometry as Geometry
-from ._geometry.resolve import geometry as geometry
-from ._geometry.window import Window as Window
-from ._patch.patch import Patch as Patch
-from ._patch.patch import patch as patch
-from ._patch.patch import unpatch as unpatch
-from .ops.adaptive import adaptive_avg_pool as adaptive_avg_pool
-from .ops.adaptive import adaptive_max_pool as adaptive_max_pool
-from .ops.adaptive import adaptive_max_pool_with_argmax as adaptive_max_pool_with_argmax
-from .ops.average import avg_pool as avg_pool
-from .ops.average import sum_pool as sum_pool
-from .ops.blur import blur_pool as blur_pool
-from .ops.blur import max_blur_pool as max_blur_pool
-from .ops.custom import pool as pool
-from .ops.fractional import fractional_max_pool as fractional_max_pool
-from .ops.fractional import fractional_max_pool_with_argmax as fractional_max_pool_with_argmax
-from .ops.global_ import global_avg_pool as global_avg_pool
-from .ops.global_ import global_lp_pool as global_lp_pool
-from .ops.global_ import global_max_pool as global_max_pool
-from .ops.global_statistics import global_logsumexp_pool as global_logsumexp_pool
-from .ops.global_statistics import global_max_pool_with_argmax as global_max_pool_with_argmax
-from .ops.global_statistics import global_min_pool as global_min_pool
-from .ops.global_statistics import global_std_pool as global_std_pool
-from .ops.lp import gem_pool as gem_pool
-from .ops.lp import lp_pool as lp_pool
-from .ops.max import max_pool as max_pool
-from .ops.max import max_pool_with_argmax as max_pool_with_argmax
-from .ops.max import min_pool as min_pool
-from .ops.max import min_pool_with_argmin as min_pool_with_argmin
-from .ops.rank import median_pool as median_pool
-from .ops.rank import rank_pool as rank_pool
-from .ops.regions import ps_roi_align as ps_roi_align
-from .ops.regions import ps_roi_pool as ps_roi_pool
-from .ops.regions import roi_align as roi_align
-from .ops.regions import roi_pool as roi_pool
-from .ops.shapes import output_shape as output_shape
-from .ops.smooth import logsumexp_pool as logsumexp_pool
-from .ops.smooth import soft_pool as soft_pool
-from .ops.statistics import quantile_pool as quantile_pool
-from .ops.statistics import std_pool as std_pool
-from .ops.statistics import var_pool as var_pool
-from .ops.stochastic import stochastic_pool as stochastic_pool
-from .ops.unpool import max_unpool as max_unpool
-from .ops.windows import windows as windows
-from .reductions import Reduction as Reduction
+from ._explain.explain import Explanation, explain
+from ._explain.receptive_field import ReceptiveField, receptive_field
+from ._geometry.axis import Axis
+from ._geometry.resolve import Geometry, geometry
+from ._geometry.window import Window
+from ._patch.patch import Patch, patch, unpatch
+from .ops.adaptive import adaptive_avg_pool, adaptive_max_pool, adaptive_max_pool_with_argmax
+from .ops.average import avg_pool, sum_pool
+from .ops.blur import blur_pool, max_blur_pool
+from .ops.custom import pool
+from .ops.fractional import fractional_max_pool, fractional_max_pool_with_argmax
+from .ops.global_ import global_avg_pool, global_lp_pool, global_max_pool
+from .ops.global_statistics import (
+    global_logsumexp_pool,
+    global_max_pool_with_argmax,
+    global_min_pool,
+    global_std_pool,
+)
+from .ops.lp import gem_pool, lp_pool
+from .ops.max import max_pool, max_pool_with_argmax, min_pool, min_pool_with_argmin
+from .ops.rank import median_pool, rank_pool
+from .ops.regions import ps_roi_align, ps_roi_pool, roi_align, roi_pool
+from .ops.shapes import output_shape
+from .ops.smooth import logsumexp_pool, soft_pool
+from .ops.statistics import quantile_pool, std_pool, var_pool
+from .ops.stochastic import stochastic_pool
+from .ops.unpool import max_unpool
+from .ops.windows import windows
+from .reductions import Reduction
 
 __all__ = [
     "Axis",

@@ -29,28 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import no_attribute as _no_attribute
 from ._alternatives import hint as _hint
-from .binary import binary_closing as binary_closing
-from .binary import binary_dilation as binary_dilation
-from .binary import binary_erosion as binary_erosion
-from .binary import binary_opening as binary_opening
-from .contrast import black_tophat as black_tophat
-from .contrast import morphological_gradient as morphological_gradient
-from .contrast import morphological_laplace as morphological_laplace
-from .contrast import white_tophat as white_tophat
-from .generic import generic_filter as generic_filter
-from .max_min import maximum_filter as maximum_filter
-from .max_min import maximum_filter1d as maximum_filter1d
-from .max_min import minimum_filter as minimum_filter
-from .max_min import minimum_filter1d as minimum_filter1d
-from .morphology import grey_closing as grey_closing
-from .morphology import grey_dilation as grey_dilation
-from .morphology import grey_erosion as grey_erosion
-from .morphology import grey_opening as grey_opening
-from .ranks import median_filter as median_filter
-from .ranks import percentile_filter as percentile_filter
-from .ranks import rank_filter as rank_filter
-from .uniform import uniform_filter as uniform_filter
-from .uniform import uniform_filter1d as uniform_filter1d
+from .binary import binary_closing, binary_dilation, binary_erosion, binary_opening
+from .contrast import black_tophat, morphological_gradient, morphological_laplace, white_tophat
+from .generic import generic_filter
+from .max_min import maximum_filter, maximum_filter1d, minimum_filter, minimum_filter1d
+from .morphology import grey_closing, grey_dilation, grey_erosion, grey_opening
+from .ranks import median_filter, percentile_filter, rank_filter
+from .uniform import uniform_filter, uniform_filter1d
 
 __all__ = [
     "binary_closing",
