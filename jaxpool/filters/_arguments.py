@@ -192,27 +192,26 @@ def _canonical_mode(mode: Any) -> str:
 
 
 def resolve_neighborhood(
-    asked: Request, rank: int, shape: tuple[int, ...] | None = None, name: str = "footprint"
+    asked: Request, rank: int, structure_shape: tuple[int, ...] | None = None
 ) -> Neighborhood:
     """Return the neighbourhood that the settings describe in an array of ``rank`` axes.
 
     Args:
       asked: the settings.
       rank: number of axes of the array.
-      shape: shape of the structure, if the filter has one.
-      name: the argument that determines the shape of the window, for error messages.
+      structure_shape: shape of the structure, if there is one.
     """
     positions = _positions(asked.axes, rank)
-    count = len(positions)
-    if asked.footprint is not None:
-        _check_same_shape(asked.footprint.shape, shape, name)
-        shape, name = asked.footprint.shape, "footprint"
-    if shape is not None:
-        _check_shape(name, shape, count)
-    sizes = shape if shape is not None else _per_axis("size", asked.size, count)
+    count, footprint = len(positions), asked.footprint
+    if footprint is not None:
+        _check_same_shape(footprint.shape, structure_shape)
+        sizes = _checked_shape("footprint", footprint.shape, count)
+    elif structure_shape is not None:
+        sizes = _checked_shape("structure", structure_shape, count)
+    else:
+        sizes = _per_axis("size", asked.size, count)
     modes, origins = _per_axis("mode", asked.mode, count), _per_axis("origin", asked.origin, count)
     extents = map(_extent, positions, sizes, origins, modes)
-    footprint = asked.footprint
     is_full = footprint is None or bool(footprint.mask.all())
     return Neighborhood(tuple(extents), None if is_full else footprint, asked.cval)
 
@@ -249,18 +248,18 @@ def _per_axis(name: str, value: Any, count: int) -> tuple[Any, ...]:
     return value
 
 
-def _check_same_shape(footprint: tuple[int, ...], shape: tuple[int, ...] | None, name: str) -> None:
-    if shape is not None and shape != footprint:
+def _check_same_shape(footprint: tuple[int, ...], structure: tuple[int, ...] | None) -> None:
+    if structure is not None and structure != footprint:
         raise ValueError(
             message(
-                f"${name} has shape {shape}, and $footprint has shape {footprint}.",
+                f"$structure has shape {structure}, and $footprint has shape {footprint}.",
                 "Both apply to the same window.",
                 "Give them the same shape, or leave the footprint out.",
             )
         )
 
 
-def _check_shape(name: str, shape: tuple[int, ...], count: int) -> None:
+def _checked_shape(name: str, shape: tuple[int, ...], count: int) -> tuple[int, ...]:
     if 0 in shape:
         raise ValueError(
             message(
@@ -278,6 +277,7 @@ def _check_shape(name: str, shape: tuple[int, ...], count: int) -> None:
                 "with $axes.",
             )
         )
+    return shape
 
 
 def _extent(position: int, size: int, origin: int, mode: str) -> Extent:

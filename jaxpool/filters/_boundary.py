@@ -16,19 +16,17 @@ from ._arguments import Extent
 def extend(x: Array, extents: Sequence[Extent], cval: float) -> Array:
     """Return ``x`` extended by ``low`` and ``high`` elements along the axis of every extent."""
     for extent in extents:
-        if extent.size > 1:
-            x = _extend_axis(x, extent, cval)
+        position, low, high = extent.position, extent.low, extent.high
+        if extent.size == 1:
+            continue
+        if extent.mode == "constant":
+            x = pad(x, position, low, high, _cast_cval(cval, np.dtype(x.dtype)))
+        else:
+            x = extend_axis(x, position, low, high, extent.mode)
     return x
 
 
-def _extend_axis(x: Array, extent: Extent, cval: float) -> Array:
-    position, low, high = extent.position, extent.low, extent.high
-    if extent.mode == "constant":
-        return pad(x, position, low, high, cval_array(cval, np.dtype(x.dtype)))
-    return extend_axis(x, position, low, high, extent.mode)
-
-
-def cval_array(cval: float, dtype: np.dtype) -> np.ndarray:
+def _cast_cval(cval: float, dtype: np.dtype) -> np.ndarray:
     """Return ``cval`` as ``dtype``; for integers, truncated towards zero and clipped to range."""
     if jnp.issubdtype(dtype, jnp.floating):
         with np.errstate(over="ignore"):

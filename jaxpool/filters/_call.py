@@ -9,36 +9,38 @@ from jax import Array
 from .._errors import message
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
-from ._arguments import Neighborhood, Request, request, resolve_neighborhood
-
-Body = Callable[[Array, Neighborhood, tuple[Any, ...], Array | None], Array]
-"""``body(x, neighborhood, options of the filter, second array or None)``"""
+from ._arguments import Request, request, resolve_neighborhood
 
 
-def filter_op(name: str, body: Body, *arrays: str) -> Op:
-    """Return the op of a filter; ``arrays`` names the second array, if the filter has one."""
+def filter_op(name: str, body: Callable[..., Array], has_structure: bool = False) -> Op:
+    """Return the op of a filter.
 
-    def traced(x: Array, second: Array | None = None, *, asked: Request) -> Array:
+    The body is ``body(x, neighborhood, *options)``, and with ``has_structure``
+    ``body(x, neighborhood, structure or None)``.
+    """
+
+    def traced(x: Array, *structure: Array | None, asked: Request) -> Array:
         check_real(x)
-        if second is None:
-            return body(x, resolve_neighborhood(asked, x.ndim), asked.options, None)
-        _check_second(second, *arrays)
-        return body(
-            x, resolve_neighborhood(asked, x.ndim, second.shape, *arrays), asked.options, second
-        )
+        shape = _shape_of(*structure) if has_structure else None
+        neighborhood = resolve_neighborhood(asked, x.ndim, shape)
+        return body(x, neighborhood, *asked.options, *structure)
 
-    return Op(name, traced, _canonicalize, arrays)
+    return Op(name, traced, _canonicalize, ("structure",) if has_structure else ())
 
 
-def _check_second(array: Array, name: str) -> None:
-    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+def _shape_of(structure: Array | None) -> tuple[int, ...] | None:
+    """Return the shape of the structure, if there is one; raise if the structure is complex."""
+    if structure is None:
+        return None
+    if jnp.issubdtype(structure.dtype, jnp.complexfloating):
         raise TypeError(
             message(
-                f"${name} has dtype {array.dtype}.",
+                f"$structure has dtype {structure.dtype}.",
                 "Filters are defined for real numbers and booleans.",
-                f"Give the real part of the {name}.",
+                "Give the real part of the structure.",
             )
         )
+    return structure.shape
 
 
 def _canonicalize(**arguments: Any) -> dict[str, Request]:

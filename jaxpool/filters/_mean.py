@@ -26,12 +26,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._autodiff import rules
 from .._autodiff.linear import linear_map
 from .._geometry.resolve import Geometry
 from .._lowerings import plan as plan_
 from .._lowerings import tuning
 from .._numerics import integer_mean
+from .._numerics.divisors import window_sum
 from .._xla.by_platform import by_platform
 from ..reductions import SUM
 from ._sums import Pair, map_sums, pair_sums
@@ -48,10 +48,8 @@ def mean(x: Array, geometry: Geometry) -> Array:
     if x.dtype == jnp.bool_:
         return mean(x.astype(jnp.uint8), geometry) != 0
 
-    def digit_sum(digit: Array) -> Array:
-        return rules.window_sum(digit, plan_of(digit, geometry, SUM))
-
-    return integer_mean.average(x, digit_sum, geometry.taps, geometry.taps, "trunc")
+    total = functools.partial(window_sum, geometry=geometry)
+    return integer_mean.average(x, total, geometry.taps, geometry.taps, "trunc")
 
 
 def _float_mean(x: Array, geometry: Geometry) -> Array:

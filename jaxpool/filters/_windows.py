@@ -98,16 +98,14 @@ class Taps:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def at_tap(self, extended: Array, index: int) -> Array:
-        """Return the element at tap ``index``, a Python int, of every window."""
-        for extent, start in zip(self.extents, self.offsets[index], strict=True):
-            end = int(start) + self.shape[extent.position]
-            extended = lax.slice_in_dim(extended, int(start), end, axis=extent.position)
-        return extended
-
     def each_tap(self, extended: Array) -> Iterator[Array]:
-        """Yield the elements at each tap, one slice per tap."""
-        return (self.at_tap(extended, index) for index in range(len(self)))
+        """Yield the element at each tap of every window, one slice per tap."""
+        for offset in self.offsets.tolist():
+            elements = extended
+            for extent, start in zip(self.extents, offset, strict=True):
+                end = start + self.shape[extent.position]
+                elements = lax.slice_in_dim(elements, start, end, axis=extent.position)
+            yield elements
 
     def reduce(self, fold: Fold, arrays: Sequence[Array], per_window: Sequence[Array] = ()) -> Any:
         """Return the reduction over all taps of extended arrays of the same shape.

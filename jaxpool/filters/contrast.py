@@ -16,8 +16,8 @@ from jax.typing import ArrayLike
 
 from .._errors import message, public
 from ._arguments import Neighborhood
-from ._call import call_filter
-from ._grey_operators import closing, dilation, erosion, morphology_op, opening
+from ._call import call_filter, filter_op
+from ._grey_operators import closing, dilation, erosion, opening
 
 
 @public
@@ -189,7 +189,7 @@ def _check_not_boolean(x: Array) -> None:
         )
 
 
-_GRADIENT = morphology_op("morphological_gradient", _gradient)
-_LAPLACE = morphology_op("morphological_laplace", _laplace)
-_WHITE = morphology_op("white_tophat", _white_tophat)
-_BLACK = morphology_op("black_tophat", _black_tophat)
+_GRADIENT = filter_op("morphological_gradient", _gradient, has_structure=True)
+_LAPLACE = filter_op("morphological_laplace", _laplace, has_structure=True)
+_WHITE = filter_op("white_tophat", _white_tophat, has_structure=True)
+_BLACK = filter_op("black_tophat", _black_tophat, has_structure=True)

@@ -124,11 +124,16 @@ def _check_callable(function: Any) -> Callable[..., Any]:
     )
 
 
-def _generic(x: Array, neighborhood: Neighborhood, options: tuple[Any, ...], second: Any) -> Array:
+def _generic(
+    x: Array,
+    neighborhood: Neighborhood,
+    function: Callable[..., Any],
+    arguments: tuple[_Static, ...],
+    keywords: tuple[tuple[str, _Static], ...],
+) -> Array:
     check_known(x.shape)
-    function = options[0]
-    arguments = [static.value for static in options[1]]
-    keywords = {key: static.value for key, static in options[2]}
+    positional = [static.value for static in arguments]
+    named = {key: static.value for key, static in keywords}
     if not x.size:
         return x
     taps = Taps(neighborhood.extents, offsets_of(neighborhood), x.shape)
@@ -137,9 +142,7 @@ def _generic(x: Array, neighborhood: Neighborhood, options: tuple[Any, ...], sec
     def apply(windows: Array) -> Array:
         rows = windows.reshape(-1, windows.shape[-1])
         with explaining_tracer_errors("$function"):
-            values = jax.vmap(lambda one: _check_result(function(one, *arguments, **keywords)))(
-                rows
-            )
+            values = jax.vmap(lambda one: _check_result(function(one, *positional, **named)))(rows)
         return values.reshape(windows.shape[:-1])
 
     extended = extend(as_float, neighborhood.extents, neighborhood.cval)

@@ -1,5 +1,6 @@
 """Maximum and minimum filters."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,6 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from ..reductions import MAX, MIN
-from ._arguments import Neighborhood
 from ._call import call_filter, filter_op
 from ._extreme import extreme
 
@@ -167,13 +167,5 @@ def minimum_filter1d(
     return call_filter(_MINIMUM, x, size, None, mode, cval, origin, axis)
 
 
-def _maximum(x: Array, neighborhood: Neighborhood, options: Any, second: Any) -> Array:
-    return extreme(x, neighborhood, MAX)
-
-
-def _minimum(x: Array, neighborhood: Neighborhood, options: Any, second: Any) -> Array:
-    return extreme(x, neighborhood, MIN)
-
-
-_MAXIMUM = filter_op("maximum_filter", _maximum)
-_MINIMUM = filter_op("minimum_filter", _minimum)
+_MAXIMUM = filter_op("maximum_filter", functools.partial(extreme, reduction=MAX))
+_MINIMUM = filter_op("minimum_filter", functools.partial(extreme, reduction=MIN))

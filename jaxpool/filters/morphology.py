@@ -20,8 +20,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
-from ._call import call_filter
-from ._grey_operators import closing, dilation, erosion, morphology_op, opening
+from ._call import call_filter, filter_op
+from ._grey_operators import closing, dilation, erosion, opening
 
 
 @public
@@ -174,7 +174,7 @@ def grey_closing(
     return call_filter(_CLOSING, x, size, footprint, mode, cval, origin, axes, structure=structure)
 
 
-_EROSION = morphology_op("grey_erosion", erosion)
-_DILATION = morphology_op("grey_dilation", dilation)
-_OPENING = morphology_op("grey_opening", opening)
-_CLOSING = morphology_op("grey_closing", closing)
+_EROSION = filter_op("grey_erosion", erosion, has_structure=True)
+_DILATION = filter_op("grey_dilation", dilation, has_structure=True)
+_OPENING = filter_op("grey_opening", opening, has_structure=True)
+_CLOSING = filter_op("grey_closing", closing, has_structure=True)

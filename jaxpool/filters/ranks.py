@@ -158,8 +158,7 @@ def _checked_percentile(value: Any) -> float:
     )
 
 
-def _rank(x: Array, neighborhood: Neighborhood, options: tuple[str, Any], second: Any) -> Array:
-    kind, value = options
+def _rank(x: Array, neighborhood: Neighborhood, kind: str, value: Any) -> Array:
     taps = int(neighborhood.mask.sum())
     if kind == "percentile":
         value = min(int(float(taps) * value / 100.0), taps - 1)

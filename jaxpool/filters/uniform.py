@@ -1,7 +1,6 @@
 """Mean filters."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -92,7 +91,7 @@ def uniform_filter1d(
     return call_filter(_UNIFORM, x, size, None, mode, cval, origin, axis)
 
 
-def _uniform(x: Array, neighborhood: Neighborhood, options: Any, second: Any) -> Array:
+def _uniform(x: Array, neighborhood: Neighborhood) -> Array:
     if not x.size:
         return x
     y = x.astype(accumulator(x.dtype)) if jnp.issubdtype(x.dtype, jnp.floating) else x
