@@ -47,8 +47,8 @@ def _check_number(name: str, value: Any) -> None:
         )
 
 
-def canonical_exponent(p: Any) -> float:
-    """Return the exponent of a norm, positive or infinite, or raise."""
+def canonical_p(p: Any) -> dict[str, float]:
+    """Return the option ``p``, the exponent of a norm, positive or infinite, checked."""
     _check_number("p", p)
     if not (_SMALLEST_EXPONENT <= p <= _LARGEST_EXPONENT or p == math.inf):
         raise ValueError(
@@ -59,7 +59,7 @@ def canonical_exponent(p: Any) -> float:
                 "Give for example 2, or math.inf.",
             )
         )
-    return int(p) if float(p).is_integer() else float(p)
+    return {"p": int(p) if float(p).is_integer() else float(p)}
 
 
 def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Array:

@@ -2,8 +2,10 @@
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -23,7 +25,7 @@ from .._numerics.integer_mean import Rounding
 from .._numerics.norms import norm
 from ..reductions import MAX, Reduction, accumulator
 from ._dispatch import Op, call
-from ._parameters import canonical_exponent
+from ._parameters import canonical_p
 
 
 @public
@@ -135,17 +137,40 @@ def global_lp_pool(
     return call(GLOBAL_LP_POOL, x, (where,), data_format=data_format, keepdims=keepdims, p=p)
 
 
-def canonical(data_format: Any, keepdims: Any) -> dict[str, Any]:
-    meaning = "It determines whether the pooled axes stay, with length 1."
-    keepdims = as_bool("keepdims", keepdims, meaning)
-    return {"data_format": layouts.check(data_format), "keepdims": keepdims}
+def global_op(
+    name: str,
+    body: Callable[..., Any],
+    check: Callable[[Array], None],
+    canonicalize: Callable[..., dict[str, Any]] = dict,
+    arrays: tuple[str, ...] = ("where",),
+) -> Op:
+    """Return the op of a global pool.
+
+    Args:
+      name, arrays: as in :class:`Op`.
+      body: ``body(x, valid, planes, *others, **options)``; its results keep the pooled axes.
+      check: raises unless the op is defined for the dtype of ``x``.
+      canonicalize: as in :class:`Op`, for the options besides ``data_format`` and ``keepdims``.
+    """
+
+    def traced(
+        x: Array, where: Any, *others: Any, data_format: str, keepdims: bool, **options: Any
+    ) -> Any:
+        check(x)
+        valid, planes = check_where(where, x.shape), _planes_of(data_format, x.shape)
+        y = body(x, valid, planes, *others, **options)
+        return y if keepdims else jax.tree.map(lambda a: jnp.squeeze(a, planes.positions), y)
+
+    def canonical(data_format: Any, keepdims: Any, **options: Any) -> dict[str, Any]:
+        meaning = "It determines whether the pooled axes stay, with length 1."
+        keepdims = as_bool("keepdims", keepdims, meaning)
+        data_format = layouts.check(data_format)
+        return {"data_format": data_format, "keepdims": keepdims, **canonicalize(**options)}
+
+    return Op(name, traced, canonical, arrays)
 
 
-def _canonical_lp(data_format: Any, keepdims: Any, p: Any) -> dict[str, Any]:
-    return {**canonical(data_format, keepdims), "p": canonical_exponent(p)}
-
-
-def planes_of(data_format: str, shape: tuple[int, ...]) -> Planes:
+def _planes_of(data_format: str, shape: tuple[int, ...]) -> Planes:
     """Return the planes of the pooled axes of an array of ``shape``, or raise if one is empty."""
     positions = _pooled_axes(data_format, shape)
     for index, position in enumerate(positions):
@@ -168,10 +193,6 @@ def _pooled_axes(data_format: str, shape: tuple[int, ...]) -> tuple[int, ...]:
             )
         )
     return layouts.pooled_axes(data_format, count, shape)
-
-
-def squeezed(y: Array, planes: Planes, keepdims: bool) -> Array:
-    return y if keepdims else jnp.squeeze(y, planes.positions)
 
 
 def maximum_with_indices(
@@ -197,21 +218,7 @@ def average_of(
     return average(zero_where_masked(x, valid), total, divisor, largest, rounding)
 
 
-def _max(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
-    check_real(x)
-    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
-    return squeezed(_planes.plane_maximum(x, valid, planes), planes, keepdims)
-
-
-def _average(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
-    check_averageable(x)
-    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
-    return squeezed(average_of(x, valid, planes), planes, keepdims)
-
-
-def _lp(x: Array, where: Any, *, data_format: str, keepdims: bool, p: float) -> Array:
-    check_float(x)
-    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
+def _lp(x: Array, valid: Array | None, planes: Planes, p: float) -> Array:
     y = norm(
         zero_where_masked(x, valid).astype(accumulator(x.dtype)),
         p,
@@ -220,9 +227,9 @@ def _lp(x: Array, where: Any, *, data_format: str, keepdims: bool, p: float) -> 
         largest=lambda a: _planes.plane_maximum(a, None, planes),
         joined=lambda make, a: scaled_sums.join_axes(make(a), planes.positions),
     )
-    return squeezed(y.astype(x.dtype), planes, keepdims)
+    return y.astype(x.dtype)
 
 
-GLOBAL_MAX_POOL = Op("global_max_pool", _max, canonical)
-GLOBAL_AVG_POOL = Op("global_avg_pool", _average, canonical)
-GLOBAL_LP_POOL = Op("global_lp_pool", _lp, _canonical_lp)
+GLOBAL_MAX_POOL = global_op("global_max_pool", _planes.plane_maximum, check_real)
+GLOBAL_AVG_POOL = global_op("global_avg_pool", average_of, check_averageable)
+GLOBAL_LP_POOL = global_op("global_lp_pool", _lp, check_float, canonical_p)

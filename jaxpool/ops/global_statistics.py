@@ -14,16 +14,17 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import planes as _planes
 from .._autodiff import rules
+from .._autodiff.planes import Planes
 from .._errors import public
 from .._lowerings.plan import plan_for
 from .._numerics import indices, scaled_sums
-from .._numerics.checks import check_float, check_real, check_where
+from .._numerics.checks import check_float, check_real
 from .._numerics.divisors import divide, zero_where_masked
 from .._numerics.indices import IndexSpace
 from ..reductions import MAX, accumulator
-from ._dispatch import Op, call
+from ._dispatch import call
 from ._parameters import parameter
-from .global_ import canonical, maximum_with_indices, planes_of, squeezed
+from .global_ import global_op, maximum_with_indices
 from .statistics import canonical_correction, root, variance_of
 
 
@@ -184,31 +185,24 @@ def global_logsumexp_pool(
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-def _min(x: Array, where: Any, *, data_format: str, keepdims: bool) -> Array:
-    check_real(x)
-    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
+def _min(x: Array, valid: Array | None, planes: Planes) -> Array:
     reverse = jnp.negative if jnp.issubdtype(x.dtype, jnp.floating) else jnp.invert
-    return squeezed(reverse(_planes.plane_maximum(reverse(x), valid, planes)), planes, keepdims)
+    return reverse(_planes.plane_maximum(reverse(x), valid, planes))
 
 
 def _argmax(
-    x: Array, where: Any, *, data_format: str, keepdims: bool, index_space: Any, index_dtype: Any
+    x: Array, valid: Array | None, planes: Planes, index_space: Any, index_dtype: Any
 ) -> tuple[Array, Array]:
-    check_real(x)
-    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
     space = index_space, index_dtype
-    if planes.are_known:
-        plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
-        values, offsets = rules.extreme_with_offsets(x, valid, plan)
-        index = indices.convert(offsets, x.shape, plan.geometry, *space, valid is not None)
-    else:
-        values, index = maximum_with_indices(x, valid, planes, *space)
-    return squeezed(values, planes, keepdims), squeezed(index, planes, keepdims)
+    if not planes.are_known:
+        return maximum_with_indices(x, valid, planes, *space)
+    plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
+    values, offsets = rules.extreme_with_offsets(x, valid, plan)
+    masked = valid is not None
+    return values, indices.convert(offsets, x.shape, plan.geometry, *space, masked)
 
 
-def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: int) -> Array:
-    check_float(x)
-    valid, planes = check_where(where, x.shape), planes_of(data_format, x.shape)
+def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Array:
     promoted = zero_where_masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
     mask = jnp.ones_like(promoted) if valid is None else valid.astype(promoted.dtype)
     total = functools.partial(_planes.plane_sum, planes=planes)
@@ -217,33 +211,20 @@ def _std(x: Array, where: Any, *, data_format: str, keepdims: bool, correction: 
     deviation = zero_where_masked(promoted - total(divide(promoted, count)), valid)
     # Subtract the rounding error of the mean, which is large relative to small deviations.
     deviation = zero_where_masked(deviation - divide(total(deviation), count), valid)
-    y = variance_of(count, total(deviation * deviation), correction, root)
-    return squeezed(y.astype(x.dtype), planes, keepdims)
+    return variance_of(count, total(deviation * deviation), correction, root).astype(x.dtype)
 
 
-def _logsumexp(
-    x: Array, where: Any, temperature: Any, *, data_format: str, keepdims: bool
-) -> Array:
-    check_float(x)
-    planes, promoted = planes_of(data_format, x.shape), x.astype(accumulator(np.dtype(x.dtype)))
+def _logsumexp(x: Array, valid: Array | None, planes: Planes, temperature: Any) -> Array:
+    promoted = x.astype(accumulator(np.dtype(x.dtype)))
     temperature = parameter("temperature", temperature, promoted, planes.positions)
-    parts = scaled_sums.exponentials(promoted, check_where(where, x.shape), temperature, False)
+    parts = scaled_sums.exponentials(promoted, valid, temperature, False)
     level, factor = scaled_sums.join_axes(parts, planes.positions)
-    y = scaled_sums.scaled_log_of(level, factor, temperature)
-    return squeezed(y.astype(x.dtype), planes, keepdims)
+    return scaled_sums.scaled_log_of(level, factor, temperature).astype(x.dtype)
 
 
-def _canonical_index(index_space: Any, index_dtype: Any, **others: Any) -> dict[str, Any]:
-    return {**canonical(**others), **indices.canonical(index_space, index_dtype)}
-
-
-def _canonical_std(correction: Any, **others: Any) -> dict[str, Any]:
-    return {**canonical(**others), **canonical_correction(correction)}
-
-
-_GLOBAL_MIN_POOL = Op("global_min_pool", _min, canonical)
-_GLOBAL_ARGMAX = Op("global_max_pool_with_argmax", _argmax, _canonical_index)
-_GLOBAL_STD_POOL = Op("global_std_pool", _std, _canonical_std)
-_GLOBAL_LOGSUMEXP_POOL = Op(
-    "global_logsumexp_pool", _logsumexp, canonical, ("where", "temperature")
+_GLOBAL_MIN_POOL = global_op("global_min_pool", _min, check_real)
+_GLOBAL_ARGMAX = global_op("global_max_pool_with_argmax", _argmax, check_real, indices.canonical)
+_GLOBAL_STD_POOL = global_op("global_std_pool", _std, check_float, canonical_correction)
+_GLOBAL_LOGSUMEXP_POOL = global_op(
+    "global_logsumexp_pool", _logsumexp, check_float, arrays=("where", "temperature")
 )

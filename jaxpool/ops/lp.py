@@ -17,7 +17,7 @@ from .._numerics.divisors import count_array, window_sum, zero_where_masked
 from .._numerics.norms import norm
 from ..reductions import MAX, accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
-from ._parameters import canonical_exponent, check_positive, parameter
+from ._parameters import canonical_p, check_positive, parameter
 
 
 @public
@@ -139,10 +139,6 @@ def gem_pool(
     return call(_GEM_POOL, x, (where, p), windows, eps=eps)
 
 
-def _canonical_p(p: Any) -> dict[str, float]:
-    return {"p": canonical_exponent(p)}
-
-
 def _lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     check_float(x)
     valid = check_where(where, x.shape)
@@ -209,5 +205,5 @@ def _mean(level: Array, factor: Array, count: Array, p: Array) -> Array:
     return jnp.where(empty, zero, lax.exp(scaled_sums.log_of(level, mean) / p))
 
 
-LP_POOL = Op("lp_pool", _lp, _canonical_p)
+LP_POOL = Op("lp_pool", _lp, canonical_p)
 _GEM_POOL = Op("gem_pool", _gem, _canonical_eps, ("where", "p"))
