@@ -219,8 +219,7 @@ def sample_bins(
     images: Images,
     bins: tuple[int, int],
     ratio: int,
-    offset: float,
-    min_size: int | None,
+    aligned: bool,
 ) -> tuple[Boxes, SampledElements | None]:
     """Return the weights of the samples in each bin, and the elements next to each sample.
 
@@ -231,32 +230,27 @@ def sample_bins(
       images: the images.
       bins: bins along each axis.
       ratio: samples of a bin along each axis, or 0 for an adaptive number.
-      offset: the number that is subtracted from all coordinates, 0.5 or 0.
-      min_size: the minimum size of a box along each axis, or None.
+      aligned: whether element ``i`` is at ``i + 1/2``; otherwise boxes have a minimum size of 1.
     """
+    offset, has_few = 0.5 if aligned else 0, 0 < ratio <= tuning.MAX_SAMPLES_GATHERED
 
     def axis_samples(
         first: Array, last: Array, bins: int, length: int
     ) -> tuple[Array, tuple[Array, Array] | None]:
         first, last = first - offset, last - offset
-        size = last - first if min_size is None else jnp.maximum(last - first, min_size)
-        weights = regions.sample_weights(first, size, bins, length, ratio)
-        has_few = 0 < ratio <= tuning.MAX_SAMPLES_GATHERED
-        return weights, regions.sampled_elements(
-            first, size, bins, length, ratio
-        ) if has_few else None
+        size = last - first if aligned else jnp.maximum(last - first, 1)
+        axis = first, size, bins, length, ratio
+        return regions.sample_weights(*axis), regions.sampled_elements(*axis) if has_few else None
 
     height, width = images.array.shape[1:3]
     rows, row_samples = axis_samples(ends.top, ends.bottom, bins[0], height)
     columns, column_samples = axis_samples(ends.left, ends.right, bins[1], width)
-    rows = _zero_without_image(rows, ends.image_exists)
+    boxes = Boxes(ends.image, _zero_without_image(rows, ends.image_exists), columns)
     if row_samples is None or column_samples is None:
-        return Boxes(ends.image, rows, columns), None
+        return boxes, None
     number, weight = row_samples
-    samples = SampledElements(
-        number, _zero_without_image(weight, ends.image_exists), *column_samples
-    )
-    return Boxes(ends.image, rows, columns), samples
+    weight = _zero_without_image(weight, ends.image_exists)
+    return boxes, SampledElements(number, weight, *column_samples)
 
 
 def integer_bins(

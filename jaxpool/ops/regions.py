@@ -1,5 +1,6 @@
 """Pools of regions: each box, whose coordinates may be traced, is divided into bins."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -230,22 +231,13 @@ def ps_roi_pool(
 
 def _align(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
-    data_format: str, sampling_ratio: int, aligned: bool,
+    data_format: str, sampling_ratio: int, aligned: bool, by_place: bool = False,
 ) -> Array:  # fmt: skip
     images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
-    offset, min_size = (0.5, None) if aligned else (0, 1)
-    box_weights, near = sample_bins(ends, images, output_size, sampling_ratio, offset, min_size)
-    return _weighted_sums(images, box_weights, near=near)
-
-
-def _position_sensitive_align(
-    x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
-    data_format: str, sampling_ratio: int,
-) -> Array:  # fmt: skip
-    images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
-    _check_channels(images.array, output_size)
-    box_weights, _ = sample_bins(ends, images, output_size, sampling_ratio, 0.5, None)
-    return _weighted_sums(images, box_weights, by_place=True)
+    if by_place:
+        _check_channels(images.array, output_size)
+    box_weights, near = sample_bins(ends, images, output_size, sampling_ratio, aligned)
+    return _weighted_sums(images, box_weights, by_place, None if by_place else near)
 
 
 def _pool(
@@ -335,5 +327,10 @@ def _canonical_align(*, aligned: Any, **others: Any) -> dict[str, Any]:
 _ARRAYS = ("boxes", "batch_index")
 _ROI_ALIGN = Op("roi_align", _align, _canonical_align, _ARRAYS)
 _ROI_POOL = Op("roi_pool", _pool, canonical_output, _ARRAYS)
-_PS_ROI_ALIGN = Op("ps_roi_align", _position_sensitive_align, _canonical_ratio, _ARRAYS)
+_PS_ROI_ALIGN = Op(
+    "ps_roi_align",
+    functools.partial(_align, aligned=True, by_place=True),
+    _canonical_ratio,
+    _ARRAYS,
+)
 _PS_ROI_POOL = Op("ps_roi_pool", _position_sensitive_pool, canonical_output, _ARRAYS)
