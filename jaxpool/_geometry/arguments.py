@@ -163,7 +163,14 @@ def per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ..
 
     Raise an error about the argument ``name`` unless it fits.
     """
+    if is_sequence(value):
+        check_length(name, value, count)
+    integers = int_or_ints(name, value, least)
+    return (integers,) * count if isinstance(integers, int) else integers
+
+
+def int_or_ints(name: str, value: Any, least: int = 1) -> int | tuple[int, ...]:
+    """Return ``value``, an int or a sequence of ints of at least ``least``, or raise."""
     if not is_sequence(value):
-        return (integer(name, value, least),) * count
-    check_length(name, value, count)
+        return integer(name, value, least)
     return tuple(integer(name, entry, least) for entry in entries_of(name, value))

@@ -13,7 +13,7 @@ from .._errors import message, shown
 from .._geometry.arguments import check_finite
 
 
-def as_array(name: str, value: Any, make: Callable[[Any], Array] = jnp.asarray) -> Array:
+def as_array(name: str, value: Any, make: Callable[[Any], Any] = jnp.asarray) -> Array:
     """Return ``make(value)``, or raise an error about the argument ``name``."""
     try:
         check_finite(value)

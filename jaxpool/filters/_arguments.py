@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import counted, message, shown
-from .._geometry.arguments import check_length, entries_of, integer, is_sequence
+from .._geometry.arguments import check_length, entries_of, int_or_ints, is_sequence
 from ._static import Footprint, footprint_of, hashable, number
 
 MODES = {
@@ -127,11 +127,11 @@ def request(
     """
     _check_window_arguments(size, footprint, structure)
     return Request(
-        None if size is None else _checked_integers("size", size, 1),
+        None if size is None else int_or_ints("size", size),
         None if footprint is None else footprint_of("footprint", footprint),
         _canonical_modes(mode),
         number("cval", cval),
-        _checked_integers("origin", origin, -LARGEST_ORIGIN),
+        int_or_ints("origin", origin, -LARGEST_ORIGIN),
         None if axes is None else _canonical_axes(axes),
         options,
     )
@@ -159,14 +159,8 @@ def _check_window_arguments(size: Any, footprint: Any, structure: bool) -> None:
         )
 
 
-def _checked_integers(name: str, value: Any, minimum: int) -> int | tuple[int, ...]:
-    if not is_sequence(value):
-        return integer(name, value, minimum)
-    return tuple(integer(name, entry, minimum) for entry in entries_of(name, value))
-
-
 def _canonical_axes(axes: Any) -> tuple[int, ...]:
-    entries = _checked_integers("axes", axes, -LARGEST_ORIGIN)
+    entries = int_or_ints("axes", axes, -LARGEST_ORIGIN)
     return (entries,) if isinstance(entries, int) else entries
 
 

@@ -23,7 +23,7 @@ from jax.typing import ArrayLike
 from .._autodiff import rules
 from .._autodiff.linear import with_materialized_cotangent
 from .._errors import message, public, shown
-from .._geometry.arguments import is_sequence, length_of, per_axis
+from .._geometry.arguments import int_or_ints, per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
@@ -189,23 +189,19 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
     promoted = zero_where_masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
-    overhangs = any(axis.overhang for axis in geometry.axes)
-    is_divided, dtype = valid is not None or overhangs, np.dtype(x.dtype)
+    weights = [_binomial_weights(axis.kernel, promoted.dtype) for axis in geometry.axes]
+    is_divided = valid is not None or any(axis.overhang for axis in geometry.axes)
+    dtype = np.dtype(x.dtype)
     y = weighted_sum(
         lambda x: _weighted_sums(x, geometry, mode, padding=0),
         promoted,
         geometry,
-        weights_of(
-            geometry,
-            [_binomial_weights(axis.kernel, promoted.dtype) for axis in geometry.axes],
-            mode,
-        ),
+        weights_of(geometry, weights, mode),
         (dtype, promoted.dtype if is_divided else dtype),
     )
-    if valid is not None:
-        y = divide(y, _weighted_sums(valid.astype(promoted.dtype), geometry, mode, padding=1))
-    elif overhangs:
-        y = divide(y, _weighted_sums(ones(promoted, geometry), geometry, mode, padding=1))
+    if is_divided:
+        counted = ones(promoted, geometry) if valid is None else valid.astype(promoted.dtype)
+        y = divide(y, _weighted_sums(counted, geometry, mode, padding=1))
     return y.astype(dtype)
 
 
@@ -280,13 +276,9 @@ def _canonical_mode(mode: Any) -> dict[str, str]:
 
 
 def _canonical_blur(blur_shape: Any, mode: Any) -> dict[str, Any]:
-    count = length_of(blur_shape) if is_sequence(blur_shape) else 1
-    lengths = per_axis("blur_shape", blur_shape, count)
-    _check_lengths("blur_shape", lengths)
-    return {
-        "blur_shape": lengths if is_sequence(blur_shape) else lengths[0],
-        **_canonical_mode(mode),
-    }
+    lengths = int_or_ints("blur_shape", blur_shape)
+    _check_lengths("blur_shape", (lengths,) if isinstance(lengths, int) else lengths)
+    return {"blur_shape": lengths, **_canonical_mode(mode)}
 
 
 def _border_of(mode: str) -> str:

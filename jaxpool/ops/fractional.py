@@ -23,7 +23,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import rules
 from .._errors import message, public
-from .._geometry.arguments import entries_of, is_sequence, per_axis
+from .._geometry.arguments import entries_of, int_or_ints, is_sequence, per_axis
 from .._geometry.resolve import Geometry, check_known
 from .._lowerings.plan import plan_for
 from .._numerics import indices as _indices
@@ -138,10 +138,8 @@ def fractional_max_pool_with_argmax(
 def canonical(
     output_size: Any, index_space: Any = "spatial", index_dtype: Any = None
 ) -> dict[str, Any]:
-    is_tuple = is_sequence(output_size)
-    sizes = per_axis("output_size", output_size, len(output_size) if is_tuple else 1)
-    space = _indices.canonical(index_space, index_dtype)
-    return {"output_size": sizes if is_tuple else sizes[0], **space}
+    sizes = int_or_ints("output_size", output_size)
+    return {"output_size": sizes, **_indices.canonical(index_space, index_dtype)}
 
 
 # --- bodies --------------------------------------------------------------------------------------
@@ -230,10 +228,10 @@ def _checked_samples(key: Any, samples: Any) -> Any:
             )
         )
     if samples is None:
-        return check_key(key)
-    samples = (
-        samples if isinstance(samples, jax.Array) else as_array("$samples", samples, _as_numpy)
-    )
+        check_key(key)
+        return None
+    if not isinstance(samples, jax.Array):
+        samples = as_array("$samples", samples, np.asarray)  # keeps 64-bit floats
     if not jnp.issubdtype(samples.dtype, jnp.floating) or samples.ndim < 1:
         raise TypeError(
             message(
@@ -245,11 +243,6 @@ def _checked_samples(key: Any, samples: Any) -> Any:
     if not isinstance(samples, Tracer):
         _check_range(np.asarray(samples))
     return samples
-
-
-def _as_numpy(samples: Any) -> Any:
-    """Return the samples as a NumPy array, which keeps 64-bit floats."""
-    return np.asarray(samples)
 
 
 def _check_range(samples: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 from .._autodiff import flat_index as _flat
 from .._errors import counted, message, public
 from .._geometry import layout as layouts
-from .._geometry.arguments import entries_of, is_sequence, per_axis
+from .._geometry.arguments import entries_of, int_or_ints, is_sequence
 from .._geometry.resolve import Geometry, check_known
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import sentinel
@@ -95,7 +95,9 @@ def max_unpool(
       >>> jaxpool.max_unpool(jnp.array([10.0, 20.0]), jnp.array([1, 1]), 3, data_format="W")
       Array([ 0., 20.,  0.], dtype=float32)
     """
-    output_shape, _ = _hashable(output_shape), layouts.check(data_format)
+    if is_sequence(output_shape):
+        output_shape = entries_of("output_shape", output_shape)
+    layouts.check(data_format)
     windows = WindowArguments(window_shape, strides, padding, dilations, rounding, data_format)
     has_window = _has_window(index_space, windows)
     if not has_window:
@@ -159,12 +161,6 @@ def _unit_window(output_shape: Any, data_format: Any) -> Any:
     )
 
 
-def _hashable(output_shape: Any) -> Any:
-    if not is_sequence(output_shape):
-        return output_shape
-    return entries_of("output_shape", output_shape)
-
-
 def _as_indices(indices: Any) -> Any:
     """Return the indices as an array.
 
@@ -172,7 +168,7 @@ def _as_indices(indices: Any) -> Any:
     index that is out of range stays out of range.
     """
     if not isinstance(indices, (jax.Array, np.ndarray)):
-        indices = as_array("$indices", indices, lambda indices: np.asarray(indices))  # pyright: ignore
+        indices = as_array("$indices", indices, np.asarray)
     is_64_bit = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
     if is_64_bit and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
         return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _flat.INT32_MAX).astype(
@@ -182,11 +178,9 @@ def _as_indices(indices: Any) -> Any:
 
 
 def _canonical(output_shape: Any, index_space: Any, windows_known: bool) -> dict[str, Any]:
-    is_tuple = is_sequence(output_shape)
-    lengths = per_axis("output_shape", output_shape, len(output_shape) if is_tuple else 1, least=0)
+    lengths = int_or_ints("output_shape", output_shape, least=0)
     space = _indices.check_space(index_space)
-    length = lengths if is_tuple else lengths[0]
-    return {"output_shape": length, "index_space": space, "windows_known": windows_known}
+    return {"output_shape": lengths, "index_space": space, "windows_known": windows_known}
 
 
 def _outside_message(index: int, space: Any, shape: tuple[int, ...]) -> str:
