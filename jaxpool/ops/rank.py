@@ -273,15 +273,17 @@ def between(
 def _sorted_positions(spec: RankSpec, counts: Any, taps: int) -> Any:
     """Return the position of the selected element among the sorted elements of each window."""
     if isinstance(spec, tuple):
-        positions = np.asarray(spec, np.int32)
-        return (
-            positions[counts] if isinstance(counts, np.ndarray) else jnp.asarray(positions)[counts]
-        )
+        return at_counts(np.asarray(spec, np.int32), counts)
     if isinstance(spec, int):
         position = (counts - 1).clip(None, spec) if spec >= 0 else counts + spec
     else:
         position = (counts - 1) // 2 if spec == "low" else counts // 2
     return position.clip(0, taps - 1)
+
+
+def at_counts(values: np.ndarray, counts: Any) -> Any:
+    """Return ``values[count]`` for each count, a NumPy array if the counts are static."""
+    return values[counts] if isinstance(counts, np.ndarray) else jnp.asarray(values)[counts]
 
 
 _MEDIAN_POOL = Op("median_pool", _median)

@@ -1,7 +1,6 @@
 """Statistics of windows: variances, standard deviations and quantiles."""
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from .._numerics.moments import squared_deviations
 from .._numerics.quantiles import METHODS, quantile_positions
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
-from .rank import between, element_counts, ranked
+from .rank import at_counts, between, element_counts, ranked
 
 Finish = Callable[[Array], Array]
 
@@ -164,23 +163,16 @@ def quantile_pool(
 # --- variances ------------------------------------------------------------------------------------
 
 
-def _variance(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
-    return _promoted_variance(x, where, config, correction).astype(x.dtype)
-
-
-def _deviation(x: Array, where: Any, *, config: Configuration, correction: int) -> Array:
-    return _promoted_variance(x, where, config, correction, root).astype(x.dtype)
-
-
-def _promoted_variance(
-    x: Array, where: Any, config: Configuration, correction: int, finish: Finish | None = None
+def _variance(
+    x: Array, where: Any, *, config: Configuration, correction: int, finish: Finish | None = None
 ) -> Array:
-    """Return ``finish`` of the variance in the accumulator dtype."""
+    """Return ``finish`` of the variance."""
     check_float(x)
     valid, dtype = check_where(where, x.shape), np.dtype(x.dtype)
     geometry, promoted = config.geometry(x.shape), x.astype(accumulator(dtype))
     squares = squared_deviations(promoted, valid, geometry, dtype)
-    return variance_of(count_array(geometry, valid, x.ndim), squares, correction, finish)
+    count = count_array(geometry, valid, x.ndim)
+    return variance_of(count, squares, correction, finish).astype(dtype)
 
 
 def variance_of(
@@ -242,19 +234,14 @@ def _fraction(q: Any) -> float:
 def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: str) -> Array:
     check_float(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
-    selected = quantile_positions(q, method, math.prod(geometry.kernel))
+    selected = quantile_positions(q, method, geometry.taps)
     counts = element_counts(x, valid, geometry)
     if any(selected.share):
-        weight_of = functools.partial(_at_counts, selected.share)
+        weight_of = functools.partial(at_counts, np.asarray(selected.share))
         y = between(x, valid, geometry, (selected.low, selected.high), weight_of, _interpolated)
     else:
         y = ranked(x, valid, geometry, selected.low)
     return jnp.where(counts == 0, np.asarray(np.nan, x.dtype), y)
-
-
-def _at_counts(values: tuple[float, ...], counts: Any) -> Any:
-    is_static = isinstance(counts, np.ndarray)
-    return np.asarray(values)[counts] if is_static else jnp.asarray(values)[counts]
 
 
 def _interpolated(low: Array, high: Array, weight: Any) -> Array:
@@ -271,5 +258,5 @@ def _interpolated(low: Array, high: Array, weight: Any) -> Array:
 
 
 _VAR_POOL = Op("var_pool", _variance, canonical_correction)
-_STD_POOL = Op("std_pool", _deviation, canonical_correction)
+_STD_POOL = Op("std_pool", functools.partial(_variance, finish=root), canonical_correction)
 _QUANTILE_POOL = Op("quantile_pool", _quantile, _canonical_quantile)

@@ -27,7 +27,7 @@ from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.every_tap import fold_over_taps
 from .._numerics.checks import check_float, check_where
-from .._numerics.divisors import window_sum, zero_where_masked
+from .._numerics.divisors import divide, window_sum, zero_where_masked
 from .._xla.by_platform import by_platform
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -112,7 +112,8 @@ def _stochastic(
     weights = jnp.where(x <= 0, jnp.zeros((), x.dtype), x).astype(accumulator(x.dtype))
     weights = zero_where_masked(weights, valid)
     if deterministic:
-        return _expectation(weights, geometry).astype(x.dtype)
+        total = window_sum(weights, geometry)
+        return divide(window_sum(weights * weights, geometry), total).astype(x.dtype)
     u = _uniform(key, geometry.full_shape(x.shape), weights.dtype)
     offsets = _choose(lax.stop_gradient(weights), u, geometry)
     return gather(x, offsets, geometry, any_offset=True)
@@ -133,15 +134,6 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     matrix = sampler(math.prod(shape[:-1]), *shape[-1:])
     functions = {"cpu": sampler(math.prod(shape)), "gpu": matrix, "tpu": matrix}
     return by_platform(functions, key)
-
-
-def _expectation(weights: Array, geometry: Geometry) -> Array:
-    """Return ``Q / S``, or 0 where ``S`` is 0."""
-    total = window_sum(weights, geometry)
-    squares = window_sum(weights * weights, geometry)
-    is_empty = total == 0
-    zero = jnp.zeros((), total.dtype)
-    return jnp.where(is_empty, zero, squares / jnp.where(is_empty, jnp.ones_like(total), total))
 
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:
