@@ -70,13 +70,10 @@ def extreme(x: Array, neighborhood: Neighborhood, reduction: Reduction) -> Array
 def _over_rectangle(
     x: Array, extents: Sequence[Extent], cval: float, reduction: Reduction
 ) -> Array:
-    redundant = [_is_extension_redundant(extent) for extent in extents]
-    to_extend = [e for e, is_redundant in zip(extents, redundant, strict=True) if not is_redundant]
-    extended, identity = extend(x, to_extend, cval), identity_array(reduction, np.dtype(x.dtype))
-    padding = [
-        (e.low, e.high) if is_redundant else (0, 0)
-        for e, is_redundant in zip(extents, redundant, strict=True)
-    ]
+    padded = [extent for extent in extents if _is_extension_redundant(extent)]
+    extended = extend(x, [extent for extent in extents if extent not in padded], cval)
+    identity = identity_array(reduction, np.dtype(x.dtype))
+    padding = [(extent.low, extent.high) if extent in padded else (0, 0) for extent in extents]
     for n, extent in enumerate(extents):
         if any(padding[n]) and may_be_short(x.shape[extent.position], extent):
             extended = pad(extended, extent.position, *padding[n], identity)

@@ -23,6 +23,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -132,9 +133,7 @@ def cost_with(taps: int, copies: int, max_direct_taps: int) -> int:
 
 
 def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
-    high, low = x
-    high = slice_axis(high, position, start, length, 1)
-    return high, None if low is None else slice_axis(low, position, start, length, 1)
+    return jax.tree.map(lambda a: slice_axis(a, position, start, length, 1), x)
 
 
 def _materialize_pair(x: Pair) -> Pair:

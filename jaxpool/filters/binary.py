@@ -247,8 +247,10 @@ def _repeat(step: Step, x: Array, iterations: int) -> Array:
 
 
 def _bool_mask(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
-    if mask is None or mask.shape == shape:
-        return None if mask is None else mask.astype(bool)
+    if mask is None:
+        return None
+    if mask.shape == shape:
+        return mask.astype(bool)
     raise ValueError(
         message(
             f"$mask has shape {mask.shape}.",

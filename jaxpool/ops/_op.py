@@ -5,7 +5,7 @@ the op runs on the padded array with windows that have no padding.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from jax import Array, lax
 from jax.core import max_dim
 
 from .._geometry import layout as layouts
-from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.symbolic import Ends, ends_of, inner_window
 from .._lowerings.parts.axis_slicing import pad
@@ -87,12 +86,15 @@ def for_symbolic_sizes(op: Op, config: Any, options: dict[str, Any]) -> Callable
         arrays = _padded_arrays(
             op, (x, where, *others), axis_ends, op.padding and op.padding(**options)
         )
-        inner_options = options if op.convert is None else _with_window_offsets(options)
-        results = _cropped(op.body(*arrays, config=inner, **inner_options), x.ndim, axis_ends)
         if op.convert is None:
-            return results
-        values, offsets = results
-        geometry = Geometry(_unpadded_axes(inner.geometry(arrays[0].shape), ends), positions)
+            return _cropped(op.body(*arrays, config=inner, **options), x.ndim, axis_ends)
+        # Window offsets do not depend on padding, so they are converted without it.
+        offset_options = {**options, "index_space": "window", "index_dtype": None}
+        results = op.body(*arrays, config=inner, **offset_options)
+        values, offsets = _cropped(results, x.ndim, axis_ends)
+        placed = inner.geometry(arrays[0].shape).placed
+        axes = tuple(axis_ends[p].axis if p in axis_ends else axis for axis, p in placed)
+        geometry = Geometry(axes, positions)
         return values, op.convert(offsets, x.shape, geometry, masked=True, **options)
 
     return run
@@ -101,16 +103,6 @@ def for_symbolic_sizes(op: Op, config: Any, options: dict[str, Any]) -> Callable
 def _with_nonnegative_count(ends: Ends) -> Ends:
     """Return ``ends`` with a window count of at least 0, as in ``lax.reduce_window``."""
     return ends._replace(axis=replace(ends.axis, out=max_dim(ends.axis.out, 0)))
-
-
-def _with_window_offsets(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with window offsets as indices, which do not depend on padding."""
-    return {**options, "index_space": "window", "index_dtype": None}
-
-
-def _unpadded_axes(geometry: Geometry, ends: Sequence[Ends | None]) -> tuple[Axis, ...]:
-    pairs = zip(geometry.axes, ends, strict=True)
-    return tuple(axis_ends.axis if axis_ends else axis for axis, axis_ends in pairs)
 
 
 # --- padding of the arrays ------------------------------------------------------------------------

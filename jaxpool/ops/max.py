@@ -4,7 +4,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
@@ -235,21 +234,14 @@ def _extreme(x: Array, where: Any, *, config: Configuration, reduction: Reductio
 
 
 def _extreme_with_index(
-    x: Array,
-    where: Any,
-    *,
-    config: Configuration,
-    index_space: IndexSpace,
-    index_dtype: np.dtype | None,
-    reduction: Reduction,
+    x: Array, where: Any, *, config: Configuration, reduction: Reduction, **space: Any
 ) -> tuple[Array, Array]:
     check_real(x)
     plan = config.plan(x.shape, x.dtype, reduction)
     valid = check_where(where, x.shape)
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
-    space = {"index_space": index_space, "index_dtype": index_dtype}
-    arguments = offsets, x.shape, plan.geometry
-    return values, indices.as_named(*arguments, masked=valid is not None, **space)
+    masked = valid is not None
+    return values, indices.as_named(offsets, x.shape, plan.geometry, masked=masked, **space)
 
 
 MAX_POOL = Op("max_pool", functools.partial(_extreme, reduction=MAX))
