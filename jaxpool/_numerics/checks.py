@@ -85,6 +85,11 @@ def explaining_tracer_errors(what: str) -> Iterator[None]:
         ) from error
 
 
+def is_real(dtype: Any) -> bool:
+    """Return whether ``dtype`` is one of real numbers: integers or floats, not booleans."""
+    return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating)
+
+
 def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
     """Raise unless ``x`` contains real numbers or booleans."""
     _check_numbers(x)

@@ -174,10 +174,7 @@ def weighted_extreme(
         return x
     offsets = offsets_of(neighborhood)
     extended = extend(x, neighborhood.extents, neighborhood.cval)
-    if x.dtype == jnp.bool_:
-        extended = extended.astype(np.int32)
-    elif jnp.issubdtype(x.dtype, jnp.floating):
-        extended = extended.astype(accumulator(np.dtype(x.dtype)))
+    extended = extended.astype(np.int32 if x.dtype == jnp.bool_ else accumulator(x.dtype))
     taps = Taps(neighborhood.extents, offsets, x.shape)
     weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
     weights = _cast_weights(weights, np.dtype(extended.dtype))

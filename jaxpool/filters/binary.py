@@ -212,8 +212,8 @@ def _cross(count: int) -> Footprint:
 Step = Callable[[Array], Array]
 
 
-def _body_of(steps: str) -> Callable[..., Array]:
-    """Return the body that erodes ("e") and dilates ("d") in the order of ``steps``."""
+def _op(name: str, steps: str) -> Op:
+    """Return the op that erodes ("e") and dilates ("d") in the order of ``steps``."""
 
     def body(x: Array, mask: Array | None, *, asked: Request) -> Array:
         check_real(x)
@@ -223,7 +223,7 @@ def _body_of(steps: str) -> Callable[..., Array]:
             y = _repeat(_step(letter, neighborhood, may_change), y, asked.options[1])
         return y
 
-    return body
+    return Op(name, body, _canonicalize, ("mask",))
 
 
 def _step(letter: str, neighborhood: Neighborhood, mask: Array | None) -> Step:
@@ -258,10 +258,6 @@ def _bool_mask(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
             "Give a mask of the shape of the array.",
         )
     )
-
-
-def _op(name: str, steps: str) -> Op:
-    return Op(name, _body_of(steps), _canonicalize, ("mask",))
 
 
 _EROSION = _op("binary_erosion", "e")

@@ -19,7 +19,7 @@ from .._geometry.axis import cdiv
 from .._geometry.resolve import check_known
 from .._lowerings import tuning
 from .._lowerings.parts.stack import stack_taps
-from .._numerics.checks import explaining_tracer_errors
+from .._numerics.checks import explaining_tracer_errors, is_real
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
@@ -156,8 +156,9 @@ def _check_result(result: Any) -> Array:
         description = f"an array of shape {number.shape} and dtype {number.dtype}"
     except (TypeError, ValueError):
         number, description = None, shown(result)
-    if number is not None and number.ndim == 0 and _is_real(number.dtype):
-        return number
+    if number is not None and number.ndim == 0:
+        if is_real(number.dtype) or number.dtype == jnp.bool_:
+            return number
     raise TypeError(
         message(
             f"$function returned {description}.",
@@ -165,11 +166,6 @@ def _check_result(result: Any) -> Array:
             "Reduce the taps to a number.",
         )
     )
-
-
-def _is_real(dtype: Any) -> bool:
-    is_number = jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
-    return is_number and not jnp.issubdtype(dtype, jnp.complexfloating)
 
 
 def _cast_result(y: Array, dtype: np.dtype) -> Array:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -94,7 +93,7 @@ def uniform_filter1d(
 def _uniform(x: Array, neighborhood: Neighborhood) -> Array:
     if not x.size:
         return x
-    y = x.astype(accumulator(x.dtype)) if jnp.issubdtype(x.dtype, jnp.floating) else x
+    y = x.astype(accumulator(x.dtype))
     for number, extent in enumerate(e for e in neighborhood.extents if e.size > 1):
         if number:  # or the extension below would recompute its ends
             (y,) = materialize(y)

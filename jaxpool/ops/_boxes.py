@@ -13,6 +13,7 @@ from .._geometry.arguments import check_length, entries_of, integer, is_sequence
 from .._lowerings import tuning
 from .._lowerings.boxes import Boxes, SampledElements
 from .._numerics import regions
+from .._numerics.checks import is_real
 from ..reductions import accumulator
 from ._parameters import check_positive
 
@@ -169,8 +170,7 @@ def _as_int32(numbers: Array) -> Array:
 
 
 def _check_boxes(boxes: Array, batch_index: Any, batch: bool) -> None:
-    real = jnp.issubdtype(boxes.dtype, jnp.floating) or jnp.issubdtype(boxes.dtype, jnp.integer)
-    if not real:
+    if not is_real(boxes.dtype):
         raise TypeError(
             message(
                 f"$boxes has dtype {boxes.dtype}.",

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from .._errors import message, shown
+from .._numerics.checks import is_real
 
 _LARGEST_EXPONENT = 2**20
 """The largest exponent of a norm: its products with exponents of floats are exact in float32."""
@@ -68,9 +69,7 @@ def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Ar
     It must broadcast to ``x`` and have length 1 on the pooled axes ``positions``.
     """
     value = jnp.asarray(value)
-    if not jnp.issubdtype(value.dtype, jnp.floating) and not jnp.issubdtype(
-        value.dtype, jnp.integer
-    ):
+    if not is_real(value.dtype):
         raise TypeError(
             message(
                 f"${name} has dtype {value.dtype}.",

@@ -15,7 +15,7 @@ from .._geometry.arguments import as_bool, integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings import tuning
-from .._numerics.checks import check_float, check_real, check_where
+from .._numerics.checks import check_float, check_real, check_where, is_real
 from .._numerics.divisors import (
     average,
     check_averageable,
@@ -183,9 +183,8 @@ def _weighted(x: Array, where: Any, weights: Any, *, config: Configuration) -> A
     promoted = x.astype(accumulator(x.dtype))
     weights = _as_weights(weights, promoted, valid, geometry.positions)
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
-    return divide(total(zero_where_masked(promoted, valid) * weights), total(weights)).astype(
-        x.dtype
-    )
+    y = divide(total(zero_where_masked(promoted, valid) * weights), total(weights))
+    return y.astype(x.dtype)
 
 
 def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[int, ...]) -> Array:
@@ -193,9 +192,7 @@ def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[
 
     They are broadcast to ``x`` on the pooled axes, and on all axes if there is a mask.
     """
-    if not jnp.issubdtype(weights.dtype, jnp.floating) and not jnp.issubdtype(
-        weights.dtype, jnp.integer
-    ):
+    if not is_real(weights.dtype):
         raise TypeError(
             message(
                 f"$weights have dtype {weights.dtype}.",
