@@ -16,7 +16,6 @@ are an error.
 Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -31,14 +30,14 @@ from jax.typing import ArrayLike
 from .._errors import counted, message, naming_errors, public_constructor, shown
 from .._geometry.arguments import is_sequence
 from .._geometry.resolve import check_known
-from .._geometry.window import Pairs, Rounding, Window
+from .._geometry.window import Pairs, Window
 from ..ops.adaptive import adaptive_avg_pool as _global_avg
 from ..ops.adaptive import adaptive_max_pool as _global_max
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
 from ._checks import array, as_floats
-from ._fitting import fit_windows
+from ._fitting import pool_or_empty
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -61,17 +60,6 @@ def __dir__() -> list[str]:
 
 
 _NAMES = {"window_shape": "kernel_size", "strides": "stride"}
-
-
-def _with_equinox_names(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method: errors name the class of the layer, and arguments by Equinox's names."""
-
-    @functools.wraps(method)
-    def renamed_method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with naming_errors(type(self).__name__, **_NAMES):
-            return method(self, *args, **kwargs)
-
-    return renamed_method
 
 
 # --- the functions of the layers ------------------------------------------------------------------
@@ -98,24 +86,13 @@ def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings
     _check_rank(x, layer.num_spatial_dims)
     padding = tuple(map(tuple, layer.padding))
     sizes, window = x.shape[1:], Window(layer.kernel_size, layer.stride)
-    rounding: Rounding = "ceil" if layer.use_ceil else "floor"
+    settings["data_format"] = "channels_first"
     if all(isinstance(n, int) for n in (*sizes, *itertools.chain(*padding))):
         if layer.use_ceil:
-            padding, rounding = _padding_with_last_window(sizes, window, padding), "floor"
-        fit = fit_windows(sizes, window.kernel, window.strides, padding)
-        if fit.is_empty:
-            return jnp.zeros((x.shape[0], *fit.out), x.dtype)
-        x = x if fit.crop is None else x[(slice(None), *fit.crop)]
-        padding = fit.pads
-    return op(
-        x,
-        window.kernel,
-        window.strides,
-        padding,
-        rounding=rounding,
-        data_format="channels_first",
-        **settings,
-    )
+            padding = _padding_with_last_window(sizes, window, padding)
+        return pool_or_empty(op, x, 1, window.kernel, window.strides, padding, **settings)
+    rounding = "ceil" if layer.use_ceil else "floor"
+    return op(x, window.kernel, window.strides, padding, rounding=rounding, **settings)
 
 
 def _padding_with_last_window(sizes: tuple[int, ...], window: Window, padding: Pairs) -> Pairs:
@@ -138,17 +115,24 @@ def _check_rank(x: Array, count: int) -> None:
 # --- layers over sliding windows ------------------------------------------------------------------
 
 
+class _Layer:
+    num_spatial_dims: ClassVar[int]
+    function: ClassVar[Callable[[Array, Any], Array]]
+
+    def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
+        """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
+        with naming_errors(type(self).__name__, **_NAMES):
+            return type(self).function(array("x", x), self)
+
+
 @dataclass(frozen=True)
-class _Pool:
+class _Pool(_Layer):
     """Layer with Equinox's fields: one entry per pooled axis, padding in pairs."""
 
     kernel_size: int | Sequence[int]
     stride: int | Sequence[int] = 1
     padding: int | Sequence[int] | Sequence[tuple[int, int]] = 0
     use_ceil: bool = False
-
-    num_spatial_dims: ClassVar[int]
-    function: ClassVar[Callable[[Array, Any], Array]]
 
     def __post_init__(self) -> None:
         count = self.num_spatial_dims
@@ -157,11 +141,6 @@ class _Pool:
         pads = _per_axis("padding", self.padding, count)
         pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
         object.__setattr__(self, "padding", pairs)
-
-    @_with_equinox_names
-    def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
-        """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
-        return type(self).function(array("x", x), self)
 
 
 def _per_axis(name: str, setting: Any, count: int) -> tuple[Any, ...]:
@@ -279,20 +258,12 @@ def _pool_pieces(op: Callable[..., Array], x: Array, target: tuple[int, ...]) ->
 
 
 @dataclass(frozen=True)
-class _Adaptive:
+class _Adaptive(_Layer):
     target_shape: int | Sequence[int]
-
-    num_spatial_dims: ClassVar[int]
-    function: ClassVar[Callable[[Array, Any], Array]]
 
     def __post_init__(self) -> None:
         target = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)
         object.__setattr__(self, "target_shape", target)
-
-    @_with_equinox_names
-    def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
-        """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
-        return type(self).function(array("x", x), self)
 
 
 @register_static

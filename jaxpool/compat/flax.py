@@ -18,7 +18,7 @@ Source: Flax 0.12.8, ``flax.linen.pooling``.
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +28,7 @@ from jax.typing import ArrayLike
 from .. import reductions
 from .._errors import counted, message, public, shown
 from .._geometry.resolve import Geometry, resolve
-from .._geometry.window import Window
+from .._geometry.window import Pairs, Window
 from .._lowerings.parts.window_counts import elements_per_window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
@@ -38,7 +38,7 @@ from ..ops.max import min_pool as _min_pool
 from ..reductions import Reduction, accumulator, identity_array
 from ._cached import cached
 from ._checks import array, as_floats
-from ._fitting import fit_windows
+from ._fitting import pool_or_empty
 
 Strides = Sequence[int] | None
 Pads = str | Sequence[tuple[int, int]]
@@ -53,9 +53,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-Pairs = tuple[tuple[int, int], ...]
 
 
 @public
@@ -162,11 +159,9 @@ _EXTREMES = {
 
 def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
     y = _avg_pool(x, *window, count_include_pad=count_include_pad)
-    windows = (
-        None
-        if count_include_pad
-        else _geometry_with_empty(x.shape[-len(window[0]) - 1 : -1], *window)
-    )
+    if count_include_pad:
+        return y
+    windows = _geometry_with_empty(x.shape[-len(window[0]) - 1 : -1], *window)
     if windows is None:
         return y
     empty = elements_per_window(windows, include_pad=False) == 0
@@ -218,20 +213,6 @@ def _initial_value(init: Any, dtype: Any) -> np.ndarray:
 # --- Flax's windows -------------------------------------------------------------------------------
 
 
-class Windows(NamedTuple):
-    """The windows of a Flax call over arrays of one shape, as arguments of the ops.
-
-    Attributes:
-      window: kernel, strides and padding.
-      crop: the slice of each pooled axis that negative padding leaves, or None.
-      empty: the shape of the result if no window fits, otherwise None.
-    """
-
-    window: tuple[tuple[int, ...], tuple[int, ...], str | Pairs]
-    crop: tuple[slice, ...] | None
-    empty: tuple[int, ...] | None
-
-
 def _over_windows(
     function: Callable[..., Array],
     inputs: ArrayLike,
@@ -241,16 +222,15 @@ def _over_windows(
 ) -> Array:
     """Run an op over the windows that Flax's arguments describe."""
     x = array("inputs", inputs)
-    windows = _windows(x.shape, window_shape, strides or None, padding)
-    if windows.empty is not None:
-        return jnp.zeros(windows.empty, x.dtype)
-    if windows.crop is not None:
-        x = x[(..., *windows.crop, slice(None))]
-    return function(x, *windows.window)
+    kernel, steps, pads = _windows(x.shape, window_shape, strides or None, padding)
+    return pool_or_empty(function, x, x.ndim - len(kernel) - 1, kernel, steps, pads)
 
 
 @cached
-def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any) -> Windows:
+def _windows(
+    shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any
+) -> tuple[tuple[int, ...], tuple[int, ...], str | Pairs]:
+    """Return window, strides and padding, as arguments of the ops; pads may be negative."""
     window = Window(window_shape, 1 if strides is None else strides)
     rank = len(window.kernel)
     if len(shape) < rank + 1:
@@ -261,10 +241,7 @@ def _windows(shape: tuple[int, ...], window_shape: Any, strides: Any, padding: A
                 "Give one entry per pooled axis, at most one fewer than axes.",
             )
         )
-    sizes, pads = shape[-rank - 1 : -1], _pads(padding, rank)
-    fit = fit_windows(sizes, window.kernel, window.strides, pads)
-    empty = (*shape[: -rank - 1], *fit.out, shape[-1]) if fit.is_empty else None
-    return Windows((window.kernel, window.strides, fit.pads), fit.crop, empty)
+    return window.kernel, window.strides, _pads(padding, rank)
 
 
 def _pads(padding: Any, count: int) -> str | Pairs:

@@ -14,9 +14,8 @@ Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -26,7 +25,7 @@ from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
 from ._checks import array, as_floats
-from ._fitting import fit_windows
+from ._fitting import pool_or_empty
 
 __all__ = ["avg_pool", "max_pool"]
 
@@ -100,32 +99,20 @@ def _average(*arguments: Any, **settings: Any) -> Array:
 # --- Haiku's windows ------------------------------------------------------------------------------
 
 
-class _Windows(NamedTuple):
-    """The windows of a Haiku call, as arguments of the ops."""
-
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: str
-    data_format: str
-
-
 def _over_windows(op: Callable[..., Array], x: Array, *arguments: Any) -> Array:
     window, strides, padding, data_format = _windows(x.ndim, *arguments)
     if len(window) == x.ndim:  # the ops need at least one axis that is not pooled
         settings = (*window, 1), (*strides, 1), padding, None
         return _over_windows(op, x[..., None], *settings)[..., 0]
-    end = x.ndim - (data_format == "channels_last")
-    sizes = x.shape[end - len(window) : end]
-    fit = fit_windows(sizes, window, strides, padding)
-    if fit.is_empty:
-        return jnp.zeros((*x.shape[: end - len(window)], *fit.out, *x.shape[end:]), x.dtype)
-    return op(x, window, strides, padding, data_format=data_format)
+    first = x.ndim - len(window) - (data_format == "channels_last")
+    return pool_or_empty(op, x, first, window, strides, padding, data_format=data_format)
 
 
 @cached
 def _windows(
     rank: int, window_shape: Any, strides: Any, padding: Any, channel_axis: int | None
-) -> _Windows:
+) -> tuple[tuple[int, ...], tuple[int, ...], str, str]:
+    """Return window, strides, padding and layout, as arguments of the ops."""
     if padding not in ("SAME", "VALID"):
         raise ValueError(
             message(
@@ -142,7 +129,7 @@ def _windows(
     pooled_range = slice(min(pooled, default=max(last - 1, 0)), last)
     layout = "channels_first" if last == rank else "channels_last"
     canonical = Window(window[pooled_range], steps[pooled_range])
-    return _Windows(canonical.kernel, canonical.strides, padding, layout)
+    return canonical.kernel, canonical.strides, padding, layout
 
 
 def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tuple[int, ...]:
