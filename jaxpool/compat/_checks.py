@@ -11,6 +11,8 @@ from jax.typing import ArrayLike
 
 from .._errors import counted, message, shown
 from .._geometry.arguments import entries_of, integer, is_sequence, length_of
+from .._geometry.resolve import window_too_long
+from .._geometry.window import Pairs
 from .._numerics.checks import as_array
 
 
@@ -70,13 +72,6 @@ def _entry_count_message(name: str, value: Any, count: int, int_for_all: bool) -
     )
 
 
-def not_an_integer_message(name: str, value: Any) -> str:
-    """Return the message for a sequence that is passed where an integer is required."""
-    return message(
-        f"${name} = {shown(value)} is not an integer.", "1 axis is pooled.", "Give one integer."
-    )
-
-
 def one_of(name: str, value: Any, known: Sequence[str]) -> str:
     """Return ``value`` if it is one of the ``known`` strings, otherwise raise."""
     if isinstance(value, str) and value in known:
@@ -110,10 +105,26 @@ def check_not_empty(name: str, shape: tuple[int, ...], first: int, why: str) -> 
         )
 
 
-def missing(kernel: int, dilation: int, size: int, pads: tuple[int, int]) -> int:
-    """Return the number of elements that the padded axis lacks for a window, at most 0 if it fits.
+def check_windows_fit(
+    name: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str | Pairs,
+    ceil: bool = False,
+) -> None:
+    """Raise if a window, the argument ``name``, exceeds a padded axis.
 
-    A symbolic size (``jax.export``) gives 0, because the op itself checks the bound of such a size.
+    With ``ceil`` it may do so by less than a stride. "SAME" padding of any kind fits every window,
+    and the op itself checks an axis of symbolic size (``jax.export``).
     """
-    span = (kernel - 1) * dilation + 1
-    return span - size - sum(pads) if isinstance(size, int) else 0
+    if isinstance(padding, str):
+        if padding.upper() != "VALID":
+            return
+        padding = ((0, 0),) * len(sizes)
+    axes = zip(sizes, kernel, strides, dilations, padding, strict=True)
+    for index, (size, k, s, d, pads) in enumerate(axes):
+        least_excess = s if ceil else 1
+        if isinstance(size, int) and (k - 1) * d + 1 - size - sum(pads) >= least_excess:
+            raise ValueError(window_too_long(name, index, k, d, size, pads))

@@ -9,7 +9,6 @@ from jax import Array
 
 from ..._errors import counted, message, shown
 from ..._geometry.arguments import is_sequence, length_of
-from ..._geometry.resolve import window_too_long
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
 from .. import _checks
@@ -93,21 +92,10 @@ def pads_of(pads: Any, count: int) -> tuple[tuple[int, int], ...]:
     return tuple(zip(both[:count], both[count:], strict=True))
 
 
-def windows(
-    x: Any,
-    kernel_shape: Any,
-    strides: Any,
-    pads: Any,
-    dilations: Any,
-    auto_pad: Any,
-    ceil_mode: Any,
-) -> tuple[Array, WindowArguments]:
-    """Return the array and its sliding windows."""
+def windows(x: Any, *settings: Any) -> tuple[Array, WindowArguments]:
+    """Return the array and its windows; ``settings`` are those of :func:`windows_over`."""
     x = array(x)
-    settings = windows_over(
-        x.shape[2:], kernel_shape, strides, pads, dilations, auto_pad, ceil_mode
-    )
-    return x, WindowArguments(*settings, data_format="channels_first")
+    return x, WindowArguments(*windows_over(x.shape[2:], *settings), data_format="channels_first")
 
 
 def windows_over(
@@ -122,31 +110,20 @@ def windows_over(
     ceil = binary("ceil_mode", ceil_mode)
     padding: Any = pads_of(pads, count)
     automatic = _checks.one_of("auto_pad", auto_pad, AUTO_PADS)
-    if automatic != "NOTSET":
-        if any(map(any, padding)):
-            raise ValueError(
-                message(
-                    f"$pads = {shown(pads)} and $auto_pad = {automatic!r} are both given.",
-                    "The ONNX standard says that pads cannot be used simultaneously with auto_pad.",
-                    'Leave one of them out, or give auto_pad="NOTSET".',
-                )
+    if automatic == "NOTSET":
+        check_pads(kernel, padding)
+    elif any(map(any, padding)):
+        raise ValueError(
+            message(
+                f"$pads = {shown(pads)} and $auto_pad = {automatic!r} are both given.",
+                "The ONNX standard says that pads cannot be used simultaneously with auto_pad.",
+                'Leave one of them out, or give auto_pad="NOTSET".',
             )
+        )
+    else:
         padding = automatic
-    if not automatic.startswith("SAME"):
-        ends = ((0, 0),) * count if automatic == "VALID" else padding
-        _check_windows(sizes, kernel, steps, spacing, ends, ceil)
+    _checks.check_windows_fit("kernel_shape", sizes, kernel, steps, spacing, padding, bool(ceil))
     return kernel, steps, padding, spacing, CEIL_OR_ONE if ceil else "floor"
-
-
-def _check_windows(
-    sizes: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, ceil: int
-) -> None:
-    check_pads(kernel, pads)
-    rows = zip(sizes, kernel, strides, dilations, pads, strict=True)
-    for axis, (size, k, s, d, ends) in enumerate(rows):
-        missing = _checks.missing(k, d, size, ends)
-        if missing > 0 and not (ceil and missing < s):
-            raise ValueError(window_too_long("kernel_shape", axis, k, d, size, ends))
 
 
 def check_pads(kernel: Sequence[int], pads: Sequence[tuple[int, int]]) -> None:

@@ -8,7 +8,6 @@ from jax import Array
 
 from ..._errors import counted, message
 from ..._geometry.arguments import integer
-from ..._geometry.resolve import window_too_long
 from ...ops._dispatch import WindowArguments
 from .. import _checks
 
@@ -83,11 +82,6 @@ def windows_over(
     begin, end = per_axis("pads_begin", pads_begin, 0), per_axis("pads_end", pads_end, 0)
     rounding = _checks.one_of("rounding_type", rounding_type, roundings)
     automatic = _checks.one_of("auto_pad", auto_pad or "explicit", _AUTO_PADS)
-    ends = tuple(zip(begin, end, strict=True)) if automatic == "explicit" else ((0, 0),) * count
-    if not automatic.startswith("same"):
-        rows = zip(sizes, kernel, spacing, ends, strict=True)
-        for axis, (size, k, d, pads) in enumerate(rows):
-            if _checks.missing(k, d, size, pads) > 0:
-                raise ValueError(window_too_long("kernel_shape", axis, k, d, size, pads))
-    padding = ends if automatic == "explicit" else automatic
+    padding = tuple(zip(begin, end, strict=True)) if automatic == "explicit" else automatic
+    _checks.check_windows_fit("kernel_shape", sizes, kernel, steps, spacing, padding)
     return kernel, steps, padding, spacing, rounding

@@ -7,7 +7,6 @@ from jax import Array
 
 from ..._errors import message
 from ..._geometry.arguments import as_bool, is_sequence
-from ..._geometry.resolve import window_too_long
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
 from .. import _checks
@@ -53,34 +52,27 @@ def windows(
     pads = sizes("padding", padding, count, 0)
     dilations = sizes("dilation", dilation, count)
     ceil = as_bool("ceil_mode", ceil_mode)
-    rows = zip(x.shape[-count:], kernel, strides, pads, dilations, strict=True)
-    for axis, row in enumerate(rows):
-        _check_axis(axis, *row, ceil)
+    for pad, taps in zip(pads, kernel, strict=True):
+        if pad > taps // 2:
+            raise ValueError(
+                message(
+                    f"$padding = {pad} is more than half of $kernel_size = {taps}.",
+                    "PyTorch allows at most half of the window.",
+                    "Pad the array itself, or use jaxpool's own op, which has no such limit.",
+                )
+            )
     pairs = tuple((p, p) for p in pads)
+    _checks.check_windows_fit(
+        "kernel_size", x.shape[-count:], kernel, strides, dilations, pairs, ceil
+    )
     rounding = CEIL_OR_ONE if ceil else "floor"
     return WindowArguments(kernel, strides, pairs, dilations, rounding, "channels_first")
-
-
-def _check_axis(
-    axis: int, size: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool
-) -> None:
-    if pad > kernel // 2:
-        raise ValueError(
-            message(
-                f"$padding = {pad} is more than half of $kernel_size = {kernel}.",
-                "PyTorch allows at most half of the window.",
-                "Pad the array itself, or use jaxpool's own op, which has no such limit.",
-            )
-        )
-    missing = _checks.missing(kernel, dilation, size, (pad, pad))
-    if missing > 0 and not (ceil and missing < stride):
-        raise ValueError(window_too_long("kernel_size", axis, kernel, dilation, size, (pad, pad)))
 
 
 def check_unpadded_axes(x: Array, kernel: tuple[int, ...]) -> None:
     """Raise if a 3-D window exceeds the axis without padding, as in PyTorch's 3-D average."""
     for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
-        if len(kernel) == 3 and _checks.missing(taps, 1, size, (0, 0)) > 0:
+        if len(kernel) == 3 and isinstance(size, int) and taps > size:
             raise ValueError(
                 message(
                     f"$kernel_size = {taps} does not fit pooled axis {axis}.",

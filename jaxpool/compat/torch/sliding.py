@@ -236,7 +236,13 @@ def _lp(
 ) -> Array:
     x = array(count, input)
     if count == 1 and is_sequence(kernel_size):
-        raise TypeError(_checks.not_an_integer_message("kernel_size", kernel_size))
+        raise TypeError(
+            message(
+                f"$kernel_size = {shown(kernel_size)} is not an integer.",
+                "1 axis is pooled.",
+                "Give one integer.",
+            )
+        )
     kernel = _checks.ints("kernel_size", kernel_size, count)
     window_arguments = windows(x, count, kernel, stride, ceil_mode=ceil_mode)
     p = _power(norm_type)
