@@ -62,19 +62,16 @@ class Averaging:
 
 def average_by(rule: Averaging, x: Array, windows: WindowArguments) -> Array:
     """Return averages under ``rule``; a native rule runs :func:`jaxpool.avg_pool`'s program."""
-    if rule.empty != "zero" and _has_no_empty_window(windows):
+    if rule.empty != "zero":
+        if not _has_no_empty_window(windows):
+            return call(_ZERO_BY_COUNT, x, (), windows, rule=rule)
         counted = "taps" if rule.counted == "taps_if_padded" else rule.counted
         rule = replace(rule, counted=counted, empty="zero")
-    if _is_native(rule, x.dtype):
-        options = {
-            "count_include_pad": rule.counted == "declared",
-            "divisor_override": rule.divisor,
-        }
-        return call(AVG_POOL, x, (None,), windows, **options)
-    if rule.empty != "zero":
-        return call(_ZERO_BY_COUNT, x, (), windows, rule=rule)
-    options = {"rule": rule, "count_include_pad": rule.counted == "declared"}
-    return call(_AVERAGE_BY, x, (None,), windows, **options)
+    needs_rounding = jnp.issubdtype(x.dtype, jnp.integer) and rule.rounding != "half_even"
+    if needs_rounding or rule.counted not in ("real", "declared"):
+        return call(_AVERAGE_BY, x, (None,), windows, rule=rule)
+    options = {"count_include_pad": rule.counted == "declared", "divisor_override": rule.divisor}
+    return call(AVG_POOL, x, (None,), windows, **options)
 
 
 def _has_no_empty_window(windows: WindowArguments) -> bool:
@@ -87,14 +84,7 @@ def _has_no_empty_window(windows: WindowArguments) -> bool:
     return is_named or all(max(p) < k for p, k in zip(pads, window.kernel, strict=True))
 
 
-def _is_native(rule: Averaging, dtype: np.dtype) -> bool:
-    needs_rounding = jnp.issubdtype(dtype, jnp.integer) and rule.rounding != "half_even"
-    return rule.counted in ("real", "declared") and rule.empty == "zero" and not needs_rounding
-
-
-def _average(
-    x: Array, where: Any, *, config: Configuration, rule: Averaging, count_include_pad: bool
-) -> Array:
+def _average(x: Array, where: Any, *, config: Configuration, rule: Averaging) -> Array:
     check_averageable(x)
     geometry = config.geometry(x.shape)
     total = functools.partial(window_sum, geometry=geometry)
@@ -104,9 +94,8 @@ def _average(
 
 
 def _average_by_count(x: Array, *, config: Configuration, rule: Averaging) -> Array:
-    y = _average(x, None, config=config, rule=rule, count_include_pad=False)
-    geometry = config.geometry(x.shape)
-    if rule.empty == "zero" or _counts_taps(rule, geometry) or not jnp.issubdtype(y, jnp.floating):
+    y, geometry = _average(x, None, config=config, rule=rule), config.geometry(x.shape)
+    if _counts_taps(rule, geometry) or not jnp.issubdtype(y, jnp.floating):
         return y
     return _nan_at_zero_difference(y, config, geometry)
 
@@ -141,7 +130,12 @@ def _tap_difference(axis: Axis, window: int) -> int:
     return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
 
 
-_AVERAGE_BY = Op("avg_pool", _average, padding=zeros_if_counted)
+def _padding(rule: Averaging) -> str | None:
+    """Return "constant", for zeros that are counted, if padding counts in an average, else None."""
+    return zeros_if_counted(rule.counted == "declared")
+
+
+_AVERAGE_BY = Op("avg_pool", _average, padding=_padding)
 _ZERO_BY_COUNT = Op("avg_pool", _average_by_count, arrays=())
 
 
@@ -186,7 +180,7 @@ def _quantised_average(
     total = sequential_sum(terms, geometry)
     zero = opaque_zeros(total)
     divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
-    return _round_and_saturate(divide(total, divisor) / (y_scale + zero) + y_zero, x.dtype)
+    return saturate(jnp.round(divide(total, divisor) / (y_scale + zero) + y_zero), x.dtype)
 
 
 def sequential_sum(x: Array, geometry: Geometry) -> Array:
@@ -227,9 +221,10 @@ def opaque_zeros(x: Array) -> Array:
     return x.astype(jnp.float32) * 0
 
 
-def _round_and_saturate(y: Array, dtype: Any) -> Array:
+def saturate(y: Array, dtype: Any) -> Array:
+    """Convert ``y`` to an integer dtype, clipped to its range."""
     limits = jnp.iinfo(dtype)
-    return jnp.clip(jnp.round(y), limits.min, limits.max).astype(dtype)
+    return jnp.clip(y, limits.min, limits.max).astype(dtype)
 
 
 @jax.jit
@@ -247,7 +242,7 @@ def quantised_global_average(
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     total = total.astype(jnp.float32)
     factor = x_scale / (y_scale * count + opaque_zeros(total))
-    return _round_and_saturate(jnp.round(total * factor) + y_zero, x.dtype)
+    return saturate(jnp.round(jnp.round(total * factor) + y_zero), x.dtype)
 
 
 _QUANTISED_AVERAGE_BY = Op(

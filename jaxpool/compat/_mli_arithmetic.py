@@ -11,8 +11,6 @@ Arrays have 32 bits, so a product of 48 bits is stored in two halves.
 Source: embARC MLI, development branch, reference build.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -106,8 +104,3 @@ def _round_shift_array(x: Array, shift: np.ndarray, mode: str) -> Array:
     round_up = (remainder > half) | (tie_rounds_up & (right > 0))
     y = jnp.where(jnp.asarray(shift > 31), 0, floor + round_up.astype(jnp.int32))
     return jnp.where(left > 0, jnp.clip(y, -(2**15), 2**15) << left, y)
-
-
-def saturate(y: Array, dtype: Any) -> Array:
-    limits = jnp.iinfo(dtype)
-    return jnp.clip(y, limits.min, limits.max).astype(dtype)

@@ -1,6 +1,7 @@
 """Shared code of MLI's kernels: the conditions of the library, and the compiled programs."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -13,7 +14,8 @@ from .._geometry.resolve import Geometry, check_known, geometry
 from .._lowerings.parts.axis_slicing import reshape_along
 from ..ops.average import sum_pool
 from ..ops.max import max_pool
-from ._mli_arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64, saturate
+from ._averages import saturate
+from ._mli_arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64
 from ._mli_tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
 Rounding = Literal["up", "convergent"]
@@ -148,14 +150,11 @@ def _average(
     data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int], mode: str, bits: int
 ) -> Array:
     total, counts = _sums_and_counts(data, cfg, layout)
-    shift = _map_counts(lambda m: reciprocal(m)[1] + bits, counts)
-    mul = _map_counts(lambda m: reciprocal(m)[0], counts)
-    is_int16 = data.dtype == jnp.int16
-    y = (
-        round_shift_64(total, mul, shift, mode)
-        if is_int16
-        else round_shift_32(total * mul, shift, mode)
-    )
+    mul, h = _map_counts(reciprocal, counts)
+    if data.dtype == jnp.int16:
+        y = round_shift_64(total, mul, h + bits, mode)
+    else:
+        y = round_shift_32(total * mul, h + bits, mode)
     return _crop_to_size(saturate(y, data.dtype), layout, size)
 
 
@@ -170,9 +169,7 @@ def average_sa8(
 ) -> Array:
     total, counts = _sums_and_counts(data, cfg, "HWC")
     requantise = functools.partial(requantisation, source=source, target=target, mode=mode)
-    mul, shift, start = (
-        _map_counts(lambda m, part=part: requantise(m)[part], counts) for part in range(3)
-    )
+    mul, shift, start = _map_counts(requantise, counts)
     y = round_shift_32(total * mul + start, shift, mode)
     return _crop_to_size(saturate(y, data.dtype), "HWC", size)
 
@@ -188,7 +185,8 @@ def _sums_and_counts(data: Array, cfg: PoolConfig, layout: str) -> tuple[Array, 
     return total, reshape_along(height, first, 3) * reshape_along(width, first + 1, 3)
 
 
-def _map_counts(function: Any, counts: np.ndarray) -> np.ndarray:
-    """Return ``function`` of every count in int32; it is called once for each distinct count."""
+def _map_counts(function: Callable[[int], tuple[int, ...]], counts: np.ndarray) -> np.ndarray:
+    """Return the results of ``function`` for every count, in int32, the first result first."""
     distinct, inverse = np.unique(counts, return_inverse=True)
-    return np.array([function(int(m)) for m in distinct], np.int32)[inverse].reshape(counts.shape)
+    results = np.array([function(int(m)) for m in distinct], np.int32)
+    return results.T[:, inverse.reshape(counts.shape)]

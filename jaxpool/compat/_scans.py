@@ -63,22 +63,17 @@ def max_with_offsets_from(
 def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, Any]:
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
         start_value = np.asarray(start, x.dtype)
-        values, offsets = over_windows(
-            max_pool_with_argmax,
-            x,
-            config,
-            where=_combine_masks(x > start_value, where),
-            index_space="window",
-        )
+        selectable = _combine_masks(x > start_value, where)
+        options = {"where": selectable, "index_space": "window"}
+        values, offsets = over_windows(max_pool_with_argmax, x, config, **options)
         empty = offsets == sentinel(offsets.dtype)
-        return jnp.maximum(values, start_value), jnp.where(
-            empty, np.zeros((), offsets.dtype), offsets
-        )
+        offsets = jnp.where(empty, np.zeros((), offsets.dtype), offsets)
+        return jnp.maximum(values, start_value), offsets
 
     return argreduce, _gather_function(config.geometry(x.shape))
 
 
-def max_of_numbers(x: Array, where: Mask, config: Configuration) -> Array:
+def max_of_numbers(x: Array, where: Mask, *, config: Configuration) -> Array:
     """Return the maximum of the lowest finite number and the elements that are not NaN.
 
     The derivative is that of :func:`max_with_offsets_from_first`, as in TensorFlow.
@@ -88,9 +83,8 @@ def max_of_numbers(x: Array, where: Mask, config: Configuration) -> Array:
         return jnp.maximum(values, np.asarray(jnp.finfo(x.dtype).min, x.dtype))
 
     def reduce(x: Array, where: Mask) -> Array:
-        return clamp_to_lowest(
-            over_windows(max_pool, x, config, where=_combine_masks(x == x, where))
-        )
+        is_number = _combine_masks(x == x, where)
+        return clamp_to_lowest(over_windows(max_pool, x, config, where=is_number))
 
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
         maxima, offsets, _ = _maxima_and_first_nan(x, where, config)
@@ -117,20 +111,16 @@ def _maxima_and_first_nan(
     x: Array, where: Mask, config: Configuration
 ) -> tuple[Array, Array, Array]:
     """Return maxima without NaN, argmax offsets, and whether the first element is NaN."""
-    maxima, offsets = over_windows(
-        max_pool_with_argmax, x, config, where=_combine_masks(x == x, where), index_space="window"
-    )
+    options = {"where": _combine_masks(x == x, where), "index_space": "window"}
+    maxima, offsets = over_windows(max_pool_with_argmax, x, config, **options)
     if where is None:
         geometry = config.geometry(x.shape)
         starts_with_nan = _first_elements(x != x, geometry)
         first_offset = first_offsets(geometry, x.ndim).astype(offsets.dtype)
     else:
         starts_with_nan, first_offset = _first_unmasked(x != x, where, config)
-    return (
-        maxima,
-        jnp.where(starts_with_nan, jnp.broadcast_to(first_offset, offsets.shape), offsets),
-        starts_with_nan,
-    )
+    first_offset = jnp.broadcast_to(first_offset, offsets.shape)
+    return maxima, jnp.where(starts_with_nan, first_offset, offsets), starts_with_nan
 
 
 def _combine_masks(selectable: Array, where: Mask) -> Array:

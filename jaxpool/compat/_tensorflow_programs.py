@@ -42,10 +42,6 @@ def quantised_average(x: Array, config: Configuration, low: int, high: int) -> A
 # --- ops ------------------------------------------------------------------------------------------
 
 
-def _max_without_nan(x: Array, where: Any, *, config: Configuration) -> Array:
-    return max_of_numbers(x, where, config)
-
-
 def _max_from_first(
     x: Array, where: Any, *, config: Configuration, **index_options: Any
 ) -> tuple[Array, Array]:
@@ -64,6 +60,6 @@ def _quantised_average(
     return jnp.clip(jnp.sign(total) * magnitude, low, high).astype(x.dtype)
 
 
-_MAX_WITHOUT_NAN = Op("max_pool", _max_without_nan)
+_MAX_WITHOUT_NAN = Op("max_pool", max_of_numbers)
 _MAX_FROM_FIRST = Op("max_pool_with_argmax", _max_from_first, convert=indices.as_named)
 _QUANTISED_AVERAGE = Op("tflite_average_pool_2d", _quantised_average)

@@ -23,7 +23,6 @@ by name.
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
@@ -165,7 +164,7 @@ def max_pool_with_argmax(
         )
     config = configuration(x.shape, ksize, strides, padding, data_format)
     if output_dtype is None:
-        output_dtype = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32  # pyright: ignore
+        output_dtype = _checks.index_dtype()
     with renaming_arguments(window_shape="ksize", index_dtype="output_dtype"):
         dtype = _indices.check_dtype(output_dtype)
         return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)

@@ -14,7 +14,7 @@ from ..._numerics.divisors import counts, divide, zero_where_masked
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
-from .._averages import opaque_zeros, sequential_sum
+from .._averages import opaque_zeros, saturate, sequential_sum
 from .._scans import max_from, max_with_offsets_from, over_windows
 from .call import Call
 
@@ -27,7 +27,7 @@ def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | Non
     if src.dtype == jnp.int32:
         x = x.astype(jnp.float32)
     values, offsets = for_symbolic_sizes(_MAX_WITH_OFFSETS, call.settings, {})(x, None)
-    return saturate(values, dtype), offsets
+    return convert(values, dtype), offsets
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -35,20 +35,18 @@ def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return average(src, call, dtype)
     x = crop(src, call)
-    return saturate(for_symbolic_sizes(_MAX_FROM_START, call.settings, {})(x, None), dtype)
+    return convert(for_symbolic_sizes(_MAX_FROM_START, call.settings, {})(x, None), dtype)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> Array:
-    accum_dtype = jnp.float32
-
     def forward(src: Array) -> Array:
         if call.alg_kind != "max":
-            return average(src, call, np.dtype(accum_dtype))
+            return average(src, call, np.dtype(np.float32))
         return gather(crop(src, call), workspace, call.geometry(src_shape))
 
-    _, transpose = jax.vjp(forward, jnp.zeros(src_shape, accum_dtype))
-    return transpose(diff_dst.astype(accum_dtype))[0].astype(diff_dst.dtype)
+    _, transpose = jax.vjp(forward, jnp.zeros(src_shape, jnp.float32))
+    return transpose(diff_dst.astype(jnp.float32))[0].astype(diff_dst.dtype)
 
 
 def start_value(x: Array) -> Any:
@@ -64,22 +62,19 @@ def average(src: Array, call: Call, dtype: np.dtype) -> Array:
     divisor = math.prod(call.settings.window.kernel) if include_padding else None
     x = crop(src, call, 0).astype(jnp.float32)
     if src.dtype == jnp.int32:  # the last bits of a sum of large numbers depend on its order
-        sequential_average = for_symbolic_sizes(
-            _SEQUENTIAL_AVERAGE, call.settings, {"divisor": divisor}
-        )
-        return saturate(sequential_average(x, None), dtype)
+        sequential = for_symbolic_sizes(_SEQUENTIAL_AVERAGE, call.settings, {"divisor": divisor})
+        return convert(sequential(x, None), dtype)
     options = {"count_include_pad": False, "divisor_override": divisor}
-    return saturate(over_windows(avg_pool, x, call.settings, **options), dtype)
+    return convert(over_windows(avg_pool, x, call.settings, **options), dtype)
 
 
-def saturate(y: Array, dtype: np.dtype) -> Array:
+def convert(y: Array, dtype: np.dtype) -> Array:
     """Convert ``y`` to ``dtype``; floats are rounded half to even, and integers saturate."""
     if not jnp.issubdtype(dtype, jnp.integer) or y.dtype == dtype:
         return y.astype(dtype)
-    limits = np.iinfo(dtype)
     if jnp.issubdtype(y.dtype, jnp.integer):
-        widened = y.astype(jnp.int32)
-        return jnp.clip(widened, limits.min, limits.max).astype(dtype)
+        return saturate(y.astype(jnp.int32), dtype)
+    limits = np.iinfo(dtype)
     y = lax.round(y, lax.RoundingMethod.TO_NEAREST_EVEN)
     too_large = y >= np.float32(limits.max)  # for s32, float32 rounds this limit up to 2**31
     in_range = jnp.where(too_large, np.float32(0), jnp.maximum(y, np.float32(limits.min)))
