@@ -75,12 +75,16 @@ def no_attribute(module: str, name: str, hint: str = "") -> AttributeError:
     return AttributeError(what, name=name, obj=sys.modules[module])
 
 
-def named(error: Exception, function: str, names: Mapping[str, str] | None = None) -> Exception:
-    """Return ``error`` with the name of ``function``; return errors of other code unchanged."""
+def message_of(error: Exception) -> Message | None:
+    """Return the text of an error of jaxpool, or None for other errors."""
     text = error.args[0] if error.args else None
-    if type(error) not in _RENAMED_TYPES or not isinstance(text, Message):
-        return error
-    return type(error)(Message(text.template, function, names))
+    return text if isinstance(text, Message) and type(error) in _RENAMED_TYPES else None
+
+
+def _named(error: Exception, function: str, names: Mapping[str, str]) -> Exception:
+    """Return ``error`` with the name of ``function``; return errors of other code unchanged."""
+    text = message_of(error)
+    return type(error)(Message(text.template, function, names)) if text is not None else error
 
 
 @overload
@@ -115,7 +119,7 @@ def _with_named_errors(function: Callable[..., Any], name: str, names: Mapping[s
         try:
             return function(*args, **kwargs)
         except _RENAMED_TYPES as error:
-            renamed_error = named(_with_hint(error, function, args, kwargs, names), name, names)
+            renamed_error = _named(_with_hint(error, function, args, kwargs, names), name, names)
             if renamed_error is error:
                 raise
             raise renamed_error from error.__cause__
@@ -135,12 +139,11 @@ def _with_hint(
     A TypeError of Python about the call's arguments gets a message of jaxpool. An error of jaxpool
     about a setting that is traced gets advice about static settings.
     """
-    text = error.args[0] if error.args else None
-    if type(error) is TypeError and not isinstance(text, Message):
-        lines = misuse.signature_mismatch(function, args, kwargs)
+    text = message_of(error)
+    if text is None:
+        is_of_python = type(error) is TypeError
+        lines = misuse.signature_mismatch(function, args, kwargs) if is_of_python else None
         return TypeError(message(*lines)) if lines else error
-    if type(error) not in _RENAMED_TYPES or not isinstance(text, Message):
-        return error
     what, facts, *_ = text.template.split("\n")
     outer_names = [names.get(inner, inner) for inner in misuse.placeholders(what)]
     advice = misuse.advice_on_traced_settings(function, args, kwargs, outer_names)
@@ -158,7 +161,7 @@ def naming_errors(function: str, **names: str) -> Iterator[None]:
     try:
         yield
     except _RENAMED_TYPES as error:
-        renamed_error = named(error, function, names)
+        renamed_error = _named(error, function, names)
         if renamed_error is error:
             raise
         raise renamed_error from None
@@ -174,8 +177,8 @@ def renaming_arguments(**names: str) -> Iterator[None]:
     try:
         yield
     except _RENAMED_TYPES as error:
-        text = error.args[0] if error.args else None
-        if not isinstance(text, Message):
+        text = message_of(error)
+        if text is None:
             raise
         outer_names = {inner: f"${outer}" for inner, outer in names.items()}
         changed = string.Template(text.template.replace("$$", "$$$$")).safe_substitute(outer_names)

@@ -147,6 +147,10 @@ def matching_name(word: str, names: Sequence[str]) -> str | None:
     return next((name for name in group if name in names), close[0] if close else None)
 
 
+def _first_synonym(word: str) -> str:
+    return next((group[0] for group in SYNONYMS if word in group), word)
+
+
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
@@ -161,8 +165,7 @@ def _unknown(unknown: Sequence[str], names: Sequence[str], passed: set[str]) -> 
 def _replacement(word: str, names: Sequence[str], passed: set[str]) -> str:
     match = matching_name(word, names)
     if match is None or match in passed:
-        head = next((group[0] for group in SYNONYMS if word in group), word)
-        remark = "" if match else ELSEWHERE.get(word, ELSEWHERE.get(head, ""))
+        remark = "" if match else ELSEWHERE.get(word, ELSEWHERE.get(_first_synonym(word), ""))
         return f"leave out `{word}`" + (f": {remark}" if remark else "")
     remark = REMARKS.get((word, match), "")
     return f"write ${match} for `{word}`" + (f": {remark}" if remark else "")
@@ -180,8 +183,7 @@ def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> L
 
 def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:
     first = missing[0]
-    head = next((group[0] for group in SYNONYMS if first in group), first)
-    example = EXAMPLES.get(head, EXAMPLES.get(first, ""))
+    example = EXAMPLES.get(_first_synonym(first))
     verb = "is" if len(missing) == 1 else "are"
     return (
         f"{_joined([f'${name}' for name in missing])} {verb} missing.",

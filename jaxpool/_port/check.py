@@ -6,15 +6,13 @@ check that exceeds ``MAX_ELEMENTS`` or ``MAX_STEPS`` is skipped with a reason.
 
 import importlib
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from .._errors import message
-from .._geometry.resolve import geometry
-from .nodes import OPEN, Node, Unchecked
+from .nodes import OPEN, Arrays, Node, Unchecked
 
 MAX_ELEMENTS = 2**27
 """Largest number of elements of an array or of a result."""
@@ -34,23 +32,29 @@ def compare(node: Node) -> str:
     _check_cost(node, shape)
     x = _trial_numbers(shape, dtype)
     inputs = x, *node.others(x)
-    ours = node.run(*inputs)
+    pairs = zip(node.run(*inputs), _run_peer(node, inputs), strict=True)
+    # Maxima are exact. Sums may differ in the last bits, because their order is unspecified.
+    exact = node.operator.endswith(("MaxPool", "MaxUnpool"))
+    sum_dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else np.float32
+    where = f"for an array of shape {shape}"
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(
+            np.asarray(ours, np.float64),
+            np.asarray(theirs, np.float64),
+            rtol=0 if exact else 32 * float(jnp.finfo(sum_dtype).eps),
+            err_msg=where,
+        )
+    return where
+
+
+def _run_peer(node: Node, inputs: Arrays) -> Arrays:
     try:
-        theirs = node.peer(*inputs)
+        return node.peer(*inputs)
     except Exception as error:  # each runtime raises other types
         lines = (line for line in str(error).splitlines() if line and "Exception from" not in line)
         reason = next(lines, type(error).__name__)
+        shape = inputs[0].shape
         raise Unchecked(f"the runtime rejects it for an array of shape {shape}: {reason}") from None
-    for our_result, their_result in zip(ours, theirs, strict=True):
-        # Maxima are exact. Sums may differ in the last bits, because their order is unspecified.
-        exact = node.operator.endswith(("MaxPool", "MaxUnpool"))
-        np.testing.assert_allclose(
-            np.asarray(our_result, np.float64),
-            np.asarray(their_result, np.float64),
-            rtol=0 if exact else 32 * float(jnp.finfo(_float_dtype(dtype)).eps),
-            err_msg=f"for an array of shape {shape}",
-        )
-    return f"for an array of shape {shape}"
 
 
 def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
@@ -80,19 +84,9 @@ def _cost(node: Node, shape: tuple[int, ...]) -> tuple[int, int]:
         outputs = tuple(node.output_sizes(shape))
         read = math.prod(n + o for n, o in zip(sizes, outputs, strict=True))
         return planes * math.prod(outputs), planes * read
-    axes = _geometry_axes(node.windows(sizes), sizes)
+    axes = node.axes(sizes)
     outputs = planes * math.prod(axis.out for axis in axes)
     return outputs, outputs * math.prod(axis.kernel for axis in axes)
-
-
-def _geometry_axes(windows: tuple[Any, ...], sizes: Sequence[int]) -> Sequence[Any]:
-    kernel, strides, padding, dilations, rounding = windows
-    resolved = geometry(sizes, kernel, strides, padding, dilations=dilations, rounding=rounding)
-    return resolved.axes
-
-
-def _float_dtype(dtype: np.dtype) -> np.dtype:
-    return dtype if jnp.issubdtype(dtype, jnp.floating) else np.dtype("float32")
 
 
 def _trial_numbers(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._geometry.axis import Axis
+from .._geometry.resolve import geometry
+
 Arrays = tuple[Any, ...]
 
 OPEN = -1
@@ -46,6 +49,13 @@ class Node:
     run: Callable[..., Arrays]
     peer: Callable[..., Arrays]
     unknown_from: str = ""
+
+    def axes(self, sizes: Sequence[int]) -> tuple[Axis, ...]:
+        """Return the windows of an operation that has some, over pooled axes of ``sizes``."""
+        assert self.windows is not None
+        kernel, strides, padding, dilations, rounding = self.windows(sizes)
+        settings = {"dilations": dilations, "rounding": rounding}
+        return geometry(sizes, kernel, strides, padding, **settings).axes
 
 
 class Unsupported(NamedTuple):

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from .._errors import message, shown
 from .._explain.axes import axis_lines
-from .._geometry.resolve import geometry
 from .check import compare, module
 from .nodes import OPEN, Node, Reader, Unchecked, Unsupported
 from .onnx_file import onnx_nodes
-from .openvino_ir import openvino_nodes
+from .openvino_file import openvino_nodes
 from .text import printable
 
 _LONGEST_NAME = 200
@@ -99,10 +98,7 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
         return
     yield _describe_array(node)
     if node.shape and node.windows and OPEN not in node.shape[2:]:
-        kernel, strides, padding, dilations, rounding = node.windows(node.shape[2:])
-        settings = {"dilations": dilations, "rounding": rounding}
-        axes = geometry(node.shape[2:], kernel, strides, padding, **settings).axes
-        for number, axis in enumerate(axes, start=2):
+        for number, axis in enumerate(node.axes(node.shape[2:]), start=2):
             yield from axis_lines(axis, number)
     yield from node.call
 

@@ -42,7 +42,6 @@ INNER: dict[str, tuple[tuple[str, ...], ...]] = {
 """The floors of a folder that has folders; "" is its own ``__init__``."""
 
 BESIDES = {
-    "compat": {"_port"},
     "_port": {"compat", "_explain"},
     "_bench": {"_explain"},
     "layers": {""},

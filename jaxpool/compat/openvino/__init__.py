@@ -31,10 +31,10 @@ Deliberate differences:
 * 64-bit indices are int32 while JAX's 64-bit types are off.
 """
 
+from .ir import model_layers as model_layers
+from .ir import run_layer as run_layer
 from .layers import LAYERS as LAYERS
 from .layers import Layer as Layer
-from .layers import model_layers as model_layers
-from .layers import run_layer as run_layer
 from .pools import adaptive_avg_pool_v8 as adaptive_avg_pool_v8
 from .pools import adaptive_max_pool_v8 as adaptive_max_pool_v8
 from .pools import avg_pool_v1 as avg_pool_v1

@@ -1,63 +1,79 @@
-"""The pooling layers of an OpenVINO model, from its ``.xml`` file (intermediate representation).
+"""Layers of an OpenVINO model, read from its ``.xml`` file (intermediate representation).
 
 References: OpenVINO IR, versions 10 and 11; the pages of the operations for ``<data>``.
 """
 
-import functools
-import importlib
 import inspect
 import os
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from typing import Any
 from xml.parsers import expat
 
-import jax.numpy as jnp
-import numpy as np
+from jax import Array
 
-from .._errors import Message, message, shown
-from ..compat import openvino as front
-from .check import module
-from .nodes import OPEN, Arrays, Node, Unsupported
-from .text import call_lines
+from ..._errors import message, message_of, public, shown
+from .layers import LAYERS, Layer
 
 _LISTS = ("kernel_shape", "strides", "dilations", "pads_begin", "pads_end")
 _RENAMED = {"kernel": "kernel_shape", "exclude-pad": "exclude_pad"}
-_PRECISIONS = {
-    "": "float32", "FP64": "float64", "FP32": "float32", "FP16": "float16", "BF16": "bfloat16",
-    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "U16": "uint16",
-    "U32": "uint32", "U64": "uint64",
-}  # fmt: skip
 
 
-def openvino_nodes(path: str) -> Iterator[Node | Unsupported]:
-    """Yield the pooling operations of an OpenVINO model."""
-    for element in _layer_elements(path):
-        kind = element.get("type", "")
-        if "pool" in kind.lower():
-            try:
-                yield _read_node(layer_of(element))
-            except (NotImplementedError, ValueError) as error:
-                yield Unsupported(element.get("name", ""), kind, str(error))
+@public
+def run_layer(layer: Any, *inputs: Any) -> tuple[Array, ...]:
+    """Run a pooling layer of an OpenVINO model.
+
+    Args:
+      layer: a :class:`Layer`, a ``<layer>`` element of :mod:`xml.etree.ElementTree`, or its text.
+      inputs: arrays, in the order of the layer's inputs; the output shape of an adaptive pool is
+        static.
+    Returns:
+      One array for each output of the operation.
+    Derivatives: those of the operation.
+    Raises:
+      NotImplementedError: the layer is not a pooling layer. ValueError: the text is not a layer, or
+        has a document type.
+      TypeError, ValueError: as the operation.
+    References: OpenVINO IR, version 11; the page of each operation for ``<data>``.
+    Example:
+      >>> layer = '''<layer name="p" type="MaxPool" version="opset1"><data kernel="2" strides="2"
+      ...   pads_begin="0" pads_end="0" rounding_type="ceil" auto_pad="explicit"/></layer>'''
+      >>> jaxpool.compat.openvino.run_layer(layer, jnp.array([[[1.0, 3.0, 2.0]]]))[0][0, 0]
+      Array([3., 2.], dtype=float32)
+    """
+    if not isinstance(layer, Layer):
+        layer = layer_of(layer)
+    result = layer.function(*inputs, **layer.arguments)
+    return result if isinstance(result, tuple) else (result,)
 
 
-def model_layers(path: str | os.PathLike[str]) -> list[front.Layer]:
-    """Return the pooling layers of an OpenVINO IR file, in the order of the file."""
-    elements = _layer_elements(path)
-    return [layer_of(element) for element in elements if element.get("type") in front.LAYERS]
+@public
+def model_layers(path: str | os.PathLike[str]) -> list[Layer]:
+    """Return the pooling layers of an OpenVINO IR file, in the order of the file.
+
+    Args:
+      path: path of the ``.xml`` file; the ``.bin`` file is not read.
+    Raises:
+      OSError: the file cannot be read.
+      ValueError: the file is not IR of version 10 or 11, is truncated, or has a document type.
+      NotImplementedError: a pooling layer has a version or an attribute that is not known.
+    Example:
+      >>> for layer in model_layers("model.xml"):  # doctest: +SKIP
+      ...     print(layer.name, layer.type, layer.version, dict(layer.arguments))
+    """
+    return [layer_of(element) for element in layer_elements(path) if element.get("type") in LAYERS]
 
 
-def layer_of(layer: Any) -> front.Layer:
+def layer_of(layer: Any) -> Layer:
     """Read a ``<layer>``: an element of :mod:`xml.etree.ElementTree`, or its text."""
     element = layer if isinstance(layer, ElementTree.Element) else _parse(layer)
     kind, opset = element.get("type", ""), element.get("version", "opset1")
-    functions_by_version = front.LAYERS.get(kind, {})
+    functions_by_version = LAYERS.get(kind, {})
     versions = [version for version in functions_by_version if version <= _opset_number(opset)]
     if element.tag != "layer" or not versions:
         raise NotImplementedError(
             message(
                 f"<{element.tag}> of type {shown(kind)} in {shown(opset)} is not a pooling layer.",
-                f"The types are {', '.join(front.LAYERS)}.",
+                f"The types are {', '.join(LAYERS)}.",
                 "Run the other layers of a model with another library.",
             )
         )
@@ -66,13 +82,13 @@ def layer_of(layer: Any) -> front.Layer:
     first_port = element.find("input/port")
     precision = "" if first_port is None else first_port.get("precision", "")
     inputs, outputs = (_port_shapes(name, element, side) for side in ("input", "output"))
-    return front.Layer(name, kind, version, arguments, inputs, outputs, precision)
+    return Layer(name, kind, version, arguments, inputs, outputs, precision)
 
 
 # --- XML ------------------------------------------------------------------------------------------
 
 
-def _layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
+def layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
     """Return every ``<layer>`` of an OpenVINO IR file, in the order of the file."""
     with open(path, "rb") as file:
         root = _parse(file.read())
@@ -98,7 +114,7 @@ def _parse(text: Any) -> ElementTree.Element:
         parser.Parse(text, True)
         return builder.close()
     except (expat.ExpatError, TypeError, AssertionError, LookupError, ValueError) as error:
-        if error.args and isinstance(error.args[0], Message):
+        if message_of(error) is not None:
             raise
         raise ValueError(
             message(
@@ -178,74 +194,3 @@ def _parse_value(name: str, key: str, text: str, argument: str) -> Any:
                 "Check that the file is complete.",
             )
         ) from None
-
-
-# --- operations -----------------------------------------------------------------------------------
-
-
-def _read_node(layer: front.Layer) -> Node:
-    adaptive = layer.type.startswith("Adaptive")
-    arguments: dict[str, Any] = dict(layer.arguments)
-    if adaptive:
-        arguments["output_shape"] = _output_lengths(layer)
-    function = layer.function
-    results = "y, indices" if function.__name__.startswith(_WITH_INDICES) else "y"
-    return Node(
-        name=layer.name,
-        operator=layer.type,
-        shape=layer.input_shapes[0] if layer.input_shapes else None,
-        dtype=_dtype(layer.precision),
-        call=tuple(call_lines(results, function, (), arguments)),
-        windows=None if adaptive else layer.windows_over,
-        output_sizes=lambda shape: _output_lengths(layer),
-        others=lambda x: (_output_lengths(layer),) if adaptive else (),
-        run=functools.partial(front.run_layer, layer),
-        peer=functools.partial(_run_in_openvino, layer),
-    )
-
-
-_WITH_INDICES = ("max_pool_v8", "max_pool_v14", "adaptive_max_pool")
-
-
-def _dtype(precision: str) -> np.dtype:
-    if precision not in _PRECISIONS:
-        raise ValueError(
-            message(
-                f"precision {shown(precision)} is not known.",
-                f"The known precisions are {', '.join(filter(None, _PRECISIONS))}.",
-                "Convert the model with a newer or an older OpenVINO.",
-            )
-        )
-    return jnp.dtype(_PRECISIONS[precision])
-
-
-def _output_lengths(layer: front.Layer) -> tuple[int, ...]:
-    """Return the output lengths of an adaptive pool, which the file stores as the output shape."""
-    lengths = layer.output_shapes[0][2:] if layer.output_shapes else (OPEN,)
-    if OPEN in lengths:
-        raise ValueError(
-            message(
-                f"the output shape of {layer.type} is dynamic.",
-                "The length of each pooled axis of its result must be known.",
-                "Reshape the model to static shapes with OpenVINO.",
-            )
-        )
-    return lengths
-
-
-def _run_in_openvino(layer: front.Layer, x: np.ndarray, *sizes: Any) -> Arrays:
-    """Run the layer in OpenVINO, as a model of one layer."""
-    runtime = module("openvino")
-    opset = importlib.import_module(f"openvino.opset{layer.version}")
-    array = opset.parameter(list(x.shape), x.dtype)
-    constants = [opset.constant(np.array(size, np.int64)) for size in sizes]
-    name = "".join(f"_{c.lower()}" if c.isupper() else c for c in layer.type).lstrip("_")
-    arguments = dict(layer.arguments)
-    if "index_element_type" in arguments:
-        arguments["index_element_type"] = (
-            "i32"  # its CPU kernels lack 64-bit indices for some operations
-        )
-    operation = getattr(opset, name)(array, *constants, **arguments)
-    model = runtime.Model(operation.outputs(), [array], "layer")
-    compiled = runtime.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    return tuple(compiled([x]).values())
