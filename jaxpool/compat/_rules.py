@@ -12,8 +12,8 @@
 
 The programs of the last two rules replace ignored elements by -inf. If no element of a window is
 then greater than -inf, the window is empty for "from_lowest", and the result of
-"from_first_element" is the first element, which is right. For integers and booleans all rules equal
-the native rule, and run its program.
+"from_first_element" is the first element, which is right. For integers and booleans the maxima of
+all rules equal those of the native rule, and run its program.
 """
 
 import functools
@@ -36,7 +36,7 @@ from .._numerics.checks import check_real
 from ..ops import _partition, adaptive, fractional
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
 from ..ops.max import MAX_POOL, max_pool_with_argmax
-from ..reductions import MAX, MAX_LAST_NAN, identity_array, mask_with_identity
+from ..reductions import MAX, MAX_LAST_NAN, Reduction, identity_array, mask_with_identity
 from ._scans import max_with_offsets_from_first, over_windows
 
 Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
@@ -82,7 +82,7 @@ def _max(x: Array, where: Any, *, config: Configuration, rule: Rule) -> Array:
     check_real(x)
     if where is not None and rule == "from_first_element":
         return _masked_from_first_element(x, where, config)[0]
-    plan = config.plan(x.shape, x.dtype, _selection(rule))
+    plan = config.plan(x.shape, x.dtype, _reduction(rule))
     values = rules.extreme(_fill_ignored(rule, x), where, plan)
     offsets = jnp.zeros(values.shape, offset_dtype(plan.geometry))
     return _apply_rule(rule, plan.geometry, x, values, offsets)[0]
@@ -96,9 +96,9 @@ def _max_with_argmax(
     if where is not None and rule == "from_first_element":
         values, offsets = _masked_from_first_element(x, where, config)
     else:
-        plan = config.plan(x.shape, x.dtype, _selection(rule))
-        filled_maxima = rules.extreme_with_offsets(_fill_ignored(rule, x), where, plan)
-        values, offsets = _apply_rule(rule, geometry, x, *filled_maxima)
+        plan = config.plan(x.shape, x.dtype, _reduction(rule))
+        maxima = rules.extreme_with_offsets(_fill_ignored(rule, x), where, plan)
+        values, offsets = _apply_rule(rule, geometry, x, *maxima)
     if index_options["index_space"] == "window":
         return values, offsets
     may_be_empty = rule == "from_lowest" or geometry.has_empty_window
@@ -136,7 +136,7 @@ def _canonical_indices(index_space: Any, index_dtype: Any, **rule: Any) -> dict[
     return {**rule, **indices.canonical(index_space, index_dtype)}
 
 
-def _selection(rule: Rule) -> Any:
+def _reduction(rule: Rule) -> Reduction:
     return MAX_LAST_NAN if rule == "last_nan" else MAX
 
 
@@ -238,8 +238,7 @@ def adaptive_max_with_argmax_by(
     return call(_ADAPTIVE_WITH_ARGMAX[rule], x, (None,), **options, **space)
 
 
-def fractional_max_by(
-    rule: Literal["last_nan"],
+def fractional_max_by_last_nan(
     x: Array,
     window_shape: Any,
     output_size: Any,
@@ -247,12 +246,10 @@ def fractional_max_by(
     key: ArrayLike | None = None,
     index_dtype: Any = None,
 ) -> tuple[Array, Array]:
-    """Return values and "spatial" indices of fractional pooling, channels first, under ``rule``."""
+    """Return fractional maxima under "last_nan", channels first, and their "spatial" indices."""
     windows = WindowArguments(window_shape, 1, data_format="channels_first")
     options = {"index_space": "spatial", "index_dtype": index_dtype}
-    return fractional.fractional(
-        _FRACTIONAL[rule], key, x, windows, output_size, samples, **options
-    )
+    return fractional.fractional(_FRACTIONAL, key, x, windows, output_size, samples, **options)
 
 
 def _adaptive_from_first(x: Array, where: None, **options: Any) -> Array:
@@ -308,18 +305,21 @@ _ADAPTIVE = {
     "from_first_element": Op("adaptive_max_pool", _adaptive_from_first, _partition.canonical_sizes),
 }
 _ADAPTIVE_WITH_ARGMAX = {
-    rule: Op("adaptive_max_pool_with_argmax", body, _partition.canonical_with_indices)
-    for rule, body in {
-        "last_nan": functools.partial(adaptive.max_pool_with_argmax, maximum=MAX_LAST_NAN),
-        "from_first_element": _adaptive_from_first_with_argmax,
-    }.items()
-}
-_FRACTIONAL = {
     "last_nan": Op(
-        "fractional_max_pool",
-        functools.partial(fractional.max_pool_with_argmax, reduction=MAX_LAST_NAN),
-        fractional.canonical,
-        fractional.DRAWN,
-        is_random=True,
-    )
+        "adaptive_max_pool_with_argmax",
+        functools.partial(adaptive.max_pool_with_argmax, maximum=MAX_LAST_NAN),
+        _partition.canonical_with_indices,
+    ),
+    "from_first_element": Op(
+        "adaptive_max_pool_with_argmax",
+        _adaptive_from_first_with_argmax,
+        _partition.canonical_with_indices,
+    ),
 }
+_FRACTIONAL = Op(
+    "fractional_max_pool",
+    functools.partial(fractional.max_pool_with_argmax, reduction=MAX_LAST_NAN),
+    fractional.canonical,
+    fractional.DRAWN,
+    is_random=True,
+)

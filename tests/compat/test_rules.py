@@ -25,7 +25,7 @@ from jaxpool.compat._averages import Averaging, adaptive_average_by, average_by
 from jaxpool.compat._rules import (
     adaptive_max_by,
     adaptive_max_with_argmax_by,
-    fractional_max_by,
+    fractional_max_by_last_nan,
     max_by,
     max_with_argmax_by,
 )
@@ -227,7 +227,7 @@ def test_adaptive_maxima_by_rule(name: str, rule: Any, rng: np.random.Generator)
 
 def test_fractional_maxima_take_the_last_nan() -> None:
     x = jnp.array([[NAN, 1, NAN, 2, 5]])
-    _, indices = fractional_max_by("last_nan", x, (4,), 2, jnp.array([0.5]))
+    _, indices = fractional_max_by_last_nan(x, (4,), 2, jnp.array([0.5]))
     assert indices.tolist() == [[2, 2]]
 
 

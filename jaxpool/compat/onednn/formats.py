@@ -47,8 +47,8 @@ def spatial_count(tag: Any) -> int:
 
 
 def check_rank(shape: tuple[int, ...], tag: str) -> None:
-    rank = spatial_count(tag) + 2 + (TAGS[tag] == "blocked")
     blocked = TAGS[tag] == "blocked"
+    rank = spatial_count(tag) + 2 + blocked
     if len(shape) != rank or (blocked and shape[-1] != block_size(tag)):
         raise status_error(
             f"an array of shape {shape} does not have the layout {tag}.",

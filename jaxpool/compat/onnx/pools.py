@@ -92,7 +92,9 @@ def average_pool(
     """
     x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     check_float(x)
-    return _averages.average_by(_averaging_rule(count_include_pad), x, window_arguments)
+    includes_padding = binary("count_include_pad", count_include_pad)
+    rule = _averages.Averaging("declared" if includes_padding else "real")
+    return _averages.average_by(rule, x, window_arguments)
 
 
 @public
@@ -159,8 +161,3 @@ def values_of_max_pool(
     binary("storage_order", storage_order)
     x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     return _rules.max_by("from_first_element", x, window_arguments)
-
-
-def _averaging_rule(count_include_pad: Any) -> _averages.Averaging:
-    include = binary("count_include_pad", count_include_pad)
-    return _averages.Averaging("declared" if include else "real")

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 
 from ..._errors import message, public
 from ..._geometry.arguments import as_bool
+from ...ops._dispatch import WindowArguments
 from .. import _averages, _rules
 from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, adaptive, axis_of, index_type, windows
 
@@ -196,23 +197,31 @@ def avg_pool_v16(
 
 def _average(data: Any, settings: tuple, exclude_pad: Any, roundings: Sequence[str]) -> Array:
     x, window_arguments = windows(data, settings, roundings)
-    if not as_bool("exclude_pad", exclude_pad):
-        rule = _averages.Averaging("taps_if_padded", empty="zero_by_count")
-        return _averages.average_by(rule, x, window_arguments)
-    kernel, _, padding, dilations, *_ = window_arguments
-    if not isinstance(padding, str):
-        for axis, (k, d, ends) in enumerate(zip(kernel, dilations, padding, strict=True)):
-            if max(ends) >= (k - 1) * d + 1:
-                raise ValueError(
-                    message(
-                        f"the padding {ends} of pooled axis {axis} contains a full window.",
-                        f"A window spans {(k - 1) * d + 1} elements on that axis. With "
-                        "$exclude_pad no element would count.",
-                        "Use less padding, or exclude_pad=False.",
-                    )
-                )
-    rule = _averages.Averaging("real", empty="zero_by_count")
+    excludes_padding = as_bool("exclude_pad", exclude_pad)
+    if excludes_padding:
+        _check_counted(window_arguments)
+    rule = _averages.Averaging(
+        "real" if excludes_padding else "taps_if_padded", empty="zero_by_count"
+    )
     return _averages.average_by(rule, x, window_arguments)
+
+
+def _check_counted(windows: WindowArguments) -> None:
+    """Raise if a window can lie in explicit padding, where no element would count."""
+    kernel, _, padding, dilations, *_ = windows
+    if isinstance(padding, str):
+        return
+    for axis, (k, d, ends) in enumerate(zip(kernel, dilations, padding, strict=True)):
+        span = (k - 1) * d + 1
+        if max(ends) >= span:
+            raise ValueError(
+                message(
+                    f"the padding {ends} of pooled axis {axis} contains a full window.",
+                    f"A window spans {span} elements on that axis. With $exclude_pad no element "
+                    "would count.",
+                    "Use less padding, or exclude_pad=False.",
+                )
+            )
 
 
 @public

@@ -13,7 +13,7 @@ from ..._geometry.arguments import as_bool, is_sequence
 from ..._geometry.resolve import check_known
 from .. import _checks
 from .._checks import index_dtype, ints
-from .._rules import fractional_max_by
+from .._rules import fractional_max_by_last_nan
 from .arguments import Sizes, array
 
 
@@ -104,8 +104,8 @@ def _fractional(
         indices = values.astype(index_dtype())
     else:
         with renaming_arguments(samples="_random_samples"):
-            values, indices = fractional_max_by(
-                "last_nan", x, kernel, sizes, samples, key, index_dtype()
+            values, indices = fractional_max_by_last_nan(
+                x, kernel, sizes, samples, key, index_dtype()
             )
     return (values, indices) if wants_indices else values
 
