@@ -105,16 +105,16 @@ def signature_mismatch(
     names = [p.name for p in parameters]
     if any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters):
         return None
+    passed = {*by_position[: len(args)], *kwargs}
     unknown = [name for name in kwargs if name not in names]
     if unknown:
-        return _unknown(unknown, names, {*by_position[: len(args)], *kwargs})
+        return _unknown(unknown, names, passed)
     if len(args) > len(by_position):
         return _too_many(len(args), by_position, names)
     twice = [name for name in by_position[: len(args)] if name in kwargs]
     if twice:
         facts = f"The positional arguments are {', '.join(by_position)}."
         return f"${twice[0]} is given twice, by position and by name.", facts, "Give it once."
-    passed = {*by_position[: len(args)], *kwargs}
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in passed]
     return _missing(missing, names) if missing else None
 

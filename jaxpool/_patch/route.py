@@ -44,18 +44,14 @@ def _extreme_layer(layer: Any, x: Any) -> Any:
     init, function = _EXTREMES.get(layer.operation, (None, None))
     if function is None or not isinstance(layer.init, float) or layer.init != init:
         raise NotImplementedError("a user-defined operation")
-    return function(x, layer)
-
-
-def _average_layer(layer: Any, x: Any) -> Any:
-    return equinox.avg_pool(x, layer)
+    return function(layer, x)
 
 
 def _adaptive_layer(layer: Any, x: Any) -> Any:
     """Run Equinox's general ``AdaptivePool`` if its operation is an average or a maximum."""
     for operation, function in _ADAPTIVE_POOLS:
         if layer.operation is operation:
-            return function(x, layer)
+            return function(layer, x)
     raise NotImplementedError("a user-defined operation")
 
 
@@ -81,7 +77,7 @@ _REPLACEMENTS: dict[str, Function] = {
     "haiku.max_pool": haiku.max_pool,
     "haiku.avg_pool": haiku.avg_pool,
     "equinox.nn.Pool": _extreme_layer,
-    **dict.fromkeys(AVERAGES, _average_layer),
+    **dict.fromkeys(AVERAGES, equinox.avg_pool),
     "equinox.nn.AdaptivePool": _adaptive_layer,
     **{f"keras.ops.{n}": functools.partial(_keras_pool, getattr(keras, n)) for n in keras.__all__},
 }

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from .._errors import message, shown
-from ..compat import onnx as front
+from ..compat.onnx.arguments import windows_over
+from ..compat.onnx.nodes import attributes_of, operator_of, run_node
 from .check import MAX_ELEMENTS, module
 from .nodes import OPEN, Arrays, Node, Unchecked, Unsupported
 from .text import call_lines
@@ -94,7 +95,7 @@ def _read_node(model: Any, node: Any, known: Known, producers: Producers) -> Nod
 
 
 def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
-    function, arguments = front.operator_of(node), front.attributes_of(node)
+    function, arguments = operator_of(node), attributes_of(node)
     if not node.input or not node.output:
         raise ValueError(
             message(
@@ -114,10 +115,10 @@ def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
         dtype=dtype,
         unknown_from=_unknown_from(node.input[0], known, producers),
         call=tuple(call_lines(results, function, node.input[1:], arguments)),
-        windows=functools.partial(front.windows_over, **window_arguments) if windowed else None,
+        windows=functools.partial(windows_over, **window_arguments) if windowed else None,
         output_sizes=functools.partial(_output_sizes, node, known),
         others=functools.partial(_other_inputs, node, known),
-        run=functools.partial(front.run_node, node),
+        run=functools.partial(run_node, node),
         peer=functools.partial(_run_in_onnxruntime, model, node),
     )
 
@@ -197,8 +198,7 @@ def _output_sizes(node: Any, known: Known, shape: tuple[int, ...]) -> tuple[int,
     output_shape = [_other_input(node, known, None, name) for name in node.input[2:3] if name]
     if any(array.size and array.max() > MAX_ELEMENTS for array in output_shape):
         raise Unchecked(f"a result of shape {output_shape[0].tolist()} is too large to try")
-    run = functools.partial(front.run_node, node)
-    return jax.eval_shape(lambda *inputs: run(*inputs, *output_shape)[0], *arrays).shape[2:]
+    return jax.eval_shape(lambda *xs: run_node(node, *xs, *output_shape)[0], *arrays).shape[2:]
 
 
 def _run_in_onnxruntime(model: Any, node: Any, *inputs: Any) -> Arrays:

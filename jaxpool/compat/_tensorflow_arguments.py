@@ -17,6 +17,19 @@ def configuration(
     data_format: str | None, counts: tuple[int, ...] = (1, 2, 3),
 ) -> Configuration:  # fmt: skip
     """Return the canonical windows; ``counts`` are the allowed numbers of spatial axes."""
+    layout = _layout(shape, data_format, counts)
+    spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
+    kernel = _spatial_entries("ksize", ksize, spatial, len(shape))
+    steps = _spatial_entries("strides", strides, spatial, len(shape))
+    if isinstance(padding, str):
+        return Configuration(Window(kernel, steps, padding_name(padding)), layout)
+    _check_pairs(padding, len(shape))
+    window = Window(kernel, steps, tuple(padding[axis] for axis in spatial))
+    _check_pads(padding, spatial, window)
+    return Configuration(window, layout)
+
+
+def _layout(shape: tuple[int, ...], data_format: str | None, counts: tuple[int, ...]) -> str:
     known = _LAYOUTS[len(shape) - 2] if len(shape) - 2 in counts else ()
     layout = known[0] if data_format is None and known else data_format
     if layout is None or layout not in known:
@@ -27,24 +40,19 @@ def configuration(
                 "Give an array of batch, spatial axes and channels.",
             )
         )
-    spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
-    kernel = _spatial_entries("ksize", ksize, spatial, len(shape))
-    steps = _spatial_entries("strides", strides, spatial, len(shape))
-    if isinstance(padding, str):
-        return Configuration(Window(kernel, steps, padding_name(padding)), layout)
-    has_entry_per_axis = is_sequence(padding) and len(padding) == len(shape)
+    return layout
+
+
+def _check_pairs(padding: Any, rank: int) -> None:
+    has_entry_per_axis = is_sequence(padding) and len(padding) == rank
     if not has_entry_per_axis or not all(is_sequence(pair) and len(pair) == 2 for pair in padding):
         raise ValueError(
             message(
                 f"$padding = {shown(padding)} is neither a name nor one pair per axis.",
-                f"$input has {len(shape)} axes; those of batch and channels are not padded.",
+                f"$input has {rank} axes; those of batch and channels are not padded.",
                 'Give "VALID", "SAME", or one (low, high) pair for every axis.',
             )
         )
-    pairs = tuple(padding[axis] for axis in spatial)
-    window = Window(kernel, steps, pairs)
-    _check_pads(padding, spatial, window)
-    return Configuration(window, layout)
 
 
 def _spatial_entries(name: str, value: Any, spatial: list[int], rank: int) -> tuple[int, ...]:

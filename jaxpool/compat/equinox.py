@@ -65,23 +65,23 @@ _NAMES = {"window_shape": "kernel_size", "strides": "stride"}
 # --- the functions of the layers ------------------------------------------------------------------
 
 
-def max_pool(x: Array, layer: Any) -> Array:
+def max_pool(layer: Any, x: Array) -> Array:
     """Return the maximum over the windows of a layer, either Equinox's or one of this module."""
-    return _over_windows(_max_pool, x, layer)
+    return _over_windows(_max_pool, layer, x)
 
 
-def min_pool(x: Array, layer: Any) -> Array:
+def min_pool(layer: Any, x: Array) -> Array:
     """Return the minimum over the windows of a layer."""
-    return _over_windows(_min_pool, x, layer)
+    return _over_windows(_min_pool, layer, x)
 
 
-def avg_pool(x: Array, layer: Any) -> Array:
+def avg_pool(layer: Any, x: Array) -> Array:
     """Return the average over the windows of a layer; the divisor is the number of all taps."""
     divisor = math.prod(layer.kernel_size)
-    return _over_windows(_avg_pool, as_floats("x", x), layer, divisor_override=divisor)
+    return _over_windows(_avg_pool, layer, as_floats("x", x), divisor_override=divisor)
 
 
-def _over_windows(op: Callable[..., Array], x: ArrayLike, layer: Any, **settings: Any) -> Array:
+def _over_windows(op: Callable[..., Array], layer: Any, x: ArrayLike, **settings: Any) -> Array:
     x = array("x", x)
     _check_rank(x, layer.num_spatial_dims)
     padding = tuple(map(tuple, layer.padding))
@@ -117,12 +117,12 @@ def _check_rank(x: Array, count: int) -> None:
 
 class _Layer:
     num_spatial_dims: ClassVar[int]
-    function: ClassVar[Callable[[Array, Any], Array]]
+    function: ClassVar[Callable[[Any, Array], Array]]
 
     def __call__(self, x: ArrayLike, *, key: Array | None = None) -> Array:
         """Pool ``x`` of shape (channels, axes..); ``key`` is ignored, as by Equinox."""
         with naming_errors(type(self).__name__, **_NAMES):
-            return type(self).function(array("x", x), self)
+            return type(self).function(self, array("x", x))
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class MaxPool1d(_Pool):
     """Maximum over sliding windows of one axis, as ``eqx.nn.MaxPool1d``."""
 
     num_spatial_dims = 1
-    function = staticmethod(max_pool)
+    function = max_pool
 
 
 @register_static
@@ -169,7 +169,7 @@ class MaxPool2d(_Pool):
     """Maximum over sliding windows of two axes, as ``eqx.nn.MaxPool2d``."""
 
     num_spatial_dims = 2
-    function = staticmethod(max_pool)
+    function = max_pool
 
 
 @register_static
@@ -177,7 +177,7 @@ class MaxPool3d(_Pool):
     """Maximum over sliding windows of three axes, as ``eqx.nn.MaxPool3d``."""
 
     num_spatial_dims = 3
-    function = staticmethod(max_pool)
+    function = max_pool
 
 
 @register_static
@@ -185,7 +185,7 @@ class AvgPool1d(_Pool):
     """Average over sliding windows of one axis, as ``eqx.nn.AvgPool1d``."""
 
     num_spatial_dims = 1
-    function = staticmethod(avg_pool)
+    function = avg_pool
 
 
 @register_static
@@ -193,7 +193,7 @@ class AvgPool2d(_Pool):
     """Average over sliding windows of two axes, as ``eqx.nn.AvgPool2d``."""
 
     num_spatial_dims = 2
-    function = staticmethod(avg_pool)
+    function = avg_pool
 
 
 @register_static
@@ -201,24 +201,24 @@ class AvgPool3d(_Pool):
     """Average over sliding windows of three axes, as ``eqx.nn.AvgPool3d``."""
 
     num_spatial_dims = 3
-    function = staticmethod(avg_pool)
+    function = avg_pool
 
 
 # --- adaptive layers ------------------------------------------------------------------------------
 
 
-def adaptive_avg_pool(x: Array, layer: Any) -> Array:
+def adaptive_avg_pool(layer: Any, x: Array) -> Array:
     """Return the average of each piece; the ``target_shape`` of a layer is the number of pieces."""
-    return _over_pieces(_avg_pool, _global_avg, as_floats("x", x), layer)
+    return _over_pieces(_avg_pool, _global_avg, layer, as_floats("x", x))
 
 
-def adaptive_max_pool(x: Array, layer: Any) -> Array:
+def adaptive_max_pool(layer: Any, x: Array) -> Array:
     """Return the maximum of each piece; the ``target_shape`` of a layer is the number of pieces."""
-    return _over_pieces(_max_pool, _global_max, x, layer)
+    return _over_pieces(_max_pool, _global_max, layer, x)
 
 
 def _over_pieces(
-    op: Callable[..., Array], global_op: Callable[..., Array], x: Array, layer: Any
+    op: Callable[..., Array], global_op: Callable[..., Array], layer: Any, x: Array
 ) -> Array:
     """Return ``op`` over each piece; ``global_op`` pools full axes, also of symbolic length."""
     target = tuple(layer.target_shape)
@@ -271,7 +271,7 @@ class AdaptiveAvgPool1d(_Adaptive):
     """Average of each piece of one axis, as ``eqx.nn.AdaptiveAvgPool1d``."""
 
     num_spatial_dims = 1
-    function = staticmethod(adaptive_avg_pool)
+    function = adaptive_avg_pool
 
 
 @register_static
@@ -279,7 +279,7 @@ class AdaptiveAvgPool2d(_Adaptive):
     """Average of each piece of two axes, as ``eqx.nn.AdaptiveAvgPool2d``."""
 
     num_spatial_dims = 2
-    function = staticmethod(adaptive_avg_pool)
+    function = adaptive_avg_pool
 
 
 @register_static
@@ -287,7 +287,7 @@ class AdaptiveAvgPool3d(_Adaptive):
     """Average of each piece of three axes, as ``eqx.nn.AdaptiveAvgPool3d``."""
 
     num_spatial_dims = 3
-    function = staticmethod(adaptive_avg_pool)
+    function = adaptive_avg_pool
 
 
 @register_static
@@ -295,7 +295,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     """Maximum of each piece of one axis, as ``eqx.nn.AdaptiveMaxPool1d``."""
 
     num_spatial_dims = 1
-    function = staticmethod(adaptive_max_pool)
+    function = adaptive_max_pool
 
 
 @register_static
@@ -303,7 +303,7 @@ class AdaptiveMaxPool2d(_Adaptive):
     """Maximum of each piece of two axes, as ``eqx.nn.AdaptiveMaxPool2d``."""
 
     num_spatial_dims = 2
-    function = staticmethod(adaptive_max_pool)
+    function = adaptive_max_pool
 
 
 @register_static
@@ -311,7 +311,7 @@ class AdaptiveMaxPool3d(_Adaptive):
     """Maximum of each piece of three axes, as ``eqx.nn.AdaptiveMaxPool3d``."""
 
     num_spatial_dims = 3
-    function = staticmethod(adaptive_max_pool)
+    function = adaptive_max_pool
 
 
 for _name in __all__:

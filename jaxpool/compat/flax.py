@@ -105,10 +105,10 @@ def avg_pool(
       NaN.
     """
     x = as_floats("inputs", inputs)
-    if not count_include_pad:
-        x = x.astype(accumulator(np.dtype(x.dtype)))
-    average = functools.partial(_average, count_include_pad=bool(count_include_pad))
-    return _over_windows(average, x, window_shape, strides, padding)
+    if count_include_pad:
+        return _over_windows(_avg_pool, x, window_shape, strides, padding)
+    x = x.astype(accumulator(np.dtype(x.dtype)))
+    return _over_windows(_average_of_elements, x, window_shape, strides, padding)
 
 
 @public
@@ -157,10 +157,9 @@ _EXTREMES = {
 }
 
 
-def _average(x: Array, *window: Any, count_include_pad: bool) -> Array:
-    y = _avg_pool(x, *window, count_include_pad=count_include_pad)
-    if count_include_pad:
-        return y
+def _average_of_elements(x: Array, *window: Any) -> Array:
+    """Return averages without padding in the divisor, NaN for an empty window."""
+    y = _avg_pool(x, *window, count_include_pad=False)
     windows = _geometry_with_empty(x.shape[-len(window[0]) - 1 : -1], *window)
     if windows is None:
         return y

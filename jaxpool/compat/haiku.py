@@ -13,6 +13,7 @@ pools with all settings of jaxpool, and as modules.
 Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,8 +93,7 @@ def avg_pool(
     return _over_windows(_average, x, window_shape, strides, padding, channel_axis)
 
 
-def _average(*arguments: Any, **settings: Any) -> Array:
-    return _avg_pool(*arguments, count_include_pad=False, **settings)
+_average = functools.partial(_avg_pool, count_include_pad=False)
 
 
 # --- Haiku's windows ------------------------------------------------------------------------------

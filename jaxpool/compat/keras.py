@@ -14,6 +14,7 @@ Differences:
 * a pool that does not fit, an empty pooled axis and complex numbers are errors.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -122,23 +123,17 @@ def adaptive_average_pool(
 
 
 def _over_windows(
-    function: Any, inputs: Any, pool_size: Any, strides: Any, padding: Any, layout: Any
+    function: Any, inputs: Any, pool_size: Any, strides: Any, padding: Any, data_format: Any
 ) -> Array:
     x = array("inputs", inputs)
     _check_padding(padding)
     window = _per_axis("pool_size", pool_size, x)
+    steps, layout = window if strides is None else strides, _layout(data_format)
     with renaming_arguments(window_shape="pool_size"):
-        return function(
-            x,
-            window,
-            window if strides is None else strides,
-            padding,
-            data_format=_layout(layout),
-        )
+        return function(x, window, steps, padding, data_format=layout)
 
 
-def _average(x: Array, *window: Any, data_format: str) -> Array:
-    return avg_pool(x, *window, count_include_pad=False, data_format=data_format)
+_average = functools.partial(avg_pool, count_include_pad=False)
 
 
 def _layout(data_format: Any) -> str:

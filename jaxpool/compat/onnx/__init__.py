@@ -33,10 +33,7 @@ ONNX Runtime both follow ``ceil_mode``, and so does this module.
 """
 
 from .arguments import AUTO_PADS as AUTO_PADS
-from .arguments import windows_over as windows_over
 from .nodes import OPERATORS as OPERATORS
-from .nodes import attributes_of as attributes_of
-from .nodes import operator_of as operator_of
 from .nodes import run_node as run_node
 from .pools import average_pool as average_pool
 from .pools import global_average_pool as global_average_pool
