@@ -18,6 +18,7 @@ the indices count a sharded axis, and one is outside its block, the devices exch
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ from ._errors import counted, message, public, shown
 from ._geometry.axis import Axis
 from ._geometry.layout import pooled_axes
 from ._geometry.resolve import Geometry
-from ._geometry.window import Padding, Rounding, Window
+from ._geometry.window import Padding, Rounding
 from ._lowerings.parts.argreduce import sentinel
 from ._lowerings.parts.axis_slicing import concatenate, iota, slice_axis
 from ._numerics import indices as _indices
@@ -104,25 +105,24 @@ def pool_shards(
     _check_space(index_space)
     arguments = window_shape, strides, padding, dilations, rounding, data_format
     config = configure(WindowArguments(*arguments))
-    window, layout = config.window, config.data_format
-    names = _names(axis_names, len(window.kernel))
+    names = _names(axis_names, len(config.window.kernel))
     full = _full_geometry(config, x.shape, names)
     is_masked = where is not None
     x, where = _with_halos(x, where, full, names, _counts_padding(op, settings))
-    padding_of_shard = [
+    padding_of_shard = tuple(
         (0, 0) if name else (axis.pad_low, axis.pad_high)
         for axis, name in zip(full.axes, names, strict=True)
-    ]
-    local = Window(window.kernel, window.strides, padding_of_shard, window.dilations, rounding)
+    )
+    window = replace(config.window, padding=padding_of_shard)
     pool_shard = functools.partial(
-        op, x, local.kernel, local.strides, padding_of_shard, dilations=local.dilations,
-        rounding=rounding, data_format=layout, where=where,
+        op, x, window.kernel, window.strides, window.padding, dilations=window.dilations,
+        rounding=rounding, data_format=config.data_format, where=where,
     )  # fmt: skip
     if op is not max_pool_with_argmax or index_space == "window":
         return pool_shard(**settings)
     dtype = _indices.check_dtype(settings.pop("index_dtype", None))
     values, taps = pool_shard(**{**settings, "index_space": "window"})
-    geometry = Configuration(local, layout).geometry(x.shape)
+    geometry = replace(config, window=window).geometry(x.shape)
     is_valid = taps != sentinel(taps.dtype) if is_masked or full.has_empty_window else None
     return values, _global_indices(taps, is_valid, geometry, full, names, dtype)
 

@@ -85,24 +85,32 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
     )
 
 
-def check_rank(name: str, shape: tuple[int, ...], ranks: Sequence[int], axes: str) -> None:
-    """Raise unless an array of ``shape`` has one of ``ranks``; ``axes`` describes the axes."""
-    if len(shape) not in ranks:
+def pooled_array(
+    name: str, value: Any, ranks: Sequence[int], axes: str, first: int, why: str
+) -> Array:
+    """Return ``value`` as an array, or raise unless it has an allowed shape.
+
+    Args:
+      name, value: name of the argument, and the argument as the caller passed it.
+      ranks: the allowed numbers of axes.
+      axes: what the axes are, for the message.
+      first: the first axis that may not be empty; those after it may not be empty either.
+      why: a line of the message about an empty axis.
+    """
+    x = array(name, value)
+    if x.ndim not in ranks:
         raise ValueError(
             message(
-                f"${name} has {counted(len(shape), 'axis')}.",
-                f"Its shape is {shape}; it must have {' or '.join(map(str, ranks))}, {axes}.",
+                f"${name} has {counted(x.ndim, 'axis')}.",
+                f"Its shape is {x.shape}; it must have {' or '.join(map(str, ranks))}, {axes}.",
                 "Add or drop axes, or use the function for another number of pooled axes.",
             )
         )
-
-
-def check_not_empty(name: str, shape: tuple[int, ...], first: int, why: str) -> None:
-    """Raise if an axis from ``first`` on has length 0; ``why`` is a line of the message."""
-    if 0 in shape[first:]:
+    if 0 in x.shape[first:]:
         raise ValueError(
-            message(f"${name} has shape {shape}.", why, "Check the shape and its layout.")
+            message(f"${name} has shape {x.shape}.", why, "Check the shape and its layout.")
         )
+    return x
 
 
 def check_windows_fit(

@@ -8,6 +8,7 @@ from jax import Array, export
 
 from ..._errors import shown
 from ..._geometry.arguments import integer, per_axis
+from ..._geometry.layout import pooled_axes
 from ..._geometry.resolve import Geometry, check_at_least
 from ...ops._dispatch import Configuration, WindowArguments, configure
 from .._cached import cached
@@ -38,14 +39,13 @@ class Call(NamedTuple):
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """Return the windows over an array whose shape before cropping is ``shape``."""
         sizes = list(shape)
-        for position, elements in zip(self.positions(len(shape)), self.crop, strict=True):
+        for position, elements in zip(self.positions(shape), self.crop, strict=True):
             sizes[position] = max(sizes[position] - elements, 1)
         return self.settings.geometry(tuple(sizes))
 
-    def positions(self, rank: int) -> tuple[int, ...]:
-        """Return the spatial axes."""
-        last = rank - (self.settings.data_format == "channels_last")
-        return tuple(range(last - len(self.crop), last))
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the spatial axes of an array of ``shape``."""
+        return pooled_axes(self.settings.data_format, len(self.crop), shape)
 
 
 @cached
@@ -68,8 +68,8 @@ def canonical_call(
     low = per_axis("padding_l", padding_l, count, least=0)
     high = per_axis("padding_r", padding_r, count, least=-max(strides))
     data_format = "channels_first" if TAGS[tag] == "channels_first" else "channels_last"
-    first = len(shape) - count - (data_format == "channels_last")
-    axes = zip(shape[first : first + count], kernel, strides, dilations, low, high, strict=True)
+    sizes = [shape[position] for position in pooled_axes(data_format, count, shape)]
+    axes = zip(sizes, kernel, strides, dilations, low, high, strict=True)
     pads_and_crops = [_pads_and_crop(alg_kind, axis, *row) for axis, row in enumerate(axes)]
     windows = WindowArguments(
         kernel, strides, [pads for pads, _ in pads_and_crops], dilations, data_format=data_format

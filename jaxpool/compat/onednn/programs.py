@@ -83,7 +83,7 @@ def convert(y: Array, dtype: np.dtype) -> Array:
 
 def crop(x: Array, call: Call, hidden: Any = None) -> Array:
     """Crop elements that no window reaches; an empty axis becomes a single ``hidden`` element."""
-    for position, elements in zip(call.positions(x.ndim), call.crop, strict=True):
+    for position, elements in zip(call.positions(x.shape), call.crop, strict=True):
         if elements < x.shape[position]:
             x = lax.slice_in_dim(x, 0, x.shape[position] - elements, axis=position)
         else:

@@ -20,10 +20,8 @@ Windows = tuple[Any, Any, Any, Any, str]
 
 
 def array(x: Any) -> Array:
-    x = _checks.array("x", x)
-    _checks.check_rank("x", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
-    _checks.check_not_empty("x", x.shape, 1, "Only the batch axis may be empty.")
-    return x
+    axes, why = "batch, channels and the pooled axes", "Only the batch axis may be empty."
+    return _checks.pooled_array("x", x, (3, 4, 5), axes, 1, why)
 
 
 def quantised_array(x: Any, channels_last: Any) -> Array:

@@ -22,11 +22,9 @@ Windows = tuple[Any, Any, Any, Any, str]
 
 def array(data: Any, first: int) -> Array:
     """Return ``data`` as an array, whose axes from ``first`` on may not be empty."""
-    x = _checks.array("data", data)
-    _checks.check_rank("data", x.shape, (3, 4, 5), "batch, channels and the pooled axes")
-    why = "No axis may be empty." if not first else "Only the batch axis may be empty."
-    _checks.check_not_empty("data", x.shape, first, why)
-    return x
+    axes = "batch, channels and the pooled axes"
+    why = "Only the batch axis may be empty." if first else "No axis may be empty."
+    return _checks.pooled_array("data", data, (3, 4, 5), axes, first, why)
 
 
 def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:

@@ -21,12 +21,10 @@ def array(count: int, input: Any, first: int | None = None) -> Array:
     Args:
       first: first axis that may not be empty, nor may the axes after it; default the channels.
     """
-    x = _checks.array("input", input)
     axes = "channels and the pooled axes, with or without a batch axis"
-    _checks.check_rank("input", x.shape, (count + 1, count + 2), axes)
-    first = x.ndim - count - 1 if first is None else first
-    _checks.check_not_empty("input", x.shape, first, "PyTorch accepts no such empty axis.")
-    return x
+    why = "PyTorch accepts no such empty axis."
+    first = -count - 1 if first is None else first
+    return _checks.pooled_array("input", input, (count + 1, count + 2), axes, first, why)
 
 
 def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
