@@ -1,5 +1,6 @@
 """The functions and layers that are replaced in each library, and their stand-ins."""
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -89,17 +90,8 @@ def _functions(module: str, *stand_ins: Function) -> Iterator[Swap]:
     """Yield swaps of functions; a stand-in is named ``_library_function``."""
     library_module = importlib.import_module(module)
     for stand_in in stand_ins:
-        name = stand_in.__name__.partition("_")[2].partition("_")[2]
+        name = stand_in.__name__.split("_", 2)[2]
         yield code_swap(f"{module}.{name}", getattr(library_module, name), stand_in)
-
-
-def _flax() -> Iterator[Swap]:
-    stand_ins = _flax_max_pool, _flax_min_pool, _flax_avg_pool, _flax_pool
-    return _functions("flax.linen.pooling", *stand_ins)
-
-
-def _haiku() -> Iterator[Swap]:
-    return _functions("haiku", _haiku_max_pool, _haiku_avg_pool)
 
 
 def _equinox() -> Iterator[Swap]:
@@ -119,25 +111,23 @@ def _keras() -> Iterator[Swap]:
                 "Set KERAS_BACKEND=jax in the environment before Keras is imported.",
             )
         )
-    stand_ins = _keras_max_pool, _keras_average_pool
     adaptive = _keras_adaptive_max_pool, _keras_adaptive_average_pool
-    return _functions("keras.ops", *stand_ins, *adaptive)
+    return _functions("keras.ops", _keras_max_pool, _keras_average_pool, *adaptive)
 
 
 _SWAP_FUNCTIONS: dict[str, Callable[[], Iterator[Swap]]] = {
-    "flax": _flax,
-    "haiku": _haiku,
+    "flax": lambda: _functions(
+        "flax.linen.pooling", _flax_max_pool, _flax_min_pool, _flax_avg_pool, _flax_pool
+    ),
+    "haiku": lambda: _functions("haiku", _haiku_max_pool, _haiku_avg_pool),
     "equinox": _equinox,
     "keras": _keras,
 }
 
-_CREATED: dict[str, tuple[Swap, ...]] = {}
 
-
+@functools.cache
 def swaps_of(library: str) -> tuple[Swap, ...]:
     """Return the swaps of an installed library, created once, before the library is patched."""
-    if library not in _CREATED:
-        swaps = tuple(_SWAP_FUNCTIONS[library]())
-        ORIGINALS.update({swap.name: swap.original for swap in swaps})
-        _CREATED[library] = swaps
-    return _CREATED[library]
+    swaps = tuple(_SWAP_FUNCTIONS[library]())
+    ORIGINALS.update({swap.name: swap.original for swap in swaps})
+    return swaps

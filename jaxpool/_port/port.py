@@ -5,7 +5,7 @@ operation and opens only that file. The file is not trusted: :mod:`jaxpool._port
 text safe to print, and :mod:`jaxpool._port.check` bounds the cost of a check.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -69,24 +69,22 @@ def _print_node(node: Node | Unsupported, checked_by: Reader | None) -> bool:
     """Print an operation; return whether it can be expressed and passes the check, if any."""
     try:
         _print_lines(_lines(node))
-        if isinstance(node, Unsupported):
-            return False
-        if checked_by is not None:
+        if checked_by is not None and isinstance(node, Node):
             _print_lines([f"agrees with {checked_by.runtime} {compare(node)}"])
+        return isinstance(node, Node)
     except Unchecked as error:
-        _print_lines(f"not checked: {error}".splitlines())
+        problem = f"not checked: {error}"
     except AssertionError as error:
-        _print_lines(f"differs: {str(error).strip()}".splitlines())
+        problem = f"differs: {str(error).strip()}"
     except (TypeError, ValueError, NotImplementedError) as error:
-        _print_lines(f"rejected: {error}".splitlines())
+        problem = f"rejected: {error}"
     except Exception as error:  # one broken operation must not hide the others
-        _print_lines(f"rejected: {type(error).__name__}: {error}".splitlines())
-    else:
-        return True
+        problem = f"rejected: {type(error).__name__}: {error}"
+    _print_lines(problem.splitlines())
     return False
 
 
-def _print_lines(lines: Iterator[str] | list[str]) -> None:
+def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(printable(f"  {line.strip()}"))
 

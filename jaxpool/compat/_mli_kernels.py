@@ -76,11 +76,8 @@ def _largest_size(data: Array, cfg: Any, layout: str) -> tuple[int, int]:
     if min(cfg.stride_height, cfg.stride_width) < 1:
         raise _bad_config("a stride is 0")
     first = layout.index("H")
-    height, width = (
-        _output_size(size, *axis)
-        for size, axis in zip(data.shape[first : first + 2], _axes(cfg), strict=True)
-    )
-    return height, width
+    rows, columns = _axes(cfg)
+    return _output_size(data.shape[first], *rows), _output_size(data.shape[first + 1], *columns)
 
 
 def _output_size(size: int, kernel: int, stride: int, pads: tuple[int, int]) -> int:

@@ -145,7 +145,7 @@ def pool(
     if reduce_fn in (lax.add, jnp.add) and start == 0:
         function = sum_pool
     else:
-        function = functools.partial(_pool_with, reduction=_reduction(reduce_fn, start.item()))
+        function = functools.partial(_pool_by, _reduction(reduce_fn, start.item()))
     return _over_windows(function, x, window_shape, strides, padding).astype(x.dtype)
 
 
@@ -177,7 +177,7 @@ def _geometry_with_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | Non
     return geometry if geometry.has_empty_window else None
 
 
-def _pool_with(x: Array, *window: Any, reduction: Reduction) -> Array:
+def _pool_by(reduction: Reduction, x: Array, *window: Any) -> Array:
     return _pool(x, reduction, *window)
 
 

@@ -78,18 +78,15 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
 def operator_of(node: Any) -> Any:
     """Return the function of this module for a pooling node."""
     if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
+        operator = f"{node.domain or 'ai.onnx'}.{node.op_type}"
         raise NotImplementedError(
             message(
-                f"{_qualified_name(node)} is not a pooling operator.",
+                f"{shown(operator)} is not a pooling operator.",
                 f"The operators are {', '.join(OPERATORS)}.",
                 "Run the other nodes of a graph with another library.",
             )
         )
     return OPERATORS[node.op_type]
-
-
-def _qualified_name(node: Any) -> str:
-    return shown(f"{node.domain or 'ai.onnx'}.{node.op_type}")
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
@@ -110,5 +107,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
         value = getattr(attribute, field)
         if field == "s":
             value = value.decode()
-        arguments[attribute.name] = tuple(value) if field.endswith("s") and field != "s" else value
+        elif field.endswith("s"):
+            value = tuple(value)
+        arguments[attribute.name] = value
     return arguments

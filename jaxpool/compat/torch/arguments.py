@@ -69,8 +69,10 @@ def windows(
 
 def check_unpadded_axes(x: Array, kernel: tuple[int, ...]) -> None:
     """Raise if a 3-D window exceeds the axis without padding, as in PyTorch's 3-D average."""
-    for axis, (taps, size) in enumerate(zip(kernel, x.shape[-len(kernel) :], strict=True)):
-        if len(kernel) == 3 and isinstance(size, int) and taps > size:
+    if len(kernel) < 3:
+        return
+    for axis, (taps, size) in enumerate(zip(kernel, x.shape[-3:], strict=True)):
+        if isinstance(size, int) and taps > size:
             raise ValueError(
                 message(
                     f"$kernel_size = {taps} does not fit pooled axis {axis}.",
