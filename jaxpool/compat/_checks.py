@@ -50,26 +50,20 @@ def ints(
       least: lower bound of each entry.
       int_for_all: whether one integer is accepted for all axes.
     """
-    if not is_sequence(value):
-        if int_for_all:
-            return (integer(name, value, least),) * count
-        raise TypeError(_entry_count_message(name, value, count, int_for_all))
-    if length_of(value) != count:
-        raise ValueError(_entry_count_message(name, value, count, int_for_all))
-    return tuple(integer(name, entry, least) for entry in entries_of(name, value))
-
-
-def _entry_count_message(name: str, value: Any, count: int, int_for_all: bool) -> str:
-    kind = (
-        f"has {counted(length_of(value), 'entry')}" if is_sequence(value) else "is not a sequence"
-    )
-    return message(
-        f"${name} = {shown(value)} {kind}.",
+    is_tuple = is_sequence(value)
+    if int_for_all and not is_tuple:
+        return (integer(name, value, least),) * count
+    if is_tuple and length_of(value) == count:
+        return tuple(integer(name, entry, least) for entry in entries_of(name, value))
+    fault = f"has {counted(length_of(value), 'entry')}" if is_tuple else "is not a sequence"
+    text = message(
+        f"${name} = {shown(value)} {fault}.",
         f"{count} axes are pooled." if count > 1 else "1 axis is pooled.",
         "Give one integer for all of them, or one for each."
         if int_for_all
         else "Give one for each.",
     )
+    raise ValueError(text) if is_tuple else TypeError(text)
 
 
 def one_of(name: str, value: Any, known: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._errors import message, public, renaming_arguments, shown
+from .._errors import message, public, shown
 from .._geometry.arguments import is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-@public
+@public(window_shape="pool_size")
 def max_pool(
     inputs: ArrayLike,
     pool_size: int | Sequence[int],
@@ -67,7 +67,7 @@ def max_pool(
     return _over_windows(_max_pool, inputs, pool_size, strides, padding, data_format)
 
 
-@public
+@public(window_shape="pool_size")
 def average_pool(
     inputs: ArrayLike,
     pool_size: int | Sequence[int],
@@ -99,10 +99,7 @@ def adaptive_max_pool(
     Returns:
       Array of the dtype of ``inputs``.
     """
-    x = array("inputs", inputs)
-    layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
-    with renaming_arguments():
-        return adaptive.adaptive_max_pool(x, sizes, data_format=layout)
+    return _adaptive(adaptive.adaptive_max_pool, array("inputs", inputs), output_size, data_format)
 
 
 @public
@@ -117,9 +114,7 @@ def adaptive_average_pool(
       Array of the dtype of ``inputs`` for floats, else float32.
     """
     x = as_floats("inputs", inputs)
-    layout, sizes = _layout(data_format), _per_axis("output_size", output_size, x)
-    with renaming_arguments():
-        return adaptive.adaptive_avg_pool(x, sizes, data_format=layout)
+    return _adaptive(adaptive.adaptive_avg_pool, x, output_size, data_format)
 
 
 def _over_windows(
@@ -129,8 +124,12 @@ def _over_windows(
     _check_padding(padding)
     window = _per_axis("pool_size", pool_size, x)
     steps, layout = window if strides is None else strides, _layout(data_format)
-    with renaming_arguments(window_shape="pool_size"):
-        return function(x, window, steps, padding, data_format=layout)
+    return function(x, window, steps, padding, data_format=layout)
+
+
+def _adaptive(function: Any, x: Array, output_size: Any, data_format: Any) -> Array:
+    layout = _layout(data_format)
+    return function(x, _per_axis("output_size", output_size, x), data_format=layout)
 
 
 _average = functools.partial(avg_pool, count_include_pad=False)

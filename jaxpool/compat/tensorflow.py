@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from .._errors import message, public, renaming_arguments, shown
+from .._errors import message, public, shown
 from .._geometry.arguments import as_bool, integer
 from .._numerics import indices as _indices
 from ..ops import average
@@ -57,7 +57,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-@public
+@public(window_shape="ksize")
 def max_pool(
     input: ArrayLike,
     ksize: Sizes,
@@ -91,7 +91,7 @@ def max_pool(
     return _max_pool_of_ranks((1, 2, 3), input, ksize, strides, padding, data_format)
 
 
-@public
+@public(window_shape="ksize")
 def max_pool1d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NWC",
     name: str | None = None,
@@ -100,7 +100,7 @@ def max_pool1d(
     return _max_pool_of_ranks((1,), input, ksize, strides, padding, data_format)
 
 
-@public
+@public(window_shape="ksize")
 def max_pool2d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NHWC",
     name: str | None = None,
@@ -109,7 +109,7 @@ def max_pool2d(
     return _max_pool_of_ranks((2,), input, ksize, strides, padding, data_format)
 
 
-@public
+@public(window_shape="ksize")
 def max_pool3d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: Padding, data_format: str = "NDHWC",
     name: str | None = None,
@@ -121,11 +121,10 @@ def max_pool3d(
 def _max_pool_of_ranks(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
     x = _checks.array("input", input)
     config = configuration(x.shape, *window, counts)
-    with renaming_arguments(window_shape="ksize"):
-        return _programs.max_values(x, config)
+    return _programs.max_values(x, config)
 
 
-@public
+@public(window_shape="ksize", index_dtype="output_dtype")
 def max_pool_with_argmax(
     input: ArrayLike,
     ksize: Sizes,
@@ -165,12 +164,11 @@ def max_pool_with_argmax(
     config = configuration(x.shape, ksize, strides, padding, data_format)
     if output_dtype is None:
         output_dtype = _checks.index_dtype()
-    with renaming_arguments(window_shape="ksize", index_dtype="output_dtype"):
-        dtype = _indices.check_dtype(output_dtype)
-        return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)
+    dtype = _indices.check_dtype(output_dtype)
+    return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)
 
 
-@public
+@public(window_shape="ksize")
 def avg_pool(
     input: ArrayLike,
     ksize: Sizes,
@@ -192,7 +190,7 @@ def avg_pool(
     return _avg_pool_of_ranks((1, 2, 3), input, ksize, strides, padding, data_format)
 
 
-@public
+@public(window_shape="ksize")
 def avg_pool1d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NWC",
     name: str | None = None,
@@ -201,7 +199,7 @@ def avg_pool1d(
     return _avg_pool_of_ranks((1,), input, ksize, strides, padding, data_format)
 
 
-@public
+@public(window_shape="ksize")
 def avg_pool2d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NHWC",
     name: str | None = None,
@@ -210,7 +208,7 @@ def avg_pool2d(
     return _avg_pool_of_ranks((2,), input, ksize, strides, padding, data_format)
 
 
-@public
+@public(window_shape="ksize")
 def avg_pool3d(
     input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str = "NDHWC",
     name: str | None = None,
@@ -234,11 +232,10 @@ def _avg_pool_of_ranks(
         )
     padding = padding_name(padding)
     config = configuration(x.shape, ksize, strides, padding, data_format, counts)
-    with renaming_arguments(window_shape="ksize"):
-        return over_windows(average.avg_pool, x, config, count_include_pad=False)
+    return over_windows(average.avg_pool, x, config, count_include_pad=False)
 
 
-@public
+@public(window_shape="filter")
 def tflite_average_pool_2d(
     input: ArrayLike,
     filter_height: int,
@@ -281,8 +278,7 @@ def tflite_average_pool_2d(
     window = (filter_height, filter_width), (stride_h, stride_w)
     config = configuration(x.shape, *window, padding_name(padding), "NHWC")
     low, high = _activation(activation_min, activation_max, jnp.iinfo(x.dtype))
-    with renaming_arguments(window_shape="filter"):
-        return _programs.quantised_average(x, config, low, high)
+    return _programs.quantised_average(x, config, low, high)
 
 
 def _activation(low: Any, high: Any, limits: Any) -> tuple[int, int]:

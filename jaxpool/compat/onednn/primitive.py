@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from ..._errors import public, renaming_arguments, shown
+from ..._errors import public, shown
 from ..._geometry.arguments import integer
 from .._checks import array
 from . import programs
@@ -13,7 +13,7 @@ from .call import axis_size, canonical_call, check_backward, result_dtype
 from .formats import channels_last, check_rank, from_channels_last, spatial_count, status_error
 
 
-@public
+@public(window_shape="kernel")
 def forward_inference(
     src: ArrayLike,
     alg_kind: str,
@@ -55,11 +55,10 @@ def forward_inference(
     window_arguments = (kernel, strides, dilation, padding_l, padding_r)
     call = canonical_call(src.shape, alg_kind, window_arguments, tag)
     dtype = result_dtype(src, dst_dtype)
-    with renaming_arguments(window_shape="kernel"):
-        return programs.forward_only(src, call, dtype)
+    return programs.forward_only(src, call, dtype)
 
 
-@public
+@public(window_shape="kernel")
 def forward_training(
     src: ArrayLike,
     alg_kind: str,
@@ -94,8 +93,7 @@ def forward_training(
             "oneDNN cannot execute the max of an empty tensor with a workspace.",
             "Use forward_inference.",
         )
-    with renaming_arguments(window_shape="kernel"):
-        return programs.forward(src, call, dtype)
+    return programs.forward(src, call, dtype)
 
 
 @public

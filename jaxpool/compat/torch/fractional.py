@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from ..._errors import message, public, renaming_arguments, shown
+from ..._errors import message, public, shown
 from ..._geometry.arguments import as_bool, is_sequence
 from ..._geometry.resolve import check_known
 from .. import _checks
@@ -17,7 +17,7 @@ from .._rules import fractional_max_by_last_nan
 from .arguments import Sizes, array
 
 
-@public
+@public(samples="_random_samples")
 def fractional_max_pool2d(
     input: ArrayLike,
     kernel_size: Sizes,
@@ -59,7 +59,7 @@ def fractional_max_pool2d(
     )
 
 
-@public
+@public(samples="_random_samples")
 def fractional_max_pool3d(
     input: ArrayLike,
     kernel_size: Sizes,
@@ -103,10 +103,7 @@ def _fractional(
         values = jnp.zeros((*x.shape[:-count], *sizes), x.dtype)
         indices = values.astype(index_dtype())
     else:
-        with renaming_arguments(samples="_random_samples"):
-            values, indices = fractional_max_by_last_nan(
-                x, kernel, sizes, samples, key, index_dtype()
-            )
+        values, indices = fractional_max_by_last_nan(x, kernel, sizes, samples, key, index_dtype())
     return (values, indices) if wants_indices else values
 
 
