@@ -130,12 +130,9 @@ def _tap_difference(axis: Axis, window: int) -> int:
     return axis.kernel - cdiv(before, axis.dilation) - cdiv(after, axis.dilation)
 
 
-def _padding(rule: Averaging) -> str | None:
-    """Return "constant", for zeros that are counted, if padding counts in an average, else None."""
-    return zeros_if_counted(rule.counted == "declared")
-
-
-_AVERAGE_BY = Op("avg_pool", _average, padding=_padding)
+_AVERAGE_BY = Op(
+    "avg_pool", _average, padding=lambda rule: zeros_if_counted(rule.counted == "declared")
+)
 _ZERO_BY_COUNT = Op("avg_pool", _average_by_count, arrays=())
 
 
