@@ -24,6 +24,8 @@ Rounding = Literal["floor", "ceil", "ceil_torch"]
 T = TypeVar("T")
 
 _PACKAGE = __name__.rpartition(".")[0]
+_NOT_SETTINGS = {"inference", "name", "parent", "rngs"}
+"""Fields of layers that are no arguments of an op."""
 
 
 def not_installed(module: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
@@ -59,14 +61,14 @@ def module(cls: type[T]) -> type[T]:
     return dataclasses.dataclass(eq=False, repr=False)(cls)
 
 
-def settings(layer: Any, *, excluded: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the fields of a layer by name, without ``excluded``: the arguments of its op.
+def settings(layer: Any) -> dict[str, Any]:
+    """Return the arguments of a layer's op by name, from the fields of the layer.
 
     Only fields of the jaxpool class are included, because a subclass by a user may add others.
     """
     jaxpool_class = next(c for c in type(layer).__mro__ if c.__module__.startswith(_PACKAGE))
     names = (field.name for field in dataclasses.fields(jaxpool_class))
-    return {name: getattr(layer, name) for name in names if name not in excluded}
+    return {name: getattr(layer, name) for name in names if name not in _NOT_SETTINGS}
 
 
 def hashable(value: Any) -> Any:

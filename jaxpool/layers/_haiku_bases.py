@@ -24,7 +24,7 @@ class Layer(hk.Module):
         super().__post_init__()
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
-        return self.function(*arrays, **{**settings(self, excluded=("name",)), **options})
+        return self.function(*arrays, **{**settings(self), **options})
 
 
 def _changed_settings(layer: Layer) -> Iterator[str]:

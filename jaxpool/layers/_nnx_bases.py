@@ -38,14 +38,14 @@ class Layer(nnx.Module):
     __signature__ = _Signature()
 
     def __post_init__(self) -> None:
-        for name, setting in settings(self, excluded=("rngs",)).items():
+        for name, setting in settings(self).items():
             value = hashable(setting)
             # NNX traces an attribute that has held an array, unless the new value is marked static.
             is_static = value is not setting and not any(map(_is_array, jax.tree.leaves(value)))
             setattr(self, name, nnx.static(value) if is_static else value)
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
-        return self.op(*arrays, **{**settings(self, excluded=("rngs",)), **options})
+        return self.op(*arrays, **{**settings(self), **options})
 
 
 def _is_array(leaf: Any) -> bool:

@@ -79,8 +79,7 @@ class _Layer(eqx.Module):
             return self._run(x, *arrays, **options)
 
     def _run(self, *arrays: Any, **options: Any) -> Any:
-        op_settings = settings(self, excluded=("inference",))
-        return self.op(*arrays, data_format="channels_first", **op_settings, **options)
+        return self.op(*arrays, data_format="channels_first", **settings(self), **options)
 
 
 def _check_example(shape: tuple[int, ...], name: str, sizes: Any) -> None:
@@ -212,8 +211,7 @@ class MaxUnpool(_Layer):
     def __call__(
         self, y: ArrayLike, indices: ArrayLike, output_shape: PerAxis, *, key: Array | None = None
     ) -> Array:
-        sizes = ("output_shape", output_shape)
-        return self._call(y, indices, output_shape, sizes=sizes)
+        return self._call(y, indices, output_shape, sizes=("output_shape", output_shape))
 
 
 class AdaptiveAvgPool(_Adaptive):

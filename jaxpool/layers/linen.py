@@ -65,8 +65,7 @@ class _Layer(nn.Module):
     op: ClassVar[Callable[..., Any]]
 
     def _call(self, *arrays: Any, **options: Any) -> Any:
-        op_settings = settings(self, excluded=("parent", "name"))
-        return self.op(*arrays, **{**op_settings, **options})
+        return self.op(*arrays, **{**settings(self), **options})
 
     def _key(self) -> Array:
         with naming_errors(type(self).__name__):
