@@ -21,7 +21,6 @@ from .._numerics.divisors import check_averageable
 from ..ops._dispatch import WindowArguments, configure
 from ..reductions import MAX, MIN, SUM, Reduction, sum_dtype
 from .axes import axis_lines, in_runs, row
-from .picture import draw
 
 _REDUCTIONS: dict[str, Reduction] = {
     "max_pool": MAX,
@@ -90,6 +89,16 @@ class Explanation:
         Raises:
           ModuleNotFoundError: matplotlib is not installed; ``pip install "jaxpool[plot]"``.
         """
+        try:
+            from .picture import draw
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                message(
+                    "matplotlib is not installed.",
+                    "Pictures need it; the text of an explanation does not.",
+                    'Run pip install "jaxpool[plot]".',
+                )
+            ) from None
         title = f"{self.op} {self.input_shape} to {self.output_shape}"
         return draw(self.geometry, len(self.input_shape), title, path, window)
 

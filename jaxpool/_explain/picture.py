@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .._errors import message
+from matplotlib import patches
+from matplotlib.figure import Figure
+
 from .._geometry.arguments import per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
@@ -15,50 +17,34 @@ COLOURS = {"element": "#9ecae1", "padding": "#e0e0e0", "overhang": "#fdd0a2", "w
 CHOSEN = "#d62728"
 
 
-def draw(geometry: Geometry, rank: int, title: str, path: Any, window: Sequence[int] | None) -> Any:
+def draw(
+    geometry: Geometry, rank: int, title: str, path: Any, window: Sequence[int] | None
+) -> Figure:
     """Return a figure with one panel per pooled axis, written to ``path`` unless that is None."""
-    figure_type, patches = _matplotlib()
     axes = geometry.axes
-    if window is None:
-        window = [_windows_shown(axis) // 2 for axis in axes]
-    chosen = per_axis("window", window, len(axes), least=0)
     heights = [_windows_shown(axis) for axis in axes]
-    figure = figure_type(figsize=(10, 1.6 * len(axes) + 0.22 * sum(heights)), layout="constrained")
+    middle = [height // 2 for height in heights]
+    chosen = per_axis("window", middle if window is None else window, len(axes), least=0)
+    figure = Figure(figsize=(10, 1.6 * len(axes) + 0.22 * sum(heights)), layout="constrained")
     panels = figure.subplots(len(axes), 1, squeeze=False, height_ratios=[3 + h for h in heights])
     for panel, axis, position, choice in zip(
         panels[:, 0], axes, geometry.positions, chosen, strict=True
     ):
-        _draw_axis(panel, patches, axis, choice)
-        panel.set_title(
-            f"axis {rank + position}: {axis.size} elements, {axis.out} windows", loc="left"
-        )
+        _draw_axis(panel, axis, choice)
+        title_of_axis = f"axis {rank + position}: {axis.size} elements, {axis.out} windows"
+        panel.set_title(title_of_axis, loc="left")
     figure.suptitle(title)
-    _add_legend(figure, patches)
+    _add_legend(figure)
     if path is not None:
         figure.savefig(path, dpi=120)
     return figure
-
-
-def _matplotlib() -> tuple[Any, Any]:
-    try:
-        from matplotlib import patches
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            message(
-                "matplotlib is not installed.",
-                "Pictures need it; the text of an explanation does not.",
-                'Run pip install "jaxpool[plot]".',
-            )
-        ) from None
-    return Figure, patches
 
 
 def _windows_shown(axis: Axis) -> int:
     return max(min(axis.out, (LONGEST - axis.span) // axis.stride + 1), 1)
 
 
-def _draw_axis(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
+def _draw_axis(panel: Any, axis: Axis, chosen: int) -> None:
     """Draw the padded axis as squares in a row, and below it each window as a bar with its taps."""
     windows = _windows_shown(axis)
     first, last = -axis.pad_low, axis.size + axis.pad_high + axis.overhang
@@ -69,9 +55,8 @@ def _draw_axis(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
         square = patches.Rectangle((q, 0.4), 1, 1, facecolor=COLOURS[kind], edgecolor="white")
         panel.add_patch(square)
     for window in range(windows):
-        _draw_window(
-            panel, patches, axis, window, CHOSEN if window == chosen else COLOURS["window"]
-        )
+        colour = CHOSEN if window == chosen else COLOURS["window"]
+        _draw_window(panel, axis, window, colour)
     cut = "  ..." if drawn < last or windows < axis.out else ""
     panel.text(drawn + 0.3, 0.9, f"{axis.size} elements{cut}", va="center", fontsize=8)
     panel.set_xlim(first - 0.5, drawn + 6)
@@ -82,7 +67,7 @@ def _draw_axis(panel: Any, patches: Any, axis: Axis, chosen: int) -> None:
     panel.spines[:].set_visible(False)
 
 
-def _draw_window(panel: Any, patches: Any, axis: Axis, window: int, colour: str) -> None:
+def _draw_window(panel: Any, axis: Axis, window: int, colour: str) -> None:
     start, height = axis.start(window), -window - 0.5
     bar = patches.Rectangle((start, height - 0.35), axis.span, 0.7, facecolor=colour, alpha=0.2)
     panel.add_patch(bar)
@@ -93,10 +78,12 @@ def _draw_window(panel: Any, patches: Any, axis: Axis, window: int, colour: str)
     panel.text(start - 0.2, height, str(window), ha="right", va="center", fontsize=7, color=colour)
 
 
-def _add_legend(figure: Any, patches: Any) -> None:
-    boxes = [patches.Patch(color=COLOURS[kind], label=kind) for kind in ("element", "padding")]
-    boxes.append(patches.Patch(color=COLOURS["overhang"], label="overhang (ceil rounding)"))
-    boxes.append(
-        patches.Patch(color=CHOSEN, label="chosen window; dots: taps, hollow: outside the array")
-    )
+def _add_legend(figure: Figure) -> None:
+    labels = {
+        COLOURS["element"]: "element",
+        COLOURS["padding"]: "padding",
+        COLOURS["overhang"]: "overhang (ceil rounding)",
+        CHOSEN: "chosen window; dots: taps, hollow: outside the array",
+    }
+    boxes = [patches.Patch(color=colour, label=label) for colour, label in labels.items()]
     figure.legend(handles=boxes, loc="outside lower center", ncols=len(boxes), fontsize=8)

@@ -1,11 +1,4 @@
-"""The receptive field of a stack of windows: the input elements that one output depends on.
-
-The computation follows Araujo, Norris and Sim 2019, "Computing receptive fields of convolutional
-neural networks" (distill.pub). Let ``r`` be the size of the field, ``j`` the distance between
-neighbouring fields, and ``s`` the first element of the first field. A window of dilated size
-``Ke``, stride ``S`` and low padding ``P`` updates ``r += (Ke - 1) * j``, ``s -= P * j``,
-``j *= S``, in this order.
-"""
+"""The receptive field of a stack of windows: the input elements that one output depends on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -179,6 +179,7 @@ def test_the_picture_is_written(tmp_path: Path):
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "jaxpool._explain.picture", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "jaxpool\[plot\]"'):
         example().plot()
 
