@@ -21,10 +21,6 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
-def _no_options(parser: argparse.ArgumentParser) -> None:
-    del parser
-
-
 def _demo(options: argparse.Namespace) -> int:
     del options
     from ._demo.show import show
@@ -59,6 +55,7 @@ def _pool_options(parser: argparse.ArgumentParser) -> None:
 def _pool_settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the values of the options of :func:`_pool_options` as arguments of ``explain``."""
     return {
+        "x_or_shape": _as_tuple(options.shape),
         "window_shape": _as_tuple(options.window),
         "strides": options.strides,
         "padding": options.padding,
@@ -107,6 +104,12 @@ def _as_command_line_error(error: Exception, command: str) -> str:
     return translated
 
 
+def _fail(text: str) -> int:
+    """Print an error; return the exit status."""
+    print(text, file=sys.stderr)
+    return 1
+
+
 def _as_tuple(numbers: int | tuple[int, ...]) -> tuple[int, ...]:
     return numbers if isinstance(numbers, tuple) else (numbers,)
 
@@ -144,15 +147,14 @@ def _explain(options: argparse.Namespace) -> int:
     from ._explain.explain import explain
 
     try:
-        explanation = explain(_as_tuple(options.shape), **_pool_settings(options))
+        explanation = explain(**_pool_settings(options))
         print(explanation)
         if options.plot:
             explanation.plot(options.plot)
     except BrokenPipeError:
         raise
     except (TypeError, ValueError, NotImplementedError, ModuleNotFoundError, OSError) as error:
-        print(_as_command_line_error(error, "explain"), file=sys.stderr)
-        return 1
+        return _fail(_as_command_line_error(error, "explain"))
     return 0
 
 
@@ -176,14 +178,10 @@ def _bench(options: argparse.Namespace) -> int:
     from ._bench.bench import bench
 
     try:
-        report = bench(
-            __version__, options.seconds, _as_tuple(options.shape), **_pool_settings(options)
-        )
-        for line in report:
+        for line in bench(__version__, options.seconds, **_pool_settings(options)):
             print(line, flush=True)
     except (TypeError, ValueError, NotImplementedError, RuntimeError, MemoryError) as error:
-        print(_as_command_line_error(error, "bench"), file=sys.stderr)
-        return 1
+        return _fail(_as_command_line_error(error, "bench"))
     return 0
 
 
@@ -205,11 +203,9 @@ def _port(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        print(_cannot_be_read(options.model, error), file=sys.stderr)
-        return 1
+        return _fail(_cannot_be_read(options.model, error))
     except (ValueError, ModuleNotFoundError) as error:
-        print(*map(printable, str(error).split("\n")), sep="\n", file=sys.stderr)
-        return 1
+        return _fail("\n".join(map(printable, str(error).split("\n"))))
 
 
 def _cannot_be_read(path: str, error: OSError) -> str:
@@ -234,7 +230,7 @@ COMMANDS = (
     Command(
         "demo",
         "train a digit classifier and show what its pooling layers did",
-        _no_options,
+        lambda parser: None,
         _demo,
     ),
     Command(
@@ -258,7 +254,7 @@ COMMANDS = (
     Command(
         "doctor",
         "print versions, devices, plan and known problems of this machine, for bug reports",
-        _no_options,
+        lambda parser: None,
         _doctor,
     ),
 )

@@ -1,5 +1,6 @@
 """Benchmark of one pool on this device: compares the results, then run and compile times."""
 
+import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,18 +23,18 @@ COMPILES = 3
 """Number of compilations of each program; the report shows the median."""
 
 
-def bench(version: str, seconds: float, shape: Any, **settings: Any) -> Iterator[str]:
+def bench(version: str, seconds: float, **settings: Any) -> Iterator[str]:
     """Yield the lines of the report, each as soon as it is measured.
 
     Args:
       version: version of this library.
       seconds: duration of the alternating runs for each row.
-      shape, settings: as in :func:`explain`.
+      settings: arguments of :func:`explain`.
     Raises:
       TypeError, ValueError: as :func:`explain`; ValueError also if the results of the two programs
         differ, or if there is nothing to measure.
     """
-    explanation = explain(shape, **settings)
+    explanation = explain(**settings)
     _check(explanation)
     x = _noise(explanation.input_shape, explanation.dtype, 0)
     (device,) = x.devices()
@@ -43,8 +44,8 @@ def bench(version: str, seconds: float, shape: Any, **settings: Any) -> Iterator
     )
     yield row("device", f"{device.platform}: {device.device_kind}")
     yield row("versions", f"jaxpool {version}, jax {jax.__version__}")
-    layout_and_implementation = settings["data_format"], settings["implementation"]
-    pools = {OURS: ours(explanation, *layout_and_implementation), THEIRS: theirs(explanation)}
+    our_pool = ours(explanation, settings["data_format"], settings["implementation"])
+    pools = {OURS: our_pool, THEIRS: theirs(explanation)}
     yield from _measure("forward", explanation, pools, (x,), seconds)
     if jnp.issubdtype(explanation.dtype, jnp.floating):
         steps = {side: with_gradient(pool, explanation) for side, pool in pools.items()}
@@ -108,7 +109,7 @@ def _measure(
         yield row(name, f"results compared: they differ by at most {difference:.1g}")
     else:
         yield row(name, f"{THEIRS} fails: {reason}")
-    calls = {side: _call(program, arguments) for side, program in compiled.items()}
+    calls = {side: functools.partial(program, *arguments) for side, program in compiled.items()}
     yield row("", f"run      {_times_text(race(calls, seconds))}")
     yield row("", f"compile  {_times_text(compile_times)}")
 
@@ -140,10 +141,6 @@ def _compile(
 def _new_function(program: Callable[..., Any]) -> Callable[..., Any]:
     """Return a new function object, which JAX has not compiled before."""
     return lambda *arguments: program(*arguments)
-
-
-def _call(program: Callable[..., Any], arguments: tuple[Array, ...]) -> Callable[[], Any]:
-    return lambda: program(*arguments)
 
 
 def _times_text(seconds: Mapping[str, float]) -> str:

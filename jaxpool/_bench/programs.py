@@ -64,29 +64,30 @@ def with_gradient(pool: Pool, explanation: Explanation) -> Callable[[Array, Arra
 def _extreme(explanation: Explanation, x: Array) -> Array:
     reduction = MIN if explanation.op == "min_pool" else MAX
     start = identity_array(reduction, explanation.dtype)
-    settings = configuration(explanation.geometry, x.ndim)
-    return lax.reduce_window(x, start, reduction.combine, **settings)
+    return _reduce_window(explanation, x, start, reduction.combine)
 
 
 def _sum(explanation: Explanation, x: Array) -> Array:
-    return _accumulated_sum(explanation, x, sum_accumulator(explanation.dtype)).astype(
-        sum_dtype(explanation.dtype)
-    )
+    total = _accumulated_sum(explanation, x, sum_accumulator(explanation.dtype))
+    return total.astype(sum_dtype(explanation.dtype))
 
 
 def _average(explanation: Explanation, x: Array) -> Array:
     total = _accumulated_sum(explanation, x, accumulator(explanation.dtype))
-    for (_, position), counts in zip(
-        explanation.geometry.placed, explanation.divisors, strict=True
-    ):
+    positions = explanation.geometry.positions
+    for position, counts in zip(positions, explanation.divisors, strict=True):
         divisors = np.maximum(counts, 1).astype(total.dtype)  # the sum of an empty window is zero
         total = total / reshape_along(divisors, position, x.ndim)
     return total.astype(x.dtype)
 
 
 def _accumulated_sum(explanation: Explanation, x: Array, dtype: np.dtype) -> Array:
-    settings = configuration(explanation.geometry, x.ndim)
-    return lax.reduce_window(x.astype(dtype), np.zeros((), dtype), lax.add, **settings)
+    return _reduce_window(explanation, x.astype(dtype), np.zeros((), dtype), lax.add)
+
+
+def _reduce_window(explanation: Explanation, operands: Any, starts: Any, combine: Any) -> Any:
+    settings = configuration(explanation.geometry, len(explanation.input_shape))
+    return lax.reduce_window(operands, starts, combine, **settings)
 
 
 def _extreme_with_index(explanation: Explanation, x: Array) -> tuple[Array, Array]:
@@ -97,9 +98,8 @@ def _extreme_with_index(explanation: Explanation, x: Array) -> tuple[Array, Arra
         indices = indices * axis.size + reshape_along(np.arange(axis.size), position, x.ndim)
     reduction, better = (MIN, lax.lt) if explanation.op == "min_pool_with_argmin" else (MAX, lax.gt)
     starts = identity_array(reduction, explanation.dtype), sentinel
-    settings = configuration(geometry, x.ndim)
     operands = x, jnp.broadcast_to(jnp.asarray(indices, np.int32), x.shape)
-    y, index = lax.reduce_window(operands, starts, _better_pair(better), **settings)
+    y, index = _reduce_window(explanation, operands, starts, _better_pair(better))
     return y, jnp.where(index == sentinel, np.int32(-1), index)
 
 

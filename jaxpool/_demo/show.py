@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,8 +12,7 @@ import numpy as np
 import jaxpool
 
 from .._bench.race import race
-from .._lowerings.plan import Plan, plan_for
-from ..reductions import MAX, SUM
+from .._explain.doctor import platform_here
 from . import model
 from .model import POOLINGS, Digits, Params, Pooling, jaxpool_layer, reduce_window_layer
 
@@ -81,25 +79,18 @@ def _print_layers(inputs: list[jax.Array]) -> None:
 
 
 def _layer_row(layer: Pooling, x: jax.Array) -> tuple[str, ...]:
-    plan = _plan(layer, x)
+    op = f"{layer.kind}_pool"
+    found = jaxpool.explain(x, layer.window, layer.stride, layer.padding, op=op)
     return (
         layer.name,
-        f"{layer.kind}_pool",
-        _join_by_x(plan.geometry.spatial_shape),
+        op,
+        _join_by_x(found.geometry.spatial_shape),
         _join_by_x(layer.window),
         str(layer.stride),
         str(layer.padding),
-        _join_by_x(plan.geometry.out_shape),
-        getattr(plan.reduce, jax.default_backend(), plan.reduce.gpu),
+        _join_by_x(found.geometry.out_shape),
+        getattr(found.plan.reduce, platform_here()),
     )
-
-
-def _plan(layer: Pooling, x: jax.Array) -> Plan:
-    """Return the plan of the layer for an array of the shape and dtype of ``x``, channels last."""
-    geometry = jaxpool.geometry(x.shape[1:3], layer.window, layer.stride, layer.padding)
-    geometry = replace(geometry, positions=(-3, -2))
-    reduction = MAX if layer.kind == "max" else SUM
-    return plan_for(geometry, reduction, np.dtype(x.dtype))
 
 
 def _print_costs(params: Params, digits: Digits, inputs: list[jax.Array]) -> None:
