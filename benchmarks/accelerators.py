@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import compilers
+from measuring import DATA_FORMATS
 
 Case = tuple[tuple[int, ...], tuple[int, ...], int, str]
 CASES: dict[str, Case] = {
@@ -54,11 +55,14 @@ def pools(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
     import jaxpool
 
     _, window, stride, padding = case
-    settings = {"data_format": "channels_last" if layout == "NHWC" else "channels_first"}
     leading, trailing = ((1,), (1,)) if layout == "NHWC" else ((1, 1), ())
     dims, strides = (*leading, *window, *trailing), (*leading, *[stride] * len(window), *trailing)
     ours = functools.partial(
-        jaxpool.max_pool, window_shape=window, strides=stride, padding=padding, **settings
+        jaxpool.max_pool,
+        window_shape=window,
+        strides=stride,
+        padding=padding,
+        data_format=DATA_FORMATS[layout],
     )
     return {
         "lax": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, dims, strides, padding),
@@ -78,7 +82,7 @@ def argmax(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
         strides=stride,
         padding=padding,
         index_space="window",
-        data_format="channels_last" if layout == "NHWC" else "channels_first",
+        data_format=DATA_FORMATS[layout],
     )
     return {"jaxpool": ours, "mosaic": functools.partial(ours, implementation="mosaic")}
 
@@ -100,16 +104,10 @@ def has_kernels(case: Case, dtype: str, chip: str) -> bool:
 
 def program(task: str, pool: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that a task compiles: of the array, and if needed of a cotangent."""
-    import jax
+    from pools import with_gradient
 
-    def gradient(x: Any, g: Any) -> Any:
-        return jax.vjp(pool, x)[1](g)[0]
-
-    def step(x: Any, g: Any) -> Any:
-        y, pullback = jax.vjp(pool, x)
-        return y, pullback(g)[0]
-
-    return {"gradient": gradient, "step": step}.get(task, pool)
+    step = with_gradient(pool)
+    return {"gradient": lambda x, g: step(x, g)[1], "step": step}.get(task, pool)
 
 
 def out_shape(case: Case) -> tuple[int, ...]:

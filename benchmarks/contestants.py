@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax
+from measuring import DATA_FORMATS, THREADS
+from pools import geometry_of, reduce_window_settings, with_gradient
 
 import jaxpool
 from jaxpool.testing import NamedCase
 
-THREADS = 2
 Contestant = tuple[Callable[[], Any], Callable[[], np.ndarray]]
 
 
@@ -36,13 +37,8 @@ class Job:
     task: str
 
     @property
-    def data_format(self) -> str:
-        return "channels_last" if self.layout == "NHWC" else "channels_first"
-
-    @property
     def geometry(self) -> jaxpool.Geometry:
-        words = {k: v for k, v in self.case.settings.items() if k != "count_include_pad"}
-        return jaxpool.geometry(self.case.shape[1:-1], **words)
+        return geometry_of(self.case)
 
     @functools.cached_property
     def data(self) -> np.ndarray:
@@ -93,18 +89,10 @@ def _jax_contestant(job: Job, function: Callable, *arrays: jax.Array) -> Contest
     return once, result
 
 
-def _with_gradient(pool: Callable) -> Callable:
-    def run(x, cotangent):
-        y, pullback = jax.vjp(pool, x)
-        return y, pullback(cotangent)[0]
-
-    return run
-
-
 def _jax_task(job: Job, pool: Callable, argmax: Callable | None) -> Contestant | None:
     x = _jax_array(job, job.data)
     if job.task == "backward":
-        return _jax_contestant(job, _with_gradient(pool), x, _jax_array(job, job.cotangent))
+        return _jax_contestant(job, with_gradient(pool), x, _jax_array(job, job.cotangent))
     if job.task == "argmax":
         return None if argmax is None else _jax_contestant(job, argmax, x)
     return _jax_contestant(job, pool, x)
@@ -119,7 +107,7 @@ def one_pass(job: Job) -> Contestant:
 
 
 def ours(job: Job) -> Contestant | None:
-    settings = {**job.case.settings, "data_format": job.data_format}
+    settings = {**job.case.settings, "data_format": DATA_FORMATS[job.layout]}
     pool = functools.partial(getattr(jaxpool, job.case.op), **settings)
     argmax = None
     if job.case.op == "max_pool":
@@ -129,7 +117,7 @@ def ours(job: Job) -> Contestant | None:
 
 def reduce_window(job: Job) -> Contestant | None:
     """Return ``lax.reduce_window`` as Flax calls it; for argmax with two operands, as users do."""
-    config = _window_config(job)
+    config = reduce_window_settings(job.case, job.layout)
     op = job.case.op
     if job.task == "backward" and any(axis.dilation > 1 for axis in job.geometry.axes):
         return None  # JAX has no reverse mode for a dilated max
@@ -140,21 +128,6 @@ def reduce_window(job: Job) -> Contestant | None:
         pool = lambda x: lax.reduce_window(x, _init_value(op, x.dtype), extreme, **config)  # noqa: E731
     argmax = functools.partial(_two_operand_argmax, job=job, config=config)
     return _jax_task(job, pool, argmax if op == "max_pool" else None)
-
-
-def _window_config(job: Job) -> dict[str, Any]:
-    rank, first = len(job.case.shape), 1 if job.layout == "NHWC" else 2
-    dims, strides, dilations = [1] * rank, [1] * rank, [1] * rank
-    padding = [(0, 0)] * rank
-    for i, axis in enumerate(job.geometry.axes, first):
-        dims[i], strides[i], dilations[i] = axis.kernel, axis.stride, axis.dilation
-        padding[i] = (axis.pad_low, max(axis.reach, 0))
-    return {
-        "window_dimensions": dims,
-        "window_strides": strides,
-        "padding": padding,
-        "window_dilation": dilations,
-    }
 
 
 def _init_value(op: str, dtype: Any) -> Any:

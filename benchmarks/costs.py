@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from measuring import parser, write
+from pools import reduce_window_settings, with_gradient
 
 import jaxpool
 from jaxpool.testing import NAMED_CASES, NamedCase
@@ -43,7 +44,7 @@ def _max_cases() -> list[NamedCase]:
 def _gradient_memory(case: NamedCase) -> dict[str, Any]:
     """Return the bytes that a forward and backward pass needs between and inside its two steps."""
     x = jax.ShapeDtypeStruct(case.shape, jnp.float32)
-    pool = lambda x: jaxpool.max_pool(x, **_settings(case))  # noqa: E731
+    pool = lambda x: jaxpool.max_pool(x, **case.settings)  # noqa: E731
     y = jax.eval_shape(pool, x)
     residuals = jax.eval_shape(lambda x: jax.vjp(pool, x)[1], x)
     residual_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(residuals))
@@ -53,41 +54,22 @@ def _gradient_memory(case: NamedCase) -> dict[str, Any]:
         "output": 4 * y.size,
         "residual_bytes_per_output": residual_bytes / y.size,
         "temporaries": _temporaries(pool, x, y),
-        "temporaries_of_reduce_window": _temporaries(_reference(case), x, y),
+        "temporaries_of_reduce_window": _temporaries(_by_reduce_window(case), x, y),
     }
-
-
-def _settings(case: NamedCase) -> dict[str, Any]:
-    return dict(case.settings)
 
 
 def _temporaries(pool: Callable, x: Any, y: Any) -> int | None:
     """Return the scratch bytes of a jitted forward and backward pass; None if JAX has no rule."""
-
-    def both(x, cotangent):
-        value, pullback = jax.vjp(pool, x)
-        return value, pullback(cotangent)[0]
-
     try:
-        compiled = jax.jit(both).lower(x, y).compile()
+        compiled = jax.jit(with_gradient(pool)).lower(x, y).compile()
     except NotImplementedError:
         return None
     return compiled.memory_analysis().temp_size_in_bytes
 
 
-def _reference(case: NamedCase) -> Callable:
-    settings = {k: v for k, v in _settings(case).items() if k != "count_include_pad"}
-    axes = jaxpool.geometry(case.shape[1:-1], **settings).axes
-    padding = [(axis.pad_low, max(axis.reach, 0)) for axis in axes]
-    return lambda x: lax.reduce_window(
-        x,
-        -np.inf,
-        lax.max,
-        (1, *(axis.kernel for axis in axes), 1),
-        (1, *(axis.stride for axis in axes), 1),
-        ((0, 0), *padding, (0, 0)),
-        window_dilation=(1, *(axis.dilation for axis in axes), 1),
-    )
+def _by_reduce_window(case: NamedCase) -> Callable:
+    settings = reduce_window_settings(case)
+    return lambda x: lax.reduce_window(x, -np.inf, lax.max, **settings)
 
 
 def _growth(kernel: int) -> dict[str, Any]:

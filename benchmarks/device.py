@@ -33,10 +33,9 @@ from typing import Any, NamedTuple
 
 import accelerators
 import numpy as np
-from measuring import versions
+from measuring import DATA_FORMATS, versions
 
 BYTES, SECONDS_PER_TURN, TURNS = 2**28, 0.005, 7
-FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 
 Run = Callable[[int], Any]
 """Enqueues the number of calls, waits for the last and returns its result."""
@@ -173,7 +172,7 @@ class Job(NamedTuple):
     def out_shape(self) -> tuple[int, ...]:
         import jax
 
-        pool = functools.partial(_positional, self.case.ours, FORMATS[self.layout])
+        pool = functools.partial(_positional, self.case.ours, DATA_FORMATS[self.layout])
         return jax.eval_shape(pool, jax.ShapeDtypeStruct(self.shape, self.dtype)).shape
 
     def shapes(self, task: str) -> list[tuple[int, ...]]:
@@ -206,7 +205,7 @@ def compiled(job: Job) -> dict[tuple[str, str], Any]:
     """Return the compiled program of each task, by jaxpool and by lax."""
     import jax
 
-    f = FORMATS[job.layout]
+    f = DATA_FORMATS[job.layout]
     programs_by_key = {}
     for task in job.case.tasks:
         ours = job.case.argmax if task == "argmax" else job.case.ours

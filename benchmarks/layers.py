@@ -145,9 +145,10 @@ def _measure(case: Case, task: str, rounds: int) -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    from pools import distinct_numbers
 
-    x = np.random.default_rng(0).permutation(int(np.prod(case.shape))).astype(np.float32)
-    x = jnp.asarray((x / x.size - 0.5).reshape(case.shape))
+    x = distinct_numbers(case.shape)
+    x = jnp.asarray(x / x.size - 0.5)
 
     def call(pool: Callable[[Any], Any]) -> Callable[[], Any]:
         loss = lambda x: (pool(x) ** 2).sum()  # noqa: E731

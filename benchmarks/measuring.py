@@ -12,13 +12,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+DATA_FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
+THREADS = 2
+"""Threads of every contestant."""
+
 # By default, large arrays are mapped and unmapped on every call. This can cost more than pooling,
 # and the cost differs between contestants. With these settings, all of them keep their memory.
 ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
     "MALLOC_TRIM_THRESHOLD_": "4294967296",
     "MALLOC_TOP_PAD_": "268435456",
-    "OMP_NUM_THREADS": "2",
+    "OMP_NUM_THREADS": str(THREADS),
 }
 SECONDS_PER_CONTESTANT = 2.0
 SECONDS_OF_WARMUP = 0.03

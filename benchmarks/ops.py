@@ -10,9 +10,16 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
-
-LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
+from measuring import (
+    DATA_FORMATS,
+    THREADS,
+    interleaved,
+    keep_memory,
+    milliseconds,
+    parser,
+    versions,
+    write,
+)
 
 
 class Case(NamedTuple):
@@ -32,7 +39,7 @@ def main() -> int:
     keep_memory()
     rows = []
     for case in _cases():
-        for layout in LAYOUTS:
+        for layout in DATA_FORMATS:
             for task in ("forward", "backward"):
                 rows.append(_measure(case, layout, task, options.rounds))
                 print(_line(rows[-1]), flush=True)
@@ -87,9 +94,10 @@ def _cases() -> list[Case]:
 
 def _measure(case: Case, layout: str, task: str, rounds: int) -> dict[str, Any]:
     import numpy as np
+    from pools import distinct_numbers
 
-    x = np.random.default_rng(0).permutation(int(np.prod(case.shape))).astype(np.float32)
-    x = (x / x.size - 0.5).reshape(case.shape)
+    x = distinct_numbers(case.shape)
+    x = x / x.size - 0.5
     calls = {"jaxpool": _jaxpool(case, x, layout, task), "torch": _torch(case, x, layout, task)}
     ours, theirs = (np.asarray(call()) for call in calls.values())
     ours = ours if layout == "NCHW" else np.moveaxis(ours, -1, 1)
@@ -103,8 +111,8 @@ def _jaxpool(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:
     import jax.numpy as jnp
 
     array = jnp.asarray(x if layout == "NCHW" else x.transpose(0, 2, 3, 1))
-    forward = jax.jit(lambda x: case.ours(x, LAYOUTS[layout]))
-    backward = jax.jit(jax.grad(lambda x: (case.ours(x, LAYOUTS[layout]) ** 2).sum()))
+    forward = jax.jit(lambda x: case.ours(x, DATA_FORMATS[layout]))
+    backward = jax.jit(jax.grad(lambda x: (case.ours(x, DATA_FORMATS[layout]) ** 2).sum()))
     compiled = forward if task == "forward" else backward
     return lambda: compiled(array).block_until_ready()
 
@@ -112,7 +120,7 @@ def _jaxpool(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:
 def _torch(case: Case, x: Any, layout: str, task: str) -> Callable[[], Any]:
     import torch
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(THREADS)
     memory = torch.contiguous_format if layout == "NCHW" else torch.channels_last
     tensor = torch.from_numpy(x).contiguous(memory_format=memory)
     if task == "forward":

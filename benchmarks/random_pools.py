@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from measuring import interleaved, keep_memory, parser, versions, write
+from pools import with_gradient
 
 import jaxpool
 
@@ -116,21 +117,13 @@ def measure(pool: Pool, rounds: int) -> dict[str, Any]:
     for task in TASKS:
         arrays = (x,) if task == "forward" else (x, cotangent)
         programs = {
-            n: jax.jit(p if task == "forward" else _with_gradient(p)) for n, p in both.items()
+            n: jax.jit(p if task == "forward" else with_gradient(p)) for n, p in both.items()
         }
         _compare(pool, *(program(*arrays) for program in programs.values()))
         ratios[task] = _ratio(programs, arrays, rounds)
         if ratios[task] > REMEASURED:
             ratios[task] = _ratio(programs, arrays, MORE_ROUNDS * rounds)
     return {**pool._asdict(), "ratios": ratios}
-
-
-def _with_gradient(pool: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def both(x: Any, cotangent: Any) -> Any:
-        y, pullback = jax.vjp(pool, x)
-        return y, pullback(cotangent)[0]
-
-    return both
 
 
 def _compare(pool: Pool, ours: Any, theirs: Any) -> None:

@@ -417,7 +417,7 @@ def test_where_jaxpool_is_behind_is_that_of_the_results():
 def test_the_cost_of_long_windows_and_of_a_call_is_that_of_the_results():
     costs = json.loads((ROOT / "benchmarks" / "results" / "costs.json").read_text())
     forward = {row["window"]: row["forward_milliseconds"] for row in costs["growth"]}
-    rows = results("tried.json")
+    rows = results("alternatives.json")
     tried = {row["idea"]: row["milliseconds"] for row in rows if row["question"] == "31x31"}
     ratios = sorted([forward[31] / forward[3], tried["jaxpool"] / tried["3x3 instead"]])
     text = " ".join(PERFORMANCE.split())
@@ -428,7 +428,7 @@ def test_the_cost_of_long_windows_and_of_a_call_is_that_of_the_results():
 
 def test_the_table_of_what_was_tried_is_that_of_the_results():
     found: dict[tuple[str, ...], dict[str, float]] = {}
-    for row in results("tried.json"):
+    for row in results("alternatives.json"):
         question = row["question"].replace("-", " "), row["case"], row["layout"], row["dtype"]
         found.setdefault(question, {})[row["idea"]] = row["milliseconds"]
     lines = []

@@ -1,6 +1,7 @@
 """Times alternatives for results that jaxpool is slow at: ideas that were tried, and their costs.
 
-    python benchmarks/tried.py [--questions NAME ...] [--rounds N] [--out results/tried.json]
+    python benchmarks/alternatives.py [--questions NAME ...] [--rounds N]
+        [--out results/alternatives.json]
 
 A question is a pool or its gradient in one layout. This file contains the ideas for it, which are
 timed with jaxpool's implementation and PyTorch's, alternately in one run. All of them compute the
@@ -24,10 +25,20 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jax import Array, lax
-from measuring import interleaved, keep_memory, milliseconds, parser, versions, write
+from measuring import (
+    DATA_FORMATS,
+    THREADS,
+    interleaved,
+    keep_memory,
+    milliseconds,
+    parser,
+    versions,
+    write,
+)
+from pools import distinct_numbers, geometry_of, reduce_window_settings, with_gradient
 
 import jaxpool
-from jaxpool._lowerings.implementations import reduce_window, slices
+from jaxpool._lowerings.implementations import slices
 from jaxpool._lowerings.parts import offset_levels, offset_slices
 from jaxpool._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce, window_levels
 from jaxpool._lowerings.parts.float_order import reduce_in_integers, reduce_slices
@@ -35,8 +46,6 @@ from jaxpool._xla.materialize import materialize
 from jaxpool.reductions import MAX
 from jaxpool.testing import NAMED_CASES, NamedCase
 
-THREADS = 2
-DATA_FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 YARDSTICK = "3x3 instead"  # has a different result: timed, not compared
 
 Run = Callable[..., Any]
@@ -90,14 +99,12 @@ class Setting:
 
     @property
     def geometry(self) -> jaxpool.Geometry:
-        settings = {k: v for k, v in self.case.settings.items() if k != "count_include_pad"}
-        geometry = jaxpool.geometry(self.case.shape[1:-1], **settings)
-        return jaxpool.Geometry(geometry.axes, tuple(a - len(self.case.shape) for a in self.axes))
+        return geometry_of(self.case, self.layout)
 
     @property
     def window(self) -> dict[str, Any]:
         """The settings of ``lax.reduce_window``."""
-        return reduce_window.configuration(self.geometry, len(self.case.shape))
+        return reduce_window_settings(self.case, self.layout)
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -243,13 +250,7 @@ def _values_and_indices(setting: Setting) -> Ideas:
     }
     pool, case = getattr(F, f"max_pool{len(setting.axes)}d"), setting.case
     theirs = lambda x: pool(x, case.window, case.strides, return_indices=True)  # noqa: E731
-    return setting.ideas(ours, theirs, _distinct(setting))
-
-
-def _distinct(setting: Setting) -> np.ndarray:
-    """Return an array without ties, for which systems have different rules."""
-    size = math.prod(setting.case.shape)
-    return np.random.default_rng(0).permutation(size).astype(np.float32).reshape(setting.case.shape)
+    return setting.ideas(ours, theirs, distinct_numbers(setting.case.shape))
 
 
 def _element_numbers(setting: Setting) -> Array:
@@ -315,7 +316,9 @@ def _large_window(setting: Setting) -> Ideas:
         "both axes in each level": in_integers(both_axes_per_level),
         YARDSTICK: lambda x: jaxpool.max_pool(x, (3, 3), 1, 1),
     }
-    return setting.ideas(ours, lambda x: F.max_pool2d(x, kernel, 1, margin), _distinct(setting))
+    return setting.ideas(
+        ours, lambda x: F.max_pool2d(x, kernel, 1, margin), distinct_numbers(setting.case.shape)
+    )
 
 
 def _pool_by_levels(x: Array, axis: int, kernel: int, radix: int) -> Array:
@@ -362,7 +365,9 @@ def _spaced_taps(setting: Setting) -> Ideas:
         "rows joined, columns padded": lambda x: _pool_by_padding(_pool_by_segments(x, h), w),
         "reduce_window": lambda x: _reduce_window_maximum(x, setting),
     }
-    return setting.ideas(ours, lambda x: F.max_pool2d(x, 2, 1, 1, 2), _distinct(setting))
+    return setting.ideas(
+        ours, lambda x: F.max_pool2d(x, 2, 1, 1, 2), distinct_numbers(setting.case.shape)
+    )
 
 
 def _pool_by_segments(x: Array, axis: int) -> Array:
@@ -441,13 +446,6 @@ def _pool_flat_rows(x: Array, setting: Setting, one_axis: bool) -> Array:
 def _backward(setting: Setting) -> Ideas:
     settings, geometry = setting.pool_settings, setting.geometry
 
-    def by_vjp(pool: Run) -> Run:
-        def run(x, cotangent):
-            y, pullback = jax.vjp(pool, x)
-            return y, pullback(cotangent)[0]
-
-        return run
-
     def by_offsets(scatter: Run) -> Run:
         def run(x, cotangent):
             y, taps = slices.argreduce(x, None, geometry, MAX)
@@ -467,14 +465,16 @@ def _backward(setting: Setting) -> Ideas:
         return y, torch.autograd.grad(y, x, cotangent)[0]
 
     ours = {
-        "jaxpool": by_vjp(lambda x: jaxpool.max_pool(x, **settings)),
+        "jaxpool": with_gradient(lambda x: jaxpool.max_pool(x, **settings)),
         "all axes at once": by_offsets(offset_slices.scatter),
         "one axis after the other": by_offsets(offset_levels.scatter),
         "scatter-add": by_scatter_add,
-        "reduce_window": by_vjp(lambda x: _reduce_window_maximum(x, setting)),
+        "reduce_window": with_gradient(lambda x: _reduce_window_maximum(x, setting)),
     }
     cotangent = np.random.default_rng(1).integers(-8, 8, setting.out_shape)  # exact sums
-    return setting.ideas(ours, theirs, _distinct(setting), cotangent.astype(np.float32))
+    return setting.ideas(
+        ours, theirs, distinct_numbers(setting.case.shape), cotangent.astype(np.float32)
+    )
 
 
 QUESTIONS: dict[str, tuple[Callable[[Setting], Ideas], list[tuple[str, ...]]]] = {

@@ -1,6 +1,6 @@
 """Draws the results of run.py: the time of each contestant over that of jaxpool.
 
-    python benchmarks/picture.py results/cpu.json results/cpu.svg
+    python benchmarks/plot_cpu.py results/cpu.json results/cpu.svg
 
 There is one panel per task, one row per case, and one dot per contestant and layout. To the right
 of the line, jaxpool is faster. Needs matplotlib.
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 TITLES = {"forward": "forward", "backward": "forward and backward", "argmax": "with indices"}
 COLOURS = {
@@ -34,15 +35,22 @@ def main(source: str, target: str) -> int:
         panel.set_xlabel("time divided by jaxpool's time", fontsize=9)
     panels[0].set_yticks(range(len(cases)), cases)
     panels[0].invert_yaxis()
-    key = [("o", color, color, label) for color, label in COLOURS.values()]
-    key += [(marker, "black", "white", layout) for layout, marker in MARKERS.items()]
+    add_legend(figure, COLOURS, MARKERS)
+    figure.savefig(target)
+    return 0
+
+
+def add_legend(
+    figure: Figure, colours: dict[str, tuple[str, str]], markers: dict[str, str]
+) -> None:
+    """Add a legend of labelled colours and of markers below the panels."""
+    key = [("o", colour, colour, label) for colour, label in colours.values()]
+    key += [(marker, "black", "white", label) for label, marker in markers.items()]
     handles = [
-        panels[0].plot([], [], marker, color=edge, mfc=face, label=label)[0]
+        Line2D([], [], marker=marker, linestyle="", color=edge, mfc=face, label=label)
         for marker, edge, face, label in key
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
-    figure.savefig(target)
-    return 0
 
 
 def _draw(panel, rows: list[dict], cases: list[str]) -> None:

@@ -1,6 +1,6 @@
 """Draws the results of accelerators.py: the traffic of each program, over the least possible.
 
-    python benchmarks/picture_of_accelerators.py results/accelerators.json results/accelerators.svg
+    python benchmarks/plot_accelerators.py results/accelerators.json results/accelerators.svg
 
 There is one row of panels per chip, one column per task, and one line per case in channels last.
 The figures are estimates by the compilers, not timings. The least traffic is one read of the
@@ -18,6 +18,7 @@ import accelerators
 import compilers
 import numpy as np
 from matplotlib.figure import Figure
+from plot_cpu import add_legend
 
 TITLES = {
     "values": "values",
@@ -66,14 +67,8 @@ def main(source: str, target: str) -> int:
         _draw(panel, [row for row in rows if (row["chip"], row["task"]) == (chip, task)], cases)
         panel.set_title(f"{chip}: {TITLES[task]}", fontsize=10)
     panels[0][0].invert_yaxis()
-    key = [("o", colour, colour, label) for colour, label in COLOURS.values()]
-    key += [(marker, "black", "white", dtype) for dtype, marker in MARKERS.items()]
-    handles = [
-        panels[0][0].plot([], [], marker, color=edge, mfc=face, label=label)[0]
-        for marker, edge, face, label in key
-    ]
     figure.suptitle(HEADING, fontsize=11)
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
+    add_legend(figure, COLOURS, MARKERS)
     figure.savefig(target)
     return 0
 
