@@ -11,14 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brute_force import elements_of_windows, over_windows
-from helpers import assert_same, lowered, permutation
+from helpers import PLATFORMS, assert_same, lowered, permutation
 
 import jaxpool
 from jaxpool._autodiff.gather import gather, scatter
 from jaxpool._geometry.resolve import Geometry
 from jaxpool._lowerings.plan import choice_of
-
-PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,14 +30,17 @@ class Case:
     dilations: tuple[int, ...]
 
     @property
-    def words(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"size": None}
+    def window(self) -> dict[str, Any]:
+        return {
+            "window_shape": self.kernel,
+            "strides": self.strides,
+            "padding": self.padding,
+            "dilations": self.dilations,
+        }
 
     @property
     def geometry(self) -> Geometry:
-        made = jaxpool.geometry(
-            self.size, self.kernel, self.strides, self.padding, dilations=self.dilations
-        )
+        made = jaxpool.geometry(self.size, **self.window)
         return Geometry(made.axes, tuple(range(-len(self.size) - 1, -1)))
 
 
@@ -51,18 +52,12 @@ CASES = (
 )
 
 
-def window(case: Case) -> dict[str, Any]:
-    words = case.words
-    del words["size"]
-    return words
-
-
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "x".join(map(str, case.kernel)))
 def test_any_offsets_are_read_and_written(case: Case, platform: str) -> None:
     rng, geometry = np.random.default_rng(3), case.geometry
     x = permutation((2, *case.size, 3), np.float32, rng)
-    shape, walk = elements_of_windows(x, **window(case))
+    shape, walk = elements_of_windows(x, **case.window)
     offsets = rng.integers(0, geometry.taps, shape).astype(np.uint8)
     offsets[rng.random(shape) < 0.1] = 255
     g = permutation(shape, np.float32, rng)
@@ -105,12 +100,11 @@ def test_ranks_of_long_windows(case: Case, dtype: Any, platform: str) -> None:
     if dtype == np.float32:
         x[0, 3, 4, 1], x[1, 5, 5, 0], x[1, 2, 2, 2] = np.nan, -np.inf, np.inf
 
-    want = over_windows(np.median, x, where, **window(case))
+    want = over_windows(np.median, x, where, **case.window)
     want = (np.rint(want) if dtype == np.int16 else want).astype(dtype)
-    words = {"padding": case.padding, "dilations": case.dilations}
 
     def run(x: jax.Array, where: jax.Array) -> jax.Array:
-        return jaxpool.median_pool(x, case.kernel, case.strides, where=where, **words)
+        return jaxpool.median_pool(x, where=where, **case.window)
 
     assert_same(lowered(run, platform, x, where)(x, where), want, platform)
 
@@ -120,7 +114,7 @@ def test_the_gradient_of_a_long_median_goes_to_the_middle_two(platform: str) -> 
     case = CASES[1]
     rng = np.random.default_rng(7)
     x = permutation((2, *case.size, 3), np.float32, rng)
-    shape, walk = elements_of_windows(x, **window(case))
+    shape, walk = elements_of_windows(x, **case.window)
     g = permutation(shape, np.float32, rng)
     want = np.zeros(x.shape, np.float32)
     for out, places in walk:
@@ -129,7 +123,7 @@ def test_the_gradient_of_a_long_median_goes_to_the_middle_two(platform: str) -> 
             want[ordered[middle]] += g[out] / 2
 
     def run(x: jax.Array, g: jax.Array) -> jax.Array:
-        pool = lambda x: jaxpool.median_pool(x, case.kernel, case.strides, case.padding)  # noqa: E731
+        pool = lambda x: jaxpool.median_pool(x, **case.window)  # noqa: E731
         return jax.vjp(pool, x)[1](g)[0]
 
     assert_same(lowered(run, platform, x, g)(x, g), want, platform)

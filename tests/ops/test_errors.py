@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, error_lines
 
 import jaxpool
 from jaxpool._lowerings import IMPLEMENTATIONS
@@ -73,32 +73,12 @@ class OddName:
         return "odd\nname"
 
 
-def lines_of(call: Callable[[], Any], error: type[Exception]) -> list[str]:
-    """Return the lines of the error that ``call`` raises, which must have exactly this type."""
-    with pytest.raises(error) as caught:
-        call()
-    assert caught.type is error
-    return str(caught.value).split("\n")
-
-
-def check(op: str, call: Callable[[], Any], case: Case) -> None:
-    """Fail unless ``call`` twice raises the error of ``case`` in the name of ``op``."""
-    lines = check_once(op, call, case)
-    assert lines_of(call, case.error) == lines
-
-
-def check_once(op: str, call: Callable[[], Any], case: Case) -> list[str]:
-    """Fail unless ``call`` raises the error of ``case`` in the name of ``op``; return its lines."""
-    lines = lines_of(call, case.error)
-    assert len(lines) == 3, lines
-    what, facts, advice = lines
-    assert what.startswith(f"{op}: ") and what.endswith("."), what
-    for line in (facts, advice):
-        assert re.match(r"  \S.*\.$", line), line
+def check(op: str, call: Callable[[], Any], case: Case, times: int = 2) -> None:
+    """Fail unless ``call`` raises the error of ``case`` in the name of ``op``, each time."""
+    what, facts, advice = error_lines(op, case.error, call, times)
     assert re.search(case.what, what), what
     assert re.search(case.facts, facts), facts
     assert re.search(case.advice, advice), advice
-    return lines
 
 
 # --- settings that every function of this library has ---------------------------------------------
@@ -564,7 +544,7 @@ def test_an_error_inside_a_transformation_reads_the_same(op: str, place: str) ->
         words = {key: value for key, value in case.settings.items() if key != "x"}
         call = functools.partial(lambda words, x: pool(op, x=x, **words), words)
         try:
-            check_once(op, lambda call=call, x=x: transformed(call, x), case)
+            check(op, lambda call=call, x=x: transformed(call, x), case, times=1)
         except AssertionError as failure:
             raise AssertionError(f"case {name!r}") from failure
 
@@ -620,8 +600,8 @@ LOOK_ALIKES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_a_setting_equal_to_a_right_one_is_still_refused(op: str, case: str) -> None:
     right, wrong, what = LOOK_ALIKES[case]
     jax.eval_shape(lambda x: pool(op, x=x, **right), X)
-    lines = lines_of(lambda: pool(op, **wrong), TypeError)
-    assert len(lines) == 3 and what in lines[0], lines
+    lines = error_lines(op, TypeError, lambda: pool(op, **wrong))
+    assert what in lines[0], lines
 
 
 OWN_LOOK_ALIKES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -638,8 +618,8 @@ OWN_LOOK_ALIKES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 def test_an_own_setting_equal_to_a_right_one_is_still_refused(case: str) -> None:
     op, right, wrong = OWN_LOOK_ALIKES[case]
     pool(op, **right)
-    lines = lines_of(lambda: pool(op, **wrong), TypeError)
-    assert len(lines) == 3 and next(iter(wrong)) in lines[0], lines
+    lines = error_lines(op, TypeError, lambda: pool(op, **wrong))
+    assert next(iter(wrong)) in lines[0], lines
 
 
 # --- settings that only one op has ----------------------------------------------------------------
@@ -797,8 +777,9 @@ def test_max_pool_with_argmax_refuses_its_own_settings(case: str) -> None:
 
 def test_an_index_dtype_of_the_other_byte_order_is_refused() -> None:
     dtype = np.dtype(np.int32).newbyteorder()
-    lines = lines_of(lambda: pool("max_pool_with_argmax", index_dtype=dtype), TypeError)
-    assert len(lines) == 3 and "`index_dtype`" in lines[0], lines
+    op = "max_pool_with_argmax"
+    lines = error_lines(op, TypeError, lambda: pool(op, index_dtype=dtype))
+    assert "`index_dtype`" in lines[0], lines
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
@@ -940,7 +921,8 @@ def test_a_bad_shape_is_refused(case: str) -> None:
 
 
 def test_a_negative_length_is_not_called_padding() -> None:
-    lines = lines_of(lambda: jaxpool.output_shape((2, 6, -3), (2,), 1), ValueError)
+    call = lambda: jaxpool.output_shape((2, 6, -3), (2,), 1)  # noqa: E731
+    lines = error_lines("output_shape", ValueError, call)
     assert "padding" not in lines[2], lines
 
 

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import PORTABLE, assert_same, check_derivatives, permutation
+from brute_force import over_windows
+from helpers import PORTABLE, assert_same, check_derivatives, error_lines, permutation
 from jax import lax
 
 import jaxpool
@@ -19,31 +20,7 @@ from jaxpool import Reduction, pool, reductions
 
 pytestmark = pytest.mark.grid(4)
 
-# --- every window as a list of numbers ------------------------------------------------------------
-
-
-def by_windows(
-    x: np.ndarray, f: Callable[[np.ndarray], Any], window: dict[str, Any], where: Any = True
-) -> np.ndarray:
-    """Return ``f`` of the real elements of every window of ``x`` (channels last), by loops."""
-    axes = tuple(range(1, x.ndim - 1))
-    geometry = jaxpool.geometry([x.shape[axis] for axis in axes], **window)
-    where = np.broadcast_to(where, x.shape)
-    out = []
-    shape = (x.shape[0], *geometry.out_shape, x.shape[-1])
-    for place in np.ndindex(shape):
-        elements = []
-        for taps in np.ndindex(geometry.kernel):
-            element = [
-                line.start(place[axis]) + tap * line.dilation
-                for axis, line, tap in zip(axes, geometry.axes, taps, strict=True)
-            ]
-            full = (place[0], *element, place[-1])
-            if all(0 <= q < line.size for q, line in zip(element, geometry.axes, strict=True)):
-                if where[full]:
-                    elements.append(x[full])
-        out.append(f(np.array(elements, x.dtype)))
-    return np.array(out).reshape(shape)
+# --- reductions, and the same by NumPy from the elements of a window ------------------------------
 
 
 def logsumexp(elements: np.ndarray) -> Any:
@@ -125,7 +102,7 @@ def test_a_reduction_is_numpy_over_every_window(
 ) -> None:
     reduction, numpy = ALL[name]
     x = data(name, rng)
-    want = by_windows(x.astype(np.float64), numpy, WINDOWS[window])
+    want = over_windows(numpy, x, **WINDOWS[window])
     got = pool(x, reduction, **WINDOWS[window])
     assert got.dtype == (bool if name in BOOLEAN else np.float32)
     assert_same(got, want.astype(got.dtype), (name, window), ulps=4)
@@ -137,7 +114,7 @@ def test_masked_elements_are_not_there(name: str, rng: np.random.Generator) -> N
     reduction, numpy = ALL[name]
     x, where = data(name, rng), rng.random((8, 7, 1)) < 0.3
     window = WINDOWS["padded"]
-    want = by_windows(x.astype(np.float64), numpy, window, where)
+    want = over_windows(numpy, x, where, **window)
     got = pool(np.where(where, x, np.float32(np.nan)), reduction, **window, where=where)
     assert_same(got, want.astype(got.dtype), name, ulps=4)
 
@@ -281,7 +258,8 @@ def test_integers_of_your_own(rng: np.random.Generator) -> None:
             lambda elements: functools.reduce(modular, elements % 97),
         ),
     ):
-        assert_same(pool(x, own, **window), by_windows(x, numpy, window), own.name)
+        want = over_windows(numpy, x, **window).astype(np.int32)
+        assert_same(pool(x, own, **window), want, own.name)
 
 
 def test_a_finish_is_given_the_number_of_real_elements() -> None:
@@ -377,7 +355,7 @@ def test_tangents_do_not_meet_those_of_padding_with_padding(
         third = jax.jvp(gradient, (x,), (t,))[1]
 
     def total(a: np.ndarray) -> np.ndarray:
-        return by_windows(a * np.exp(-x), lambda elements: elements.sum(), words, where)
+        return over_windows(np.sum, a * np.exp(-x), where, **words)
 
     weight = np.where(total(np.ones(SHAPE)) > 0, total(np.ones(SHAPE)), 1)
     mean_t, mean_u, mean_tu = (total(a) / weight for a in (t, u, t * u))
@@ -409,10 +387,10 @@ def test_the_gradient_of_logsumexp_is_the_softmax(rng: np.random.Generator) -> N
 
 
 STRIDED: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    "end to end": ((11,), {"window_shape": 4, "strides": 4}),
-    "overlapping": ((14,), {"window_shape": 5, "strides": 4}),
-    "apart": ((12,), {"window_shape": 2, "strides": 3, "padding": ((2, 0),)}),
-    "dilated": ((17,), {"window_shape": 3, "strides": 6, "dilations": 2}),
+    "end to end": ((11,), {"window_shape": (4,), "strides": 4}),
+    "overlapping": ((14,), {"window_shape": (5,), "strides": 4}),
+    "apart": ((12,), {"window_shape": (2,), "strides": 3, "padding": ((2, 0),)}),
+    "dilated": ((17,), {"window_shape": (3,), "strides": 6, "dilations": 2}),
     "two axes": ((8, 9), {"window_shape": (3, 2), "strides": (3, 4), "padding": 1}),
 }
 
@@ -429,7 +407,7 @@ def test_a_gradient_is_of_its_own_windows(name: str, bad: float, rng: np.random.
     got = np.asarray(jax.grad(lambda x: f(x).sum())(jnp.asarray(x))).ravel()
     want, touched, read = np.zeros(x.size), np.zeros(x.size, bool), []
     numbers = np.arange(x.size).reshape(1, *shape, 1)
-    by_windows(numbers, lambda elements: read.append(elements) or 0, window)
+    over_windows(lambda elements: read.append(elements) or 0, numbers, **window)
     for elements in read:
         touched[elements] |= not np.isfinite(x.flat[elements]).all()
         for e in elements:
@@ -577,22 +555,8 @@ BROKEN: dict[str, tuple[Reduction, str, str]] = {
 def test_the_end_of_the_order_that_a_selection_prefers_is_checked() -> None:
     words: Any = {"comparator": jnp.greater, "extremum": "largest"}
     reduction = Reduction("own", jnp.maximum, -jnp.inf, **words)
-    lines = lines_of(ValueError, lambda: pool(jnp.ones((4, 1)), reduction, (2,), 1))
+    lines = error_lines("pool", ValueError, lambda: pool(jnp.ones((4, 1)), reduction, (2,), 1))
     assert "extremum='largest'" in lines[0] and '"max"' in lines[2]
-
-
-def lines_of(error: type[Exception], call: Callable[[], Any]) -> list[str]:
-    """Return the three lines of the error that ``call`` raises twice."""
-    texts = []
-    for _ in range(2):
-        with pytest.raises(error) as caught:
-            call()
-        texts.append(str(caught.value))
-    assert texts[0] == texts[1]
-    lines = texts[0].split("\n")
-    assert len(lines) == 3 and lines[0].startswith("pool: ") and lines[0].endswith(".")
-    assert all(re.match(r"  \S.*\.$", line) for line in lines[1:]), lines
-    return lines
 
 
 @pytest.mark.parametrize(
@@ -602,13 +566,15 @@ def test_a_broken_law_is_an_error_with_a_counterexample(case: str, inside_jit: b
     reduction, what, facts = BROKEN[case]
     f = lambda x: pool(x, reduction, (2, 2), 1)  # noqa: E731
     call = jax.jit(f) if inside_jit else f
-    lines = lines_of(ValueError, lambda: call(jnp.ones((1, 3, 3, 1))))
+    lines = error_lines("pool", ValueError, lambda: call(jnp.ones((1, 3, 3, 1))))
     assert re.search(what, lines[0]) and re.search(facts, lines[1]), lines
 
 
 def test_the_counterexample_is_one() -> None:
     """The numbers in the message reproduce the reported violation."""
-    lines = lines_of(ValueError, lambda: pool(jnp.ones((4, 1)), BROKEN["rounded"][0], (2,), 1))
+    lines = error_lines(
+        "pool", ValueError, lambda: pool(jnp.ones((4, 1)), BROKEN["rounded"][0], (2,), 1)
+    )
     a, b, c = (float(n) for n in re.findall(r"[abc] = (-?[\d.]+)", lines[1])[:3])
     left, right = (float(n) for n in re.findall(r"\) = (-?\d+\.\d*)", lines[1]))
     combine: Callable[..., Any] = BROKEN["rounded"][0].combine
@@ -797,7 +763,7 @@ OF_PYTREES: dict[str, tuple[Reduction, type[Exception], str, str]] = {
 @pytest.mark.parametrize("case", OF_PYTREES)
 def test_errors_of_several_arrays(case: str) -> None:
     reduction, error, what, facts = OF_PYTREES[case]
-    lines = lines_of(error, lambda: pool(jnp.ones((4, 1)), reduction, (2,), 1))
+    lines = error_lines("pool", error, lambda: pool(jnp.ones((4, 1)), reduction, (2,), 1))
     assert lines[:2] == [f"pool: {what}", f"  {facts}"]
 
 
@@ -805,7 +771,7 @@ def test_errors_of_several_arrays(case: str) -> None:
 def test_other_errors(case: str) -> None:
     reduction, dtype, error, what = OTHER[case]
     x = np.ones((4, 1), dtype)
-    assert re.search(what, lines_of(error, lambda: pool(x, reduction, (2,), 1))[0])
+    assert re.search(what, error_lines("pool", error, lambda: pool(x, reduction, (2,), 1))[0])
 
 
 @pytest.mark.parametrize(
@@ -823,7 +789,7 @@ def test_errors_of_every_op_are_in_the_name_of_this_one(
 ) -> None:
     settings = {"window_shape": (2, 2), "strides": 1} | words
     x = np.ones((1, 4, 4, 1), np.float32)
-    assert what in lines_of(error, lambda: pool(x, reductions.PRODUCT, **settings))[0]
+    assert what in error_lines("pool", error, lambda: pool(x, reductions.PRODUCT, **settings))[0]
 
 
 def test_a_mask_is_counted_by_any_implementation() -> None:

@@ -12,7 +12,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, permutation
+from helpers import assert_same, check_derivatives, error_lines, permutation
 from peers import require
 
 import jaxpool
@@ -253,10 +253,7 @@ P_ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 
 def check_error(op: str, settings: dict[str, Any], error: type[Exception], pattern: str) -> None:
-    with pytest.raises(error) as caught:
-        OPS[op](**settings)
-    lines = str(caught.value).split("\n")
-    assert len(lines) == 3 and lines[0].startswith(f"{op}: "), lines
+    lines = error_lines(op, error, lambda: getattr(jaxpool, op)(**settings))
     assert re.search(pattern, lines[0]), lines
 
 

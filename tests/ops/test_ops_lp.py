@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,36 +12,15 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from brute_force import SHARED_CASES as CASES
 from brute_force import over_windows
-from helpers import QUICK, assert_same, check_derivatives
+from helpers import QUICK, assert_same, check_derivatives, error_lines
 from peers import require
 
 import jaxpool
 
 pytestmark = pytest.mark.grid(4)
 
-# name -> shape (channels last) and window
-CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    "1-D": (
-        (2, 9, 3),
-        {"kernel": (3,), "strides": (2,), "padding": ((1, 1),), "dilations": (1,)},
-    ),
-    "2-D": (
-        (1, 8, 7, 2),
-        {"kernel": (2, 4), "strides": (2, 1), "padding": ((1, 0), (0, 2)), "dilations": (2, 1)},
-    ),
-    "long": (
-        (1, 40, 2),
-        {"kernel": (21,), "strides": (3,), "padding": ((4, 9),), "dilations": (1,)},
-    ),
-    "ceil": (
-        (1, 6, 2),
-        {
-            "kernel": (2,), "strides": (3,), "padding": ((2, 3),), "dilations": (1,),
-            "rounding": "ceil",
-        },
-    ),
-}  # fmt: skip
 masked_cases = pytest.mark.parametrize(
     ("case", "masked"),
     [("1-D", True), ("2-D", False), ("2-D", True), ("long", False), ("ceil", True)],
@@ -48,18 +28,7 @@ masked_cases = pytest.mark.parametrize(
 EXPONENTS = [0.5, 1, 2, 40.5, math.inf]
 
 
-def settings_of(case: str) -> dict[str, Any]:
-    window = dict(CASES[case][1])
-    return {"window_shape": window.pop("kernel"), **window}
-
-
-def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-    shape = CASES[case][0]
-    x = rng.standard_normal(shape).astype(np.float32)
-    return x, rng.random(shape) < 0.5 if masked else None
-
-
-def lp(elements: list[float], p: float) -> float:
+def lp(elements: Sequence[float], p: float) -> float:
     """Return the norm with exact scaling, in float64."""
     top = max(map(abs, elements), default=0)
     if p == math.inf or not top:
@@ -71,16 +40,16 @@ def lp(elements: list[float], p: float) -> float:
 def test_norms_are_those_of_the_definition(
     case: str, masked: bool, rng: np.random.Generator
 ) -> None:
-    x, where = data(case, masked, rng)
+    x, where = CASES[case].random(masked, rng)
     for p in (0.5, 2) if masked else (1, 40.5, math.inf):
-        want = over_windows(lambda elements, p=p: lp(elements, p), x, where, **CASES[case][1])
-        got = jaxpool.lp_pool(x, **settings_of(case), p=p, where=where)
+        want = over_windows(lambda elements, p=p: lp(elements, p), x, where, **CASES[case].window)
+        got = jaxpool.lp_pool(x, **CASES[case].window, p=p, where=where)
         np.testing.assert_allclose(got, want, rtol=3e-6, err_msg=str(p))
         assert got.dtype == np.float32
 
 
-def gem(elements: list[float], p: float) -> float:
-    if not elements:
+def gem(elements: np.ndarray, p: float) -> float:
+    if not len(elements):
         return 0
     return (math.fsum(max(element, 1e-6) ** p for element in elements) / len(elements)) ** (1 / p)
 
@@ -89,18 +58,18 @@ def gem(elements: list[float], p: float) -> float:
 def test_generalised_means_are_those_of_the_definition(
     case: str, masked: bool, rng: np.random.Generator
 ) -> None:
-    x, where = data(case, masked, rng)
+    x, where = CASES[case].random(masked, rng)
     for p in (0.7, 11.0):
-        want = over_windows(lambda elements, p=p: gem(elements, p), x, where, **CASES[case][1])
-        got = jaxpool.gem_pool(x, **settings_of(case), p=p, where=where)
+        want = over_windows(lambda elements, p=p: gem(elements, p), x, where, **CASES[case].window)
+        got = jaxpool.gem_pool(x, **CASES[case].window, p=p, where=where)
         np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=str(p))
 
 
 @pytest.mark.parametrize("implementation", ["slices", "doubling"])
 @pytest.mark.parametrize("p", [2, 5, math.inf])
 def test_lowerings_agree(p: float, implementation: str, rng: np.random.Generator) -> None:
-    x, _ = data("2-D", False, rng)
-    pool = functools.partial(jaxpool.lp_pool, x, **settings_of("2-D"), p=p)
+    x, _ = CASES["2-D"].random(False, rng)
+    pool = functools.partial(jaxpool.lp_pool, x, **CASES["2-D"].window, p=p)
     assert_same(pool(implementation=implementation), pool(), p, ulps=4)
 
 
@@ -108,18 +77,18 @@ def test_lowerings_agree(p: float, implementation: str, rng: np.random.Generator
 
 
 def test_the_norm_falls_to_the_maximum_as_p_grows(rng: np.random.Generator) -> None:
-    x, _ = data("2-D", False, rng)
-    norms = [np.asarray(jaxpool.lp_pool(x, **settings_of("2-D"), p=p)) for p in EXPONENTS]
+    x, _ = CASES["2-D"].random(False, rng)
+    norms = [np.asarray(jaxpool.lp_pool(x, **CASES["2-D"].window, p=p)) for p in EXPONENTS]
     for lower, higher in zip(norms[1:], norms, strict=False):
         assert (lower <= higher * (1 + 1e-6)).all()
-    most = np.prod(CASES["2-D"][1]["kernel"])
+    most = np.prod(CASES["2-D"].window["window_shape"])
     assert (norms[-2] <= norms[-1] * most ** (1 / EXPONENTS[-2]) * (1 + 1e-6)).all()
-    assert_same(norms[-1], np.maximum(jaxpool.max_pool(abs(x), **settings_of("2-D")), 0), "inf")
+    assert_same(norms[-1], np.maximum(jaxpool.max_pool(abs(x), **CASES["2-D"].window), 0), "inf")
 
 
 def test_the_norm_of_one_is_a_sum_and_the_mean_of_one_an_average(rng: np.random.Generator) -> None:
-    x, _ = data("2-D", False, rng)
-    window = settings_of("2-D")
+    x, _ = CASES["2-D"].random(False, rng)
+    window = CASES["2-D"].window
     assert_same(
         jaxpool.lp_pool(x, **window, p=1), jaxpool.sum_pool(abs(x), **window), "sum", ulps=2
     )
@@ -128,8 +97,8 @@ def test_the_norm_of_one_is_a_sum_and_the_mean_of_one_an_average(rng: np.random.
 
 
 def test_the_generalised_mean_grows_to_the_maximum(rng: np.random.Generator) -> None:
-    x = abs(data("2-D", False, rng)[0]) + 0.1
-    window = settings_of("2-D")
+    x = abs(CASES["2-D"].random(False, rng)[0]) + 0.1
+    window = CASES["2-D"].window
     means = [np.asarray(jaxpool.gem_pool(x, **window, p=p)) for p in (1.0, 2.0, 8.0, 300.0)]
     for lower, higher in zip(means, means[1:], strict=False):
         assert (lower <= higher * (1 + 1e-5)).all()
@@ -182,11 +151,11 @@ def test_powers_neither_overflow_nor_vanish(p: float) -> None:
 def test_norms_agree_with_finite_differences_to_order_two(
     p: float, rng: np.random.Generator
 ) -> None:
-    x, where = data("1-D", True, rng)
+    x, where = CASES["1-D"].random(True, rng)
     with jax.enable_x64(True):
         # The elements avoid zero, where the first derivative is discontinuous.
         x = jnp.asarray(x + np.sign(x) * 0.3, jnp.float64)
-        pool = lambda x: jaxpool.lp_pool(x, **settings_of("1-D"), p=p, where=where) ** 2  # noqa: E731
+        pool = lambda x: jaxpool.lp_pool(x, **CASES["1-D"].window, p=p, where=where) ** 2  # noqa: E731
         check_derivatives(pool, x, rng=rng)
 
 
@@ -194,8 +163,8 @@ def test_norms_agree_with_finite_differences_to_order_two(
 def test_generalised_means_are_differentiable_in_the_exponent(
     implementation: str, rng: np.random.Generator
 ) -> None:
-    x, where = data("1-D", True, rng)
-    settings = settings_of("1-D") | {"where": where, "implementation": implementation}
+    x, where = CASES["1-D"].random(True, rng)
+    settings = CASES["1-D"].window | {"where": where, "implementation": implementation}
     with jax.enable_x64(True):
         x = jnp.asarray(abs(x) + 0.2, jnp.float64)
         p = jnp.linspace(1.5, 3, x.shape[-1])
@@ -370,8 +339,6 @@ ERRORS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: f"{case[0]} {case[3]}")
 def test_bad_calls(case: tuple[str, dict[str, Any], type[Exception], str]) -> None:
     op, settings, error, pattern = case
-    with pytest.raises(error) as caught:
-        getattr(jaxpool, op)(**({"x": X, "window_shape": (2, 2), "strides": 2} | settings))
-    lines = str(caught.value).split("\n")
-    assert len(lines) == 3 and lines[0].startswith(f"{op}: "), lines
+    call = {"x": X, "window_shape": (2, 2), "strides": 2} | settings
+    lines = error_lines(op, error, lambda: getattr(jaxpool, op)(**call))
     assert re.search(pattern, lines[0]), lines

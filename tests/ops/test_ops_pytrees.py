@@ -149,24 +149,19 @@ def expected(
     return [np.array(column).reshape(shape) for column in zip(*made, strict=True)]
 
 
-def called(x: Any, reduction: Reduction, window: dict[str, Any], **words: Any) -> Any:
-    settings = {("window_shape" if k == "kernel" else k): v for k, v in window.items()}
-    return pool(x, reduction, **settings, **words)
-
-
 WINDOWS: dict[str, dict[str, Any]] = {
     "padded": {
-        "kernel": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 2)), "dilations": (1, 1),
+        "window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 2)),
     },
     "dilated, ceil": {
-        "kernel": (2, 3), "strides": (2, 2), "padding": ((1, 1), (1, 1)), "dilations": (3, 2),
+        "window_shape": (2, 3), "strides": (2, 2), "padding": ((1, 1), (1, 1)), "dilations": (3, 2),
         "rounding": "ceil",
     },
     "empty windows": {
-        "kernel": (5, 4), "strides": (1, 3), "padding": ((5, 6), (4, 4)), "dilations": (1, 1),
+        "window_shape": (5, 4), "strides": (1, 3), "padding": ((5, 6), (4, 4)),
     },
     "tiles": {
-        "kernel": (3, 2), "strides": (3, 2), "padding": ((1, 0), (0, 1)), "dilations": (1, 1),
+        "window_shape": (3, 2), "strides": (3, 2), "padding": ((1, 0), (0, 1)),
     },
 }  # fmt: skip
 SHAPE = (2, 8, 7, 2)
@@ -193,9 +188,9 @@ def assert_as_expected(got: Any, want: list[np.ndarray], case: Any) -> None:
 def test_it_is_numpy_over_every_window(name: str, window: str, rng: np.random.Generator) -> None:
     reduction, oracle = CASES[name]
     x, where = data(name, rng), rng.random((8, 7, 1)) < 0.4
-    got = called(x, reduction, WINDOWS[window])
+    got = pool(x, reduction, **WINDOWS[window])
     assert_as_expected(got, expected(oracle, x, WINDOWS[window]), (name, window))
-    masked = called(x, reduction, WINDOWS[window], where=where)
+    masked = pool(x, reduction, **WINDOWS[window], where=where)
     assert_as_expected(masked, expected(oracle, x, WINDOWS[window], where), (name, "masked"))
 
 
@@ -206,22 +201,22 @@ def test_every_implementation_gives_the_same(name: str, rng: np.random.Generator
     x = data(name, rng)
     want = expected(oracle, x, WINDOWS["tiles"])
     for implementation in PORTABLE:
-        got = called(x, reduction, WINDOWS["tiles"], implementation=implementation)
+        got = pool(x, reduction, **WINDOWS["tiles"], implementation=implementation)
         assert_as_expected(got, want, implementation)
 
 
 def test_the_structure_is_that_of_prepare(rng: np.random.Generator) -> None:
     moments = Reduction("moments", joined, VARIANCE.identity, prepare=VARIANCE.prepare)
-    made = called(data("variance", rng), moments, WINDOWS["padded"])
+    made = pool(data("variance", rng), moments, **WINDOWS["padded"])
     assert type(made) is Moments and made.count.max() == 6
-    assert type(called(data("range", rng), RANGE, WINDOWS["padded"])) is list
+    assert type(pool(data("range", rng), RANGE, **WINDOWS["padded"])) is list
 
 
 def test_axes_of_any_layout(rng: np.random.Generator) -> None:
     x = data("complex", rng, (1, 8, 7, 2))
-    want = called(x, PRODUCT, WINDOWS["padded"])
-    got = called(np.moveaxis(x, -1, 1), PRODUCT, WINDOWS["padded"], data_format="NCHW")
-    one = called(x[0, ..., 0], PRODUCT, WINDOWS["padded"], data_format="HW")
+    want = pool(x, PRODUCT, **WINDOWS["padded"])
+    got = pool(np.moveaxis(x, -1, 1), PRODUCT, **WINDOWS["padded"], data_format="NCHW")
+    one = pool(x[0, ..., 0], PRODUCT, **WINDOWS["padded"], data_format="HW")
     for a, b, c in zip(got, want, one, strict=True):
         assert_same(np.moveaxis(a, 1, -1), b, "channels first", ulps=2)
         assert_same(c, b[0, ..., 0], "one image", ulps=2)
@@ -233,7 +228,7 @@ def test_nan_infinities_and_ties(rng: np.random.Generator) -> None:
     x[1, 1:3, 2] = np.nan
     for name in ("argmax", "logsumexp"):
         reduction, oracle = CASES[name]
-        assert_as_expected(called(x, reduction, window), expected(oracle, x, window), name)
+        assert_as_expected(pool(x, reduction, **window), expected(oracle, x, window), name)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "float32"])
@@ -284,7 +279,7 @@ def test_a_count_has_the_first_float_dtype() -> None:
 
 
 def test_an_empty_batch(rng: np.random.Generator) -> None:
-    value, index = called(data("argmax", rng)[:0], ARGMAX, WINDOWS["padded"])
+    value, index = pool(data("argmax", rng)[:0], ARGMAX, **WINDOWS["padded"])
     assert value.shape == index.shape == (0, 4, 8, 2) and index.dtype == np.int32
 
 
@@ -298,9 +293,9 @@ def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Genera
         x = jnp.asarray(rng.uniform(0.5, 1.5, (1, 5, 3, 1)))
         where = rng.random((5, 3, 1)) < 0.8
         window = WINDOWS["padded"]
-        check_derivatives(lambda x: _weighted(called(x, CASES[name][0], window)), x, rng=rng)
+        check_derivatives(lambda x: _weighted(pool(x, CASES[name][0], **window)), x, rng=rng)
         check_derivatives(
-            lambda x: _weighted(called(x, CASES[name][0], window, where=where)), x, rng=rng
+            lambda x: _weighted(pool(x, CASES[name][0], **window, where=where)), x, rng=rng
         )
 
 
@@ -330,7 +325,7 @@ def test_a_value_beside_its_index_has_the_derivative_of_that_element() -> None:
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_lower_for_every_platform(name: str) -> None:
-    f = lambda x: _weighted(called(x, CASES[name][0], WINDOWS["padded"])).sum()  # noqa: E731
+    f = lambda x: _weighted(pool(x, CASES[name][0], **WINDOWS["padded"])).sum()  # noqa: E731
     for g in (f, jax.grad(f), jax.hessian(f)):
         traced = jax.jit(g).trace(jax.ShapeDtypeStruct((1, 8, 7, 1), jnp.float32))
         text = traced.lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
@@ -354,7 +349,7 @@ def test_the_program_grows_with_the_logarithm_of_the_window() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Generator) -> None:
     reduction, x = CASES[name][0], data(name, rng, (3, *SHAPE))
-    f = lambda x: called(x, reduction, WINDOWS["padded"])  # noqa: E731
+    f = lambda x: pool(x, reduction, **WINDOWS["padded"])  # noqa: E731
     want = [f(example) for example in x]
     for got in (jax.vmap(f)(x), jax.jit(jax.vmap(f))(x), lax.map(f, x)):
         for n, example in enumerate(want):
@@ -369,7 +364,7 @@ def test_derivatives_of_a_scan(name: str, rng: np.random.Generator) -> None:
     reduction, x = CASES[name][0], rng.uniform(0.5, 1.5, (3, 5, 4, 1)).astype(np.float32)
 
     def step(w: Any, x: Any) -> Any:
-        y = _weighted(called(w * x, reduction, WINDOWS["padded"])).sum()
+        y = _weighted(pool(w * x, reduction, **WINDOWS["padded"])).sum()
         return w + y / 256, y
 
     scanned = lambda w, x: lax.scan(step, w, x)[1].sum()  # noqa: E731

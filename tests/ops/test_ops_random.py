@@ -4,14 +4,14 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
+import brute_force
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import QUICK, assert_same, check_derivatives, permutation
+from helpers import QUICK, assert_same, check_derivatives, error_lines, permutation
 from peers import require
 
 import jaxpool
@@ -289,19 +289,6 @@ def activations(rng: np.random.Generator, shape: tuple[int, ...] = (2, 6, 5, 2))
     return np.where(x < -math.prod(shape) // 3, 0, x + math.prod(shape) // 4).astype(np.float32)
 
 
-def elements_of(x: np.ndarray, window: dict[str, Any]) -> Any:
-    """Yield every window of ``x``: its position in the result and its elements."""
-    geometry = jaxpool.geometry(x.shape[1:-1], **window)
-    for place in np.ndindex(x.shape[0], *geometry.out_shape, x.shape[-1]):
-        elements = []
-        for taps in np.ndindex(*geometry.kernel):
-            lines = zip(place[1:-1], taps, geometry.axes, strict=True)
-            element = [line.start(o) + t * line.dilation for o, t, line in lines]
-            if all(0 <= q < line.size for q, line in zip(element, geometry.axes, strict=True)):
-                elements.append(x[(place[0], *element, place[-1])])
-        yield place, np.array(elements)
-
-
 @pytest.mark.parametrize("window", ["dilated, ceil"])
 def test_elements_are_chosen_as_often_as_they_are_large(
     window: str, rng: np.random.Generator
@@ -310,8 +297,9 @@ def test_elements_are_chosen_as_often_as_they_are_large(
     x, draws = activations(rng), 2000
     f = jax.jit(jax.vmap(lambda key: jaxpool.stochastic_pool(key, x, **WINDOWS[window])))
     y = np.asarray(f(jax.random.split(KEY, draws)))
-    for place, elements in elements_of(x, WINDOWS[window]):
-        got = y[(slice(None), *place)]
+    for out, places in brute_force.elements_of_windows(x, **WINDOWS[window])[1]:
+        got = y[(slice(None), *out)]
+        elements = np.array([x[place] for place in places])
         weights = np.maximum(elements, 0)
         if not weights.sum():
             assert not got.any()
@@ -320,7 +308,7 @@ def test_elements_are_chosen_as_often_as_they_are_large(
         counts = np.array([(got == element).sum() if element > 0 else 0 for element in elements])
         assert counts.sum() == draws
         deviation = np.sqrt(draws * p * (1 - p))
-        assert (np.abs(counts - draws * p) <= 5 * deviation + 1).all(), (place, counts, p * draws)
+        assert (np.abs(counts - draws * p) <= 5 * deviation + 1).all(), (out, counts, p * draws)
 
 
 def test_windows_that_share_elements_choose_apart() -> None:
@@ -337,10 +325,12 @@ def test_the_expectation_is_that_of_the_probabilities(
     window: str, rng: np.random.Generator
 ) -> None:
     x = activations(rng)
-    want = np.zeros(jaxpool.output_shape(x.shape, **WINDOWS[window]))
-    for place, elements in elements_of(x.astype(np.float64), WINDOWS[window]):
+
+    def expectation(elements: np.ndarray) -> float:
         weights = np.maximum(elements, 0)
-        want[place] = (weights * weights).sum() / weights.sum() if weights.sum() else 0
+        return (weights * weights).sum() / weights.sum() if weights.sum() else 0
+
+    want = brute_force.over_windows(expectation, x, **WINDOWS[window])
     f = functools.partial(jaxpool.stochastic_pool, **WINDOWS[window], deterministic=True)
     assert_same(f(None, x), want.astype(np.float32), window, ulps=4)
     assert_same(f(KEY, x), f(None, x), "the key does not matter")
@@ -510,28 +500,21 @@ STOCHASTIC_ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 }
 
 
-def check_error(op: str, call: Callable[[], Any], error: type[Exception], what: str) -> None:
-    for _ in range(2):
-        with pytest.raises(error, match=what) as caught:
-            call()
-    lines = str(caught.value).split("\n")
-    assert len(lines) == 3 and lines[0].startswith(f"{op}: "), lines
-    assert all(re.match(r"  \S.*\.$", line) for line in lines[1:]), lines
-
-
 @pytest.mark.parametrize("case", FRACTIONAL_ERRORS)
 def test_errors_of_fractional_max_pool(case: str) -> None:
     words, error, what = FRACTIONAL_ERRORS[case]
     words = {"key": KEY, "x": X, "window_shape": (2, 2), "output_size": (3, 2)} | words
     for op in ("fractional_max_pool", "fractional_max_pool_with_argmax"):
-        check_error(op, lambda op=op: getattr(jaxpool, op)(**words), error, what)
+        call = functools.partial(getattr(jaxpool, op), **words)
+        assert re.search(what, error_lines(op, error, call)[0])
 
 
 @pytest.mark.parametrize("case", STOCHASTIC_ERRORS)
 def test_errors_of_stochastic_pool(case: str) -> None:
     words, error, what = STOCHASTIC_ERRORS[case]
     words = {"key": KEY, "x": X, "window_shape": (2, 2), "strides": 2} | words
-    check_error("stochastic_pool", lambda: jaxpool.stochastic_pool(**words), error, what)
+    call = functools.partial(jaxpool.stochastic_pool, **words)
+    assert re.search(what, error_lines("stochastic_pool", error, call)[0])
 
 
 def test_numbers_for_many_axes_are_those_of_random_uniform_and_drawn_in_few() -> None:

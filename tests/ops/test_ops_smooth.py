@@ -11,8 +11,8 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from brute_force import over_windows
-from helpers import QUICK, assert_same, check_derivatives
+from brute_force import SHARED_CASES, Case, over_windows
+from helpers import QUICK, assert_same, check_derivatives, error_lines
 
 import jaxpool
 from jaxpool._lowerings import tuning
@@ -20,28 +20,12 @@ from jaxpool._numerics import float_bits
 
 pytestmark = pytest.mark.grid(4)
 
-CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    "1-D": (
-        (2, 9, 3),
-        {"kernel": (3,), "strides": (2,), "padding": ((1, 1),), "dilations": (1,)},
-    ),
-    "2-D": (
-        (1, 8, 7, 2),
-        {"kernel": (2, 4), "strides": (2, 1), "padding": ((1, 0), (0, 2)), "dilations": (2, 1)},
-    ),
-    "2-D separable": (
+CASES = SHARED_CASES | {
+    "2-D separable": Case(
         (1, 9, 8, 2),
-        {"kernel": (5, 3), "strides": (2, 3), "padding": ((2, 1), (1, 1)), "dilations": (1, 2)},
-    ),
-    "long": (
-        (1, 40, 2),
-        {"kernel": (21,), "strides": (3,), "padding": ((4, 9),), "dilations": (1,)},
-    ),
-    "ceil": (
-        (1, 6, 2),
         {
-            "kernel": (2,), "strides": (3,), "padding": ((2, 3),), "dilations": (1,),
-            "rounding": "ceil",
+            "window_shape": (5, 3), "strides": (2, 3), "padding": ((2, 1), (1, 1)),
+            "dilations": (1, 2),
         },
     ),
 }  # fmt: skip
@@ -57,26 +41,20 @@ over_implementations = pytest.mark.parametrize("implementation", ["slices", "dou
 over_ops = pytest.mark.parametrize("op", OPS)
 
 
-def settings_of(case: str) -> dict[str, Any]:
-    window = dict(CASES[case][1])
-    return {"window_shape": window.pop("kernel"), **window}
-
-
 def data(case: str, masked: bool, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-    shape = CASES[case][0]
-    x = (3 * rng.standard_normal(shape)).astype(np.float32)
-    return x, rng.random(shape) < 0.5 if masked else None
+    x, where = CASES[case].random(masked, rng)
+    return 3 * x, where
 
 
-def logsumexp(elements: list[float], t: float) -> float:
-    if not elements:
+def logsumexp(elements: np.ndarray, t: float) -> float:
+    if not len(elements):
         return -math.inf
     top = max(elements)
     return top + t * math.log(math.fsum(math.exp((element - top) / t) for element in elements))
 
 
-def soft(elements: list[float]) -> float:
-    if not elements:
+def soft(elements: np.ndarray) -> float:
+    if not len(elements):
         return 0
     weights = [math.exp(element - max(elements)) for element in elements]
     return math.fsum(w * c for w, c in zip(weights, elements, strict=True)) / math.fsum(weights)
@@ -87,14 +65,14 @@ def test_values_are_those_of_the_definitions(
     case: str, masked: bool, rng: np.random.Generator
 ) -> None:
     x, where = data(case, masked, rng)
-    window = settings_of(case)
+    window = CASES[case].window
     for t in (0.05, 1.0, 30.0):
         want = over_windows(
-            lambda elements, t=t: logsumexp(elements, t), x, where, **CASES[case][1]
+            lambda elements, t=t: logsumexp(elements, t), x, where, **CASES[case].window
         )
         got = jaxpool.logsumexp_pool(x, **window, temperature=t, where=where)
         np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6 * t, err_msg=str(t))
-    want = over_windows(soft, x, where, **CASES[case][1])
+    want = over_windows(soft, x, where, **CASES[case].window)
     got = jaxpool.soft_pool(x, **window, where=where)
     np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6)
     assert got.dtype == np.float32
@@ -104,7 +82,7 @@ def test_values_are_those_of_the_definitions(
 @over_implementations
 def test_lowerings_agree(op: str, implementation: str, rng: np.random.Generator) -> None:
     x, _ = data("2-D separable", False, rng)
-    pool = functools.partial(OPS[op], x, **settings_of("2-D separable"))
+    pool = functools.partial(OPS[op], x, **CASES["2-D separable"].window)
     assert_same(pool(implementation=implementation), pool(), op, ulps=4)
 
 
@@ -113,9 +91,9 @@ def test_lowerings_agree(op: str, implementation: str, rng: np.random.Generator)
 
 def test_the_logarithm_falls_to_the_maximum_with_the_temperature(rng: np.random.Generator) -> None:
     x, _ = data("2-D", False, rng)
-    window = settings_of("2-D")
+    window = CASES["2-D"].window
     top = np.asarray(jaxpool.max_pool(x, **window))
-    taps = math.prod(CASES["2-D"][1]["kernel"])
+    taps = math.prod(CASES["2-D"].window["window_shape"])
     for t in (2.0, 0.3, 1e-2, 1e-6, 1e-30):
         y = np.asarray(jaxpool.logsumexp_pool(x, **window, temperature=t))
         slack = 4e-7 * abs(top)
@@ -125,7 +103,7 @@ def test_the_logarithm_falls_to_the_maximum_with_the_temperature(rng: np.random.
 
 def test_a_low_temperature_has_the_gradient_of_the_maximum(rng: np.random.Generator) -> None:
     x, _ = data("2-D", False, rng)
-    window = settings_of("2-D")
+    window = CASES["2-D"].window
     smooth, sharp = (
         jax.jit(jax.grad(lambda x, f=f: f(x, **window).sum()), compiler_options=QUICK)(x)
         for f in (functools.partial(jaxpool.logsumexp_pool, temperature=1e-4), jaxpool.max_pool)
@@ -135,7 +113,7 @@ def test_a_low_temperature_has_the_gradient_of_the_maximum(rng: np.random.Genera
 
 def test_the_soft_average_lies_between_average_and_maximum(rng: np.random.Generator) -> None:
     x, where = data("2-D separable", True, rng)
-    settings = settings_of("2-D separable") | {"where": where}
+    settings = CASES["2-D separable"].window | {"where": where}
     low = jaxpool.avg_pool(x, **settings, count_include_pad=False)
     high = jaxpool.max_pool(x, **settings)
     high = jnp.where(high == -jnp.inf, 0, high)
@@ -184,19 +162,21 @@ def test_gradients_are_those_of_the_definitions(
     """The numbers differ so much that the elements of a window have distinct scales."""
     x, where = data(case, masked, rng)
     x *= 12
-    windows: list[list[int]] = []
+    windows: list[np.ndarray] = []
     numbers = np.arange(x.size, dtype=np.float64).reshape(x.shape)
-    over_windows(lambda elements: windows.append(elements) or 0, numbers, where, **CASES[case][1])
+    over_windows(
+        lambda elements: windows.append(elements) or 0, numbers, where, **CASES[case].window
+    )
 
     pool = functools.partial(
-        OPS[op], **settings_of(case), where=where, implementation=implementation
+        OPS[op], **CASES[case].window, where=where, implementation=implementation
     )
     y, back = jax.vjp(pool, jnp.asarray(x))
     g = rng.standard_normal(y.shape).astype(np.float32)
     want = np.zeros(x.size)
     for sent, window in zip(g.ravel(), windows, strict=True):
-        if window:
-            elements = np.array(window, int)
+        if len(window):
+            elements = window.astype(int)
             want[elements] += sent * slopes(x.ravel()[elements].astype(np.float64))
     np.testing.assert_allclose(back(jnp.asarray(g))[0].ravel(), want, rtol=2e-5, atol=2e-5)
 
@@ -220,7 +200,7 @@ def test_the_logarithm_agrees_with_finite_differences_to_order_two(
     implementation: str, rng: np.random.Generator
 ) -> None:
     x, where = data("1-D", True, rng)
-    settings = settings_of("1-D") | {"where": where, "implementation": implementation}
+    settings = CASES["1-D"].window | {"where": where, "implementation": implementation}
     with jax.enable_x64(True):
         x = jnp.asarray(x, jnp.float64)
         t = jnp.linspace(0.7, 2, x.shape[-1])
@@ -237,7 +217,7 @@ def test_the_soft_average_agrees_with_finite_differences_to_order_two(
     implementation: str, rng: np.random.Generator
 ) -> None:
     x, where = data("1-D", True, rng)
-    settings = settings_of("1-D") | {"where": where, "implementation": implementation}
+    settings = CASES["1-D"].window | {"where": where, "implementation": implementation}
     with jax.enable_x64(True):
         x = jnp.asarray(x, jnp.float64)
         check_derivatives(lambda x: jaxpool.soft_pool(x, **settings), x, rng=rng)
@@ -354,10 +334,8 @@ TEMPERATURES: list[tuple[Any, type[Exception], str]] = [
 
 
 def check_error(op: str, settings: dict[str, Any], error: type[Exception], pattern: str) -> None:
-    with pytest.raises(error) as caught:
-        OPS[op](**({"x": X, "window_shape": (2, 2), "strides": 2} | settings))
-    lines = str(caught.value).split("\n")
-    assert len(lines) == 3 and lines[0].startswith(f"{op}: "), lines
+    call = {"x": X, "window_shape": (2, 2), "strides": 2} | settings
+    lines = error_lines(op, error, lambda: OPS[op](**call))
     assert re.search(pattern, lines[0]), lines
 
 

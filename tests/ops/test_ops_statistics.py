@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, lowered
+from brute_force import over_windows
+from helpers import PLATFORMS, assert_same, check_derivatives, lowered
 
 import jaxpool
 from jaxpool._numerics.quantiles import METHODS
@@ -24,24 +25,11 @@ WINDOW: dict[str, Any] = {
 }
 
 
-def by_window(x: np.ndarray, valid: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
-    """Return ``statistic`` of the elements of each window of one plane, by a loop."""
-    settings = {k: v for k, v in WINDOW.items() if k != "window_shape"}
-    shape = jaxpool.geometry(x.shape, WINDOW["window_shape"], **settings)
-    y = np.empty(shape.out_shape)
-    for place in np.ndindex(shape.out_shape):
-        found = [
-            [axis.start(o) + t * axis.dilation for t in range(axis.kernel)]
-            for axis, o in zip(shape.axes, place, strict=True)
-        ]
-        inside = [
-            x[i, j]
-            for i in found[0]
-            for j in found[1]
-            if 0 <= i < x.shape[0] and 0 <= j < x.shape[1] and valid[i, j]
-        ]
-        y[place] = statistic(np.array(inside)) if inside else np.nan
-    return y
+def by_window(x: np.ndarray, where: np.ndarray | None, statistic: Callable[..., Any]) -> np.ndarray:
+    """Return ``statistic`` of the elements of each window of one plane; NaN if there are none."""
+    found = lambda elements: statistic(elements) if len(elements) else np.nan  # noqa: E731
+    mask = None if where is None else where[..., None]
+    return over_windows(found, x[..., None], mask, **WINDOW)[..., 0]
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -50,14 +38,13 @@ def test_variances_are_those_of_numpy(
     correction: int, masked: bool, rng: np.random.Generator
 ) -> None:
     x = rng.standard_normal((7, 8)).astype(np.float32)
-    where = rng.random(x.shape) < 0.5 if masked else np.ones(x.shape, bool)
+    where = rng.random(x.shape) < 0.5 if masked else None
 
     def variance(elements: np.ndarray) -> float:
         return elements.var(ddof=correction) if len(elements) > correction else np.nan
 
-    want = by_window(x.astype(float), where, variance).astype(np.float32)
-    words = {**WINDOW, "data_format": "HW", "correction": correction}
-    words["where"] = where if masked else None
+    want = by_window(x, where, variance).astype(np.float32)
+    words = {**WINDOW, "data_format": "HW", "correction": correction, "where": where}
     assert_same(jaxpool.var_pool(x, **words), want, "variance", ulps=4)
     assert_same(jaxpool.std_pool(x, **words), np.sqrt(want), "deviation", ulps=4)
 
@@ -68,9 +55,6 @@ def test_a_large_mean_cancels_nothing(rng: np.random.Generator) -> None:
     got = jaxpool.std_pool(x, 1001, 1, data_format="W")
     want = np.lib.stride_tricks.sliding_window_view(noise.astype(float), 1001).std(-1)
     assert_same(got, want.astype(np.float32), "a mean of 2e5 deviations", ulps=8)
-
-
-PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -239,11 +223,10 @@ def test_a_large_mean_cancels_nothing_in_derivatives(
 @pytest.mark.parametrize("method", METHODS)
 def test_quantiles_are_those_of_numpy(method: Any, masked: bool, rng: np.random.Generator) -> None:
     x = rng.permutation(56).reshape(7, 8).astype(np.float32)
-    where = rng.random(x.shape) < 0.6 if masked else np.ones(x.shape, bool)
+    where = rng.random(x.shape) < 0.6 if masked else None
     for q in (0, 0.3, 0.5, 0.95, 1):
-        want = by_window(x, where, lambda v, q=q: np.quantile(v.astype(float), q, method=method))
-        mask = where if masked else None
-        words = {**WINDOW, "data_format": "HW", "method": method, "where": mask}
+        want = by_window(x, where, lambda v, q=q: np.quantile(v, q, method=method))
+        words = {**WINDOW, "data_format": "HW", "method": method, "where": where}
         got = jaxpool.quantile_pool(x, q, **words)
         assert_same(got, want.astype(np.float32), (method, q), ulps=2)
 

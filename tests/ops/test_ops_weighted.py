@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from brute_force import over_windows
 from helpers import assert_same, check_derivatives
 
 import jaxpool
@@ -23,19 +24,12 @@ WINDOW: dict[str, Any] = {
 
 def by_window(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted mean of every window of one plane; 0 if the weights add up to 0."""
-    settings = {k: v for k, v in WINDOW.items() if k != "window_shape"}
-    shape = jaxpool.geometry(x.shape, WINDOW["window_shape"], **settings)
-    y = np.zeros(shape.out_shape)
-    for place in np.ndindex(shape.out_shape):
-        rows, columns = (
-            [i for i in (axis.start(o) + t * axis.dilation for t in range(axis.kernel))
-             if 0 <= i < axis.size]
-            for axis, o in zip(shape.axes, place, strict=True)
-        )  # fmt: skip
-        found = np.ix_(rows, columns)
-        if weights[found].sum() != 0:
-            y[place] = np.average(x[found], weights=weights[found])
-    return y
+
+    def mean(places: np.ndarray) -> float:
+        found, shares = x.ravel()[places], weights.ravel()[places]
+        return np.average(found, weights=shares) if shares.sum() else 0
+
+    return over_windows(mean, np.arange(x.size).reshape(*x.shape, 1), **WINDOW)[..., 0]
 
 
 @pytest.mark.parametrize("masked", [False, True])

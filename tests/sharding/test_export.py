@@ -18,11 +18,10 @@ from every_op import (
     SLIDING,
     SPACE,
     numbers,
-    public_ops,
     with_gradient,
 )
 from fresh import python
-from helpers import QUICK
+from helpers import PLATFORMS, QUICK
 from jax import export
 
 import jaxpool
@@ -30,7 +29,6 @@ from jaxpool.compat import flax, mli, onednn, onnx, tensorflow, torch
 
 pytestmark = pytest.mark.grid(8)
 
-PLATFORMS = ("cpu", "cuda", "tpu")
 RUN = """
 import json, sys
 import jax, numpy as np
@@ -63,10 +61,6 @@ def exported(function: Any, sizes: str, constraints: tuple[str, ...] = ()) -> ex
     shape = export.symbolic_shape(sizes, constraints=constraints)
     spec = jax.ShapeDtypeStruct(shape, jnp.float32)
     return export.export(jax.jit(function), platforms=PLATFORMS)(spec)
-
-
-def test_the_table_has_every_op() -> None:
-    assert {name.split(",")[0] for name in EVERY_OP} == public_ops()
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,9 +11,13 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings.plan import NAMES
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+"""Names of platforms as JAX lowers for them."""
 
 PORTABLE = tuple(name for name in NAMES[1:] if any(IMPLEMENTATIONS[name][1:]))
 """The implementations that run on every platform."""
@@ -25,6 +30,33 @@ def lowered(f: Callable[..., Any], platform: str, *arrays: Any) -> Callable[...,
     """Return the program of a platform, to be run on the platform of this machine."""
     checks = [jax.export.DisabledSafetyCheck.platform()]
     return jax.export.export(jax.jit(f), platforms=[platform], disabled_checks=checks)(*arrays).call
+
+
+def x64_for(dtype: Any) -> contextlib.AbstractContextManager[Any]:
+    """Enable 64-bit types, for the dtypes that need them."""
+    return jax.enable_x64(np.dtype(dtype).itemsize == 8)
+
+
+def error_lines(
+    function: str, error: type[Exception], call: Callable[[], Any], times: int = 2
+) -> list[str]:
+    """Return the lines of the error that ``call`` raises each time, in the name of a function.
+
+    The error has exactly this type, and three lines that end with a full stop.
+    """
+    texts = set()
+    for _ in range(times):
+        with pytest.raises(error) as caught:
+            call()
+        assert caught.type is error
+        texts.add(str(caught.value))
+    (text,) = texts
+    lines = text.split("\n")
+    assert len(lines) == 3 and lines[0].startswith(f"{function}: ") and lines[0].endswith("."), (
+        lines
+    )
+    assert all(re.match(r"  \S.*\.$", line) for line in lines[1:]), lines
+    return lines
 
 
 def permutation(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
