@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
@@ -88,6 +88,23 @@ def left_out(items: Sequence[pytest.Item], share: str) -> set[pytest.Item]:
     number, count = map(int, share.split("/"))
     deep = [item for item in items if item.get_closest_marker("deep")]
     return {item for place, item in enumerate(deep) if place % count != number}
+
+
+@pytest.fixture
+def standard_promotion() -> Iterator[None]:
+    """Allow the promotion of dtypes, which this suite forbids, but other libraries rely on."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.fixture
+def as_installed(standard_promotion: None) -> Iterator[None]:
+    """Undo patches of the libraries before and after the test."""
+    import jaxpool
+
+    jaxpool.unpatch()
+    yield
+    jaxpool.unpatch()
 
 
 @pytest.fixture

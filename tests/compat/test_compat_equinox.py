@@ -14,7 +14,7 @@ from helpers import permutation
 import jaxpool
 from jaxpool.compat import equinox as ours
 
-pytestmark = pytest.mark.grid(8)
+pytestmark = [pytest.mark.grid(8), pytest.mark.usefixtures("standard_promotion")]
 
 
 def axes(name: str) -> int:
@@ -23,13 +23,6 @@ def axes(name: str) -> int:
 
 NAMES = [name for name in ours.__all__ if "Adaptive" not in name]
 ADAPTIVE = [name for name in ours.__all__ if "Adaptive" in name]
-
-
-@pytest.fixture(autouse=True)
-def standard_promotion() -> Any:
-    """Allow the promotion of dtypes, which this suite forbids, but Equinox relies on."""
-    with jax.numpy_dtype_promotion("standard"):
-        yield
 
 
 def image(count: int) -> jax.Array:

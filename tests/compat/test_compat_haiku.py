@@ -12,6 +12,8 @@ from helpers import permutation
 
 from jaxpool.compat import haiku as ours
 
+pytestmark = pytest.mark.usefixtures("standard_promotion")
+
 X = permutation((2, 9, 7, 4), "float32", np.random.default_rng(0)) / 7
 
 CALLS = [
@@ -30,13 +32,6 @@ CALLS = [
     ((2, 3, 2, 3), (2, 2, 1, 1), "SAME"),
     ((3, 3, 2, 3), (1, 1, 1, 1), "VALID"),  # it does not fit
 ]
-
-
-@pytest.fixture(autouse=True)
-def standard_promotion() -> Any:
-    """Allow the promotion of dtypes, which Haiku relies on, and its warning about ints."""
-    with jax.numpy_dtype_promotion("standard"):
-        yield
 
 
 @pytest.mark.grid(8)

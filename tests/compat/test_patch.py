@@ -24,7 +24,7 @@ from jax import lax
 import jaxpool
 from jaxpool._patch import route
 
-pytestmark = pytest.mark.grid(8)
+pytestmark = [pytest.mark.grid(8), pytest.mark.usefixtures("as_installed")]
 
 peers.require("flax")
 
@@ -43,15 +43,6 @@ REPLACED = {
 }
 ONES = np.ones((1, 32, 32, 1), jnp.bfloat16)
 """Their average in bfloat16 is 0.25 in the libraries, and 1 in jaxpool."""
-
-
-@pytest.fixture(autouse=True)
-def as_installed() -> Any:
-    """Allow the promotion of dtypes, which this suite forbids, but the libraries rely on."""
-    jaxpool.unpatch()
-    with jax.numpy_dtype_promotion("standard"):
-        yield
-    jaxpool.unpatch()
 
 
 def averages() -> dict[str, float]:
@@ -108,11 +99,11 @@ def test_layers_that_exist_already_are_served() -> None:
     with jaxpool.patch("equinox"):
         assert layer(jnp.asarray(ONES[..., 0])).item() == 1.0
 
-    class Mine(eqx.nn.AvgPool2d):
+    class Subclass(eqx.nn.AvgPool2d):
         pass
 
     with jaxpool.patch():
-        assert Mine(32)(jnp.asarray(ONES[..., 0])).item() == 1.0
+        assert Subclass(32)(jnp.asarray(ONES[..., 0])).item() == 1.0
 
 
 # --- holders --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import models  # noqa: E402
 import models_table  # noqa: E402
 import networks  # noqa: E402
 
-pytestmark = pytest.mark.grid(8)
+pytestmark = [pytest.mark.grid(8), pytest.mark.usefixtures("as_installed")]
 
 BY_NAME = {network.name: network for network in networks.NETWORKS}
 
@@ -38,15 +38,6 @@ def shapes(network: networks.Network) -> tuple[Any, Any, jax.Array]:
     x = network.images()
     made = jax.eval_shape(network.build(x).init, jax.random.key(1), x)
     return (*made, x)
-
-
-@pytest.fixture(autouse=True)
-def as_installed() -> Any:
-    """The libraries rely on the promotion of dtypes that this suite forbids."""
-    jaxpool.unpatch()
-    with jax.numpy_dtype_promotion("standard"):
-        yield
-    jaxpool.unpatch()
 
 
 @pytest.mark.grid(7)

@@ -6,7 +6,6 @@ exactly what it supports, so all of them agree. All geometries of a dtype share 
 runs on several arrays, because compiling is expensive.
 """
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -17,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import PORTABLE, QUICK, assert_same
+from helpers import PORTABLE, QUICK, assert_same, x64_for
 
 import jaxpool
 from jaxpool import Geometry
@@ -351,11 +350,6 @@ DTYPES = (
 )  # fmt: skip
 
 
-def wide(dtype: np.dtype) -> contextlib.AbstractContextManager[Any]:
-    """64-bit types on, for the dtypes that need them."""
-    return jax.enable_x64(dtype.itemsize == 8)
-
-
 @pytest.mark.grid(12)
 @over_implementations
 @pytest.mark.parametrize("largest", [True, False], ids=["max", "min"])
@@ -375,7 +369,7 @@ def test_sums_of_every_geometry(implementation: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(implementation: str, dtype: str) -> None:
     resolved = np.dtype(dtype)
-    with wide(resolved):
+    with x64_for(resolved):
         for largest in (True, False):
             assert check_extremes(implementation, largest, resolved, FEW, (not largest,), QUICK)
         if resolved.itemsize > 1 or resolved.kind in "iu":  # the others have a wider accumulator

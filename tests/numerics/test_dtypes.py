@@ -1,6 +1,5 @@
 """Every dtype: results keep it, sums do not wrap or lose bits, averages are exact."""
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers import x64_for
 
 import jaxpool
 from jaxpool import testing
@@ -30,11 +30,6 @@ OPS: dict[str, Callable[..., jax.Array]] = {
     "avg": jaxpool.avg_pool,
     "sum": jaxpool.sum_pool,
 }
-
-
-def wide(dtype: str) -> contextlib.AbstractContextManager[Any]:
-    """Enable 64-bit types, for the dtypes that need them."""
-    return jax.enable_x64(np.dtype(dtype).itemsize == 8)
 
 
 def row(values: Any, dtype: str) -> np.ndarray:
@@ -80,7 +75,7 @@ def test_every_dtype_agrees_with_the_oracle(
 ) -> None:
     x = random_numbers(rng, (2, 6, 7, 2), dtype)
     settings = dict(SETTINGS, where=rng.random(x.shape) < 0.7 if masked else None)
-    with wide(dtype):
+    with x64_for(dtype):
         if op == "avg" and dtype == "bool":
             with pytest.raises(TypeError, match="boolean"):
                 OPS[op](x, **settings)
@@ -104,7 +99,7 @@ def test_every_dtype_agrees_with_the_oracle(
 @pytest.mark.parametrize("dtype", [*FLOATS, *FLOAT8, *INTEGERS, *WIDE_INTEGERS, "bool"])
 def test_argmax_takes_every_dtype(dtype: str, rng: np.random.Generator) -> None:
     x = random_numbers(rng, (2, 6, 7, 2), dtype)
-    with wide(dtype):
+    with x64_for(dtype):
         values, indices = jaxpool.max_pool_with_argmax(x, **SETTINGS)
     expected, taps, positions = testing.oracle_argmax(x, **SETTINGS)
     assert values.dtype == x.dtype
@@ -116,7 +111,7 @@ def test_argmax_takes_every_dtype(dtype: str, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("dtype", [*FLOATS, *FLOAT8])
 @pytest.mark.parametrize("op", OPS)
 def test_gradients_have_the_dtype_of_the_array(op: str, dtype: str) -> None:
-    with wide(dtype):
+    with x64_for(dtype):
         x = jnp.arange(12).astype(dtype).reshape(3, 4)
         values, pull = jax.vjp(lambda x: OPS[op](x, 2, 1, data_format="HW"), x)
         (gradient,) = pull(jnp.ones_like(values))
@@ -148,7 +143,7 @@ def test_booleans_are_any_all_and_counted() -> None:
 @pytest.mark.parametrize("dtype", [*INTEGERS, *WIDE_INTEGERS])
 def test_padding_never_wins_over_the_worst_integer(dtype: str) -> None:
     limits = np.iinfo(dtype)
-    with wide(dtype):
+    with x64_for(dtype):
         assert pooled("max", row([limits.min] * 3, dtype), (2,), 1, 1) == [limits.min] * 4
         assert pooled("min", row([limits.max] * 3, dtype), (2,), 1, 1) == [limits.max] * 4
         values, indices = jaxpool.max_pool_with_argmax(
@@ -162,7 +157,7 @@ def test_padding_never_wins_over_the_worst_integer(dtype: str) -> None:
 def test_windows_without_an_element_of_integers(dtype: str) -> None:
     """Taps -1 and 3 of three elements."""
     limits = np.iinfo(dtype)
-    with wide(dtype):
+    with x64_for(dtype):
         x = row([1, 2, 3], dtype)
         got = [pooled(op, x, (2,), 1, 1, dilations=4) for op in OPS]
     assert got == [[limits.min], [limits.max], [0], [0]]
@@ -231,7 +226,7 @@ def average(numbers: Any, divisor: int, dtype: str) -> int:
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_halves_round_to_even(dtype: str) -> None:
-    with wide(dtype):
+    with x64_for(dtype):
         pairs = row([1, 2, 2, 3, 3, 4, -1, -2, -2, -3, -3, -4, 127, 126, -128, -127], dtype)
         assert pooled("avg", pairs, (2,), 2) == [2, 2, 4, -2, -2, -4, 126, -128]
 
@@ -239,7 +234,7 @@ def test_halves_round_to_even(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", [*INTEGERS, *WIDE_INTEGERS])
 def test_averages_do_not_wrap(dtype: str) -> None:
     limits = np.iinfo(dtype)
-    with wide(dtype):
+    with x64_for(dtype):
         for number in (100, limits.max, limits.max - 1, limits.min, limits.max // 2 + 1):
             x = np.full((32, 32), number, dtype)
             got = jaxpool.avg_pool(x, 32, 1, data_format="HW")
@@ -266,7 +261,7 @@ def test_averages_of_extremes_are_exact(dtype: str, seed: int) -> None:
         "divisor_override": [None, None, -7, 3, -1, 129][seed],
     }
     x = random_numbers(rng, (12, 13, 3), dtype)
-    with wide(dtype):
+    with x64_for(dtype):
         got = np.asarray(jaxpool.avg_pool(x, **settings))
     expected = testing.oracle_pool(x, "avg", **settings)
     assert got.dtype == x.dtype
@@ -309,7 +304,7 @@ def test_windows_of_more_than_65535_taps(dtype: str, rng: np.random.Generator) -
             np.arange(70_000) % 3 + limits.max - 2,
         ]
     ).astype(dtype)
-    with wide(dtype):
+    with x64_for(dtype):
         got = jaxpool.avg_pool(x, (1, 70_000), 1, data_format="HW")
     assert np.asarray(got)[:, 0].tolist() == [average(numbers, 70_000, dtype) for numbers in x]
 
@@ -335,7 +330,7 @@ def test_averages_of_millions_of_narrow_integers(dtype: str, rng: np.random.Gene
 def test_a_divisor_of_ones_own_saturates(dtype: str) -> None:
     limits = np.iinfo(dtype)
     rows = [[limits.max] * 4, [limits.min] * 4, [3, 2, 0, 0], [1, 2, 0, 0], [7, 7, 7, 7]]
-    with wide(dtype):
+    with x64_for(dtype):
         for divisor in (1, -1, -2, 3, -(2**20), 2**28):
             settings: dict[str, Any] = {"divisor_override": divisor, "data_format": "HW"}
             got = jaxpool.avg_pool(row(rows, dtype), (1, 4), 1, **settings)

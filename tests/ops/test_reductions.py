@@ -5,7 +5,6 @@ reduction is idempotent, and fill padding with its identity. Each of these steps
 law holds, also for special numbers: infinities, NaN, both zeros, the limits of the integers.
 """
 
-import contextlib
 import itertools
 from typing import Any
 
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import x64_for
 
 from jaxpool import reductions
 from jaxpool.reductions import MAX, MIN, SUM, Reduction, accumulator, identity_array, sum_dtype
@@ -38,16 +38,11 @@ def combined_dtype(reduction: Reduction, dtype: str) -> np.dtype | None:
     return np.dtype(dtype) if reduction.comparator else accumulator(np.dtype(dtype))
 
 
-def wide(dtype: Any) -> contextlib.AbstractContextManager[Any]:
-    """Enable 64-bit types, for the dtypes that need them."""
-    return jax.enable_x64(np.dtype(dtype).itemsize == 8)
-
-
 def _cases() -> dict[str, tuple[Reduction, np.dtype]]:
     """Return every reduction with every dtype; of those with equal laws, only the first."""
     found: dict[tuple[Any, ...], tuple[str, Reduction, np.dtype]] = {}
     for (name, reduction), dtype in itertools.product(REDUCTIONS.items(), DTYPES):
-        with wide(dtype):
+        with x64_for(dtype):
             combined = combined_dtype(reduction, dtype)
             if combined is not None:
                 identity = str(identity_array(reduction, combined))
@@ -129,7 +124,7 @@ def test_all_reductions_are_tried() -> None:
 @over_cases
 def test_combine_keeps_dtype_and_shape(case: str) -> None:
     reduction, dtype = CASES[case]
-    with wide(dtype):
+    with x64_for(dtype):
         a, b, _ = triples(numbers_for(reduction, dtype))
         combined = reduction.combine(a, b)
     assert combined.dtype == dtype and combined.shape == a.shape
@@ -139,7 +134,7 @@ def test_combine_keeps_dtype_and_shape(case: str) -> None:
 @over_cases
 def test_combine_is_commutative_and_associative(case: str) -> None:
     reduction, dtype = CASES[case]
-    with wide(dtype):
+    with x64_for(dtype):
         a, b, c = triples(numbers_for(reduction, dtype))
         combine = reduction.combine
         assert same(combine(a, b), combine(b, a), reduction)
@@ -150,7 +145,7 @@ def test_combine_is_commutative_and_associative(case: str) -> None:
 @over_cases
 def test_combine_ignores_the_identity(case: str) -> None:
     reduction, dtype = CASES[case]
-    with wide(dtype):
+    with x64_for(dtype):
         identity = identity_array(reduction, dtype)
         assert isinstance(identity, np.ndarray) and identity.shape == ()
         assert identity.dtype == dtype
@@ -164,7 +159,7 @@ def test_combine_ignores_the_identity(case: str) -> None:
 @over_cases
 def test_idempotence_is_claimed_exactly_where_it_holds(case: str) -> None:
     reduction, dtype = CASES[case]
-    with wide(dtype):
+    with x64_for(dtype):
         a = jnp.asarray(numbers_for(reduction, dtype))
         assert same(reduction.combine(a, a), a, reduction) == reduction.idempotent
 
@@ -179,7 +174,7 @@ def test_the_identity_is_concrete_inside_a_trace(case: str) -> None:
         found.append(identity_array(reduction, x.dtype))
         return x
 
-    with wide(dtype):
+    with x64_for(dtype):
         jax.eval_shape(traced, jax.ShapeDtypeStruct((2,), dtype))
         assert same(found[0], identity_array(reduction, dtype), reduction)
 
@@ -229,7 +224,7 @@ def test_beats_is_a_strict_weak_order(case: str) -> None:
     """The order is irreflexive, asymmetric and transitive; ties are transitive as well."""
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None
-    with wide(dtype):
+    with x64_for(dtype):
         a, b, c = triples(awkward(dtype))
         ab, ba, bc, cb, ac, ca, aa = (
             np.asarray(reduction.comparator(p, q))
@@ -248,7 +243,7 @@ def test_beats_is_a_strict_weak_order(case: str) -> None:
 def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None
-    with wide(dtype):
+    with x64_for(dtype):
         a, b, _ = triples(awkward(dtype))
         best = jnp.where(reduction.comparator(b, a), b, a)
         assert same(reduction.combine(a, b), best, reduction)
@@ -259,7 +254,7 @@ def test_combine_returns_the_preferred_of_its_operands(case: str) -> None:
 def test_nothing_is_beaten_by_the_identity(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None
-    with wide(dtype):
+    with x64_for(dtype):
         a = jnp.asarray(numbers_for(reduction, dtype))
         e = jnp.broadcast_to(jnp.asarray(identity_array(reduction, dtype)), a.shape)
         assert not reduction.comparator(e, a).any()
@@ -270,7 +265,7 @@ def test_nothing_is_beaten_by_the_identity(case: str) -> None:
 def test_nan_beats_every_number_and_the_first_nan_stays(case: str) -> None:
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None
-    with wide(dtype):
+    with x64_for(dtype):
         a, b, _ = (np.asarray(part) for part in triples(awkward(dtype)))
         comparator = np.asarray(reduction.comparator(jnp.asarray(b), jnp.asarray(a)))
     one, other = a != a, b != b
@@ -285,7 +280,7 @@ def test_the_order_is_that_of_numbers(case: str) -> None:
     """``extremum`` names the preferred end of the order; both zeros are the same number."""
     reduction, dtype = SELECTIONS[case]
     assert reduction.comparator is not None and reduction.extremum in ("max", "min")
-    with wide(dtype):
+    with x64_for(dtype):
         a, b, _ = (np.asarray(part) for part in triples(awkward(dtype)))
         comparator = np.asarray(reduction.comparator(jnp.asarray(b), jnp.asarray(a)))
     numbers = ~((a != a) | (b != b))
@@ -305,7 +300,7 @@ def test_the_argmax_of_three_is_the_first_however_they_are_grouped(case: str) ->
         take = comparator(second[0], first[0])
         return tuple(jnp.where(take, s, f) for f, s in zip(first, second, strict=True))
 
-    with wide(dtype):
+    with x64_for(dtype):
         values = triples(awkward(dtype))
         a, b, c = ((value, jnp.full(value.shape, tap)) for tap, value in enumerate(values))
         left = later_if_better(later_if_better(a, b), c)[1]
@@ -331,7 +326,7 @@ def test_the_accumulator_is_wide_for_narrow_floats_alone(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sums_have_the_dtype_of_jnp_sum(dtype: str) -> None:
-    with wide(dtype):
+    with x64_for(dtype):
         expected = jnp.sum(jnp.zeros((1,), dtype)).dtype
         assert sum_dtype(np.dtype(dtype)) == expected
         assert SUM.result is not None and SUM.result(np.dtype(dtype)) == expected

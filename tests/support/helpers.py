@@ -32,6 +32,15 @@ def lowered(f: Callable[..., Any], platform: str, *arrays: Any) -> Callable[...,
     return jax.export.export(jax.jit(f), platforms=[platform], disabled_checks=checks)(*arrays).call
 
 
+def exported_call(
+    sizes: str, function: Callable[..., Any], constraints: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Return the differentiable call of an exported function of an array of symbolic sizes."""
+    shape = jax.export.symbolic_shape(sizes, constraints=constraints)
+    artifact = jax.export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
+    return jax.export.deserialize(artifact.serialize(vjp_order=1)).call
+
+
 def x64_for(dtype: Any) -> contextlib.AbstractContextManager[Any]:
     """Enable 64-bit types, for the dtypes that need them."""
     return jax.enable_x64(np.dtype(dtype).itemsize == 8)
