@@ -105,7 +105,7 @@ def __dir__() -> list[str]:
 
 
 def _hint(name: str) -> str:
-    if re.fullmatch(r"\w+_pool[123]d", name):
+    if re.fullmatch(r"\w+pool[123]d", name):
         return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
     if re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
         return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"

@@ -86,7 +86,9 @@ _SUBSTITUTIONS = {
     r"\bx\.astype\(jnp\.(\w+)\)": r"--dtype \1",
     r"\bjnp\.": "",
     r"\(low, high\)": "low:high",
-    r"\(\((\d+), (\d+)\),\)": r"\1:\2",
+    r"\((?:\(\d+, \d+\),? ?)+\)": (
+        lambda match: ",".join(re.findall(r"\d+:\d+", match[0].replace(", ", ":")))
+    ),
 }
 """Patterns of Python code in an error, and their replacements on the command line."""
 

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ._errors import message, public, public_constructor
+from ._errors import message, public, public_constructor, shown
 
 __all__ = ["ALL", "ANY", "LOGSUMEXP", "MAX", "MEAN", "MIN", "PRODUCT", "Reduction", "SUM", "lp"]
 
@@ -309,7 +309,7 @@ def lp(p: float) -> Reduction:
 
 def _not_a_power(p: Any) -> str:
     return message(
-        f"$p = {p!r} is not a positive number.",
+        f"$p = {shown(p)} is not a positive number.",
         "It is the exponent of |x|, a static number.",
         "Give for example 2, or float('inf') for the largest absolute value.",
     )

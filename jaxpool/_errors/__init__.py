@@ -57,9 +57,9 @@ def message(what: str, facts: str, advice: str) -> Message:
 
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun: "1 entry", "3 entries", "2 pooled axes"."""
-    endings = {"entry": "entries", "axis": "axes", "channel": "channels"}
+    endings = {"entry": "entries", "axis": "axes"}
     *words, last = noun.split()
-    return " ".join([str(count), *words, last if count == 1 else endings[last]])
+    return " ".join([str(count), *words, last if count == 1 else endings.get(last, f"{last}s")])
 
 
 def shown(value: Any) -> str:
@@ -85,6 +85,14 @@ def _named(error: Exception, function: str, names: Mapping[str, str]) -> Excepti
     """Return ``error`` with the name of ``function``; return errors of other code unchanged."""
     text = message_of(error)
     return type(error)(Message(text.template, function, names)) if text is not None else error
+
+
+def with_advice(error: Exception, sentence: str) -> Exception:
+    """Return an error of jaxpool with a further sentence of advice; return others unchanged."""
+    text = error.args[0] if error.args else None
+    return (
+        type(error)(Message(f"{text.template} {sentence}")) if isinstance(text, Message) else error
+    )
 
 
 @overload

@@ -19,7 +19,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("strides", "stride", "window_strides", "subsample"),
     ("padding", "pads", "pad", "auto_pad", "border_mode"),
     ("dilations", "dilation", "window_dilation", "dilation_rate", "rates"),
-    ("rounding", "ceil_mode", "use_ceil", "rounding_type"),
+    ("rounding", "ceil_mode", "use_ceil", "rounding_type", "ceil"),
     ("data_format", "channel_axis", "layout", "axis", "axes", "dim"),
     ("where", "mask"),
     ("fill", "padding_value", "pad_value", "fill_value", "constant_values"),
@@ -34,6 +34,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("keepdims", "keepdim", "keep_dims"),
     ("correction", "ddof", "unbiased"),
     ("q", "quantile", "percentile"),
+    ("method", "interpolation"),
     ("rank", "k"),
     ("key", "rng", "rngs", "seed"),
     ("reduction", "reduce_fn", "computation"),
@@ -62,6 +63,14 @@ REMARKS: dict[tuple[str, str], str] = {
 
 ELSEWHERE: dict[str, str] = {
     "return_indices": "jaxpool.max_pool_with_argmax returns indices",
+    "include_batch_in_index": "index_space=0 counts the batch, index_space=1 counts all other axes",
+    "keepdims": "only global pools can remove the pooled axes",
+    "output": "the result is returned; convert it with astype",
+    "output_ratio": "output_size is a number of windows for each axis",
+    "center": 'padding="SAME" centres the windows',
+    "min_periods": "sum_pool of a mask counts the values of each window",
+    "closed": "padding decides which elements belong to the first and the last window",
+    "win_type": "jaxpool.windows returns the elements of each window, to be weighted",
     "count_include_pad": "only jaxpool.avg_pool can count padding",
     "exclude_pad": "only jaxpool.avg_pool can count padding",
     "divisor_override": "only jaxpool.avg_pool accepts another divisor",
@@ -86,6 +95,8 @@ EXAMPLES: dict[str, str] = {
     "rank": "0",
     "reduction": "jaxpool.reductions.MAX",
     "indices": "jaxpool.max_pool_with_argmax(...)[1]",
+    "identity": "0 for a sum, -jnp.inf for a maximum",
+    "padding": '"VALID" or "SAME"',
 }
 
 ADVICE = (

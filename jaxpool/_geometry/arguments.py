@@ -24,7 +24,7 @@ def integer(name: str, value: Any, least: float) -> int:
             message(
                 f"${name} contains {shown(value)}, which is not an integer.",
                 f"Its type is {type(value).__name__}; settings of a window are static integers.",
-                "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value.",
+                _advice_for(name, value),
             )
         ) from None
     if number < least:
@@ -38,6 +38,26 @@ def integer(name: str, value: Any, least: float) -> int:
             )
         )
     return number
+
+
+def _advice_for(name: str, value: Any) -> str:
+    """Return what to write for ``value``, which is not an integer."""
+    if name == "strides" and isinstance(value, str) and value.isidentifier():
+        return "Give the strides before $padding, or $padding by name."
+    if name == "strides" and value is None:
+        return "Give for example 2; None is not replaced by a default."
+    if name == "padding" and value is None:
+        return "Give 0 for no padding."
+    if _is_array_of_floats(value):
+        return f"Give integers; the array itself comes before ${name}."
+    return "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value."
+
+
+def _is_array_of_floats(value: Any) -> bool:
+    try:
+        return value.ndim > 0 and value.dtype.kind not in "iu"
+    except Exception:  # whatever the object's own attributes raise
+        return False
 
 
 def as_bool(name: str, value: Any, meaning: str = "") -> bool:
@@ -127,8 +147,11 @@ def length_of(value: Any) -> int:
         return sys.maxsize
 
 
-def check_length(name: str, value: Any, count: int) -> None:
-    """Raise unless ``value``, the argument ``name``, has ``count`` entries."""
+def check_length(name: str, value: Any, count: int, neutral: str = "1") -> None:
+    """Raise unless ``value``, the argument ``name``, has ``count`` entries.
+
+    ``neutral`` is as in :func:`advice_without_others`.
+    """
     length = length_of(value)
     if length != count:
         raise ValueError(
@@ -136,26 +159,30 @@ def check_length(name: str, value: Any, count: int) -> None:
                 f"${name} = {shown(value)} has {counted(length, 'entry')}.",
                 f"The window slides along {counted(count, 'axis')}.",
                 "Give one integer for all of them, or one entry for each."
-                + (advice_without_others(value) if length == count + 2 else ""),
+                + (advice_without_others(value, neutral) if length == count + 2 else ""),
             )
         )
 
 
-def advice_without_others(entries: Any) -> str:
-    """Return the advice to drop entries that seem to be for batch and channel axes, or ``""``."""
+def advice_without_others(entries: Any, neutral: str = "1") -> str:
+    """Return the advice to drop entries that seem to be for batch and channel axes, or ``""``.
+
+    Such an entry is the number ``neutral``, which leaves an axis unchanged, or two of them.
+    """
     if type(entries) not in (tuple, list) or len(entries) < 3:
         return ""
     last, first = ((entries[0], entries[-1]), entries[1:-1]), (entries[:2], entries[2:])
     without_batch = entries[-1:], entries[:-1]
     for others, pooled in (last, first, without_batch):
-        if all(map(_is_neutral, others)):
+        if all(_is_neutral(entry, neutral) for entry in others):
             return f" If some are for batch and channels, leave them out: {shown(pooled)}."
     return ""
 
 
-def _is_neutral(entry: Any) -> bool:
+def _is_neutral(entry: Any, neutral: str) -> bool:
     """Return whether this entry of a window, strides or padding leaves its axis unchanged."""
-    return type(entry) in (int, tuple, list) and repr(entry) in ("1", "0", "(0, 0)", "[0, 0]")
+    pairs = f"({neutral}, {neutral})", f"[{neutral}, {neutral}]"
+    return type(entry) in (int, tuple, list) and repr(entry) in (neutral, *pairs)
 
 
 def per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:

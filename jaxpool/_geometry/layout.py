@@ -25,8 +25,8 @@ def check(data_format: Any) -> str:
         raise ValueError(
             message(
                 f"$data_format = {shown(data_format)} is not a layout.",
-                f"It must be one of {', '.join(WORDS)}, or letters from {_LETTERS}, each at most "
-                "once, with at least one of D, H, W.",
+                f"It must be one of {', '.join(WORDS)}, or letters, each at most once: N for the "
+                "batch, C for channels, and at least one of D, H, W for pooled axes.",
                 'Give for example "NHWC", "NCHW", "NCDHW", "HWC" or "channels_first".',
             )
         )
@@ -76,12 +76,14 @@ def _check_rank(
     data_format: str, count: int, shape: tuple[int, ...], kernel: tuple[int, ...]
 ) -> None:
     if len(shape) < count + 1:
+        letters = _SPATIAL[-count:] if count <= len(_SPATIAL) else "HW"
         raise ValueError(
             message(
-                f"the array has {counted(len(shape), 'axis')}, too few for {count} pooled axes.",
-                f"Its shape is {shape}; {data_format!r} needs {count} pooled axes and a channel "
-                "axis, after any number of batch axes.",
-                'Give an array with channels, or a layout without them, such as "HW".'
+                f"the array has {counted(len(shape), 'axis')}, too few for "
+                f"{counted(count, 'pooled axis')}.",
+                f"Its shape is {shape}; {data_format!r} needs {counted(count, 'pooled axis')} and "
+                "a channel axis, after any number of batch axes.",
+                f'Give an array with channels, or a layout without them, such as "{letters}".'
                 + advice_without_others(kernel),
             )
         )

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._errors import message, public
-from .arguments import per_axis
+from .._errors import counted, message, public, shown
+from .arguments import is_sequence, length_of, per_axis
 from .axis import Axis, cdiv
 from .window import CEIL_OR_ONE, Padding, Rounding, Window
 
@@ -134,6 +134,15 @@ def geometry(
       (1, 2, 2, 0)
     """
     window = Window(window_shape, strides, padding, dilations, rounding)
+    if is_sequence(spatial_shape) and length_of(spatial_shape) != len(window.kernel):
+        raise ValueError(
+            message(
+                f"$spatial_shape = {shown(spatial_shape)} has "
+                f"{counted(length_of(spatial_shape), 'entry')}.",
+                f"$window_shape has {counted(len(window.kernel), 'entry')}.",
+                "Give each of them one entry per pooled axis, such as (112, 112) and (3, 3).",
+            )
+        )
     sizes = per_axis("spatial_shape", spatial_shape, len(window.kernel), least=0)
     return resolve(window, sizes, tuple(range(-len(sizes), 0)))
 

@@ -24,6 +24,17 @@ ROUNDINGS = ("floor", "ceil", "ceil_torch")
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 Pairs = tuple[tuple[int, int], ...]
 
+_BORDERS = ("CIRCULAR", "WRAP", "REFLECT", "MIRROR", "SYMMETRIC", "REPLICATE", "EDGE", "NEAREST")
+_ADVICE_ON_WORDS = {
+    **dict.fromkeys(
+        (*_BORDERS, "CONSTANT", "ZEROS"),
+        'For a border, extend the array by jnp.pad first, then pool with "VALID".',
+    ),
+    "CAUSAL": "Give (low, high) pairs: low is the span of a window minus 1, high is 0.",
+    "FULL": "Give the span of a window minus 1.",
+}
+"""Advice for words of other libraries, in upper case."""
+
 
 class _FrontEndRounding(str):
     """A rounding that callers cannot pass: only this type is accepted, not an equal string."""
@@ -107,8 +118,26 @@ def _padding(value: Any, count: int) -> str | Pairs:
                 f"Give one integer for both ends, or one pair: ({shown(value)},).",
             )
         )
-    check_length("padding", value, count)
+    _check_pads_are_pairs(value, count)
+    check_length("padding", value, count, neutral="0")
     return tuple(_pair(entry) for entry in entries_of("padding", value))
+
+
+def _check_pads_are_pairs(value: Any, count: int) -> None:
+    """Raise if ``value`` seems to be ONNX's pads: all low ends, then all high ends."""
+    if count < 2 or type(value) not in (tuple, list) or len(value) != 2 * count:
+        return
+    has_others = count == 2 and value[0] == value[-1] == 0  # of batch and channels
+    if has_others or not all(type(entry) is int for entry in value):
+        return
+    pairs = tuple(zip(value[:count], value[count:], strict=True))
+    raise ValueError(
+        message(
+            f"$padding = {shown(value)} has {counted(len(value), 'entry')}.",
+            f"The window slides along {counted(count, 'axis')}, each with a low and a high end.",
+            f"Give (low, high) pairs; pads in ONNX's order are {shown(pairs)}.",
+        )
+    )
 
 
 def _padding_word(word: str) -> str:
@@ -118,7 +147,8 @@ def _padding_word(word: str) -> str:
             message(
                 f"$padding = {shown(word)} is not a padding.",
                 f"The names are {', '.join(PADDING_WORDS)}, in upper or lower case.",
-                "Give one of them, an integer, one integer per axis, or (low, high) pairs.",
+                _ADVICE_ON_WORDS.get(upper)
+                or "Give one of them, an integer, one integer per axis, or (low, high) pairs.",
             )
         )
     return "SAME_UPPER" if upper == "SAME" else upper

@@ -105,6 +105,6 @@ def module(name: str) -> Any:
             message(
                 f"the package {name} is not installed.",
                 "ONNX files are read by onnx; checks need onnxruntime or openvino.",
-                'Install them with pip install "jaxpool[peers]".',
+                f"Run pip install {name}.",
             )
         ) from None

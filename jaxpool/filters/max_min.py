@@ -101,7 +101,7 @@ def minimum_filter(
     return call_filter(_MINIMUM, x, size, footprint, mode, cval, origin, axes)
 
 
-@public
+@public(axes="axis")
 def maximum_filter1d(
     x: ArrayLike,
     size: int,
@@ -134,7 +134,7 @@ def maximum_filter1d(
     return call_filter(_MAXIMUM, x, size, None, mode, cval, origin, axis)
 
 
-@public
+@public(axes="axis")
 def minimum_filter1d(
     x: ArrayLike,
     size: int,

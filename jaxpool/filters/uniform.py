@@ -56,7 +56,7 @@ def uniform_filter(
     return call_filter(_UNIFORM, x, size, None, mode, cval, origin, axes)
 
 
-@public
+@public(axes="axis")
 def uniform_filter1d(
     x: ArrayLike,
     size: int,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .._errors import message, shown
+from .._errors import message, shown, with_advice
 from .._geometry import layout as layouts
 from .._geometry.arguments import is_sequence
 from .._geometry.resolve import Geometry, resolve
@@ -53,9 +53,24 @@ class Configuration:
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """Return the geometry of these windows over an array of ``shape``."""
+        try:
+            return self._geometry(self.data_format, shape).compact()
+        except ValueError as error:
+            if self.data_format != "channels_last" or not self._fits_channels_first(shape):
+                raise
+            advice = 'If the channels come first, give $data_format="channels_first".'
+            raise with_advice(error, advice) from None
+
+    def _geometry(self, data_format: str, shape: tuple[int, ...]) -> Geometry:
         count = len(self.window.kernel)
-        positions = layouts.pooled_axes(self.data_format, count, shape, self.window.kernel)
-        return resolve(self.window, [shape[p] for p in positions], positions).compact()
+        positions = layouts.pooled_axes(data_format, count, shape, self.window.kernel)
+        return resolve(self.window, [shape[p] for p in positions], positions)
+
+    def _fits_channels_first(self, shape: tuple[int, ...]) -> bool:
+        try:
+            return bool(self._geometry("channels_first", shape))
+        except ValueError:
+            return False
 
     def plan(self, shape: tuple[int, ...], dtype: Any, reduction: Reduction) -> Plan:
         """Return the plan of ``reduction`` over an array of ``shape`` and ``dtype``."""

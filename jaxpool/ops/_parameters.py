@@ -29,7 +29,7 @@ def check_positive(name: str, value: Any, static: bool = False) -> None:
     if not 0 < value < math.inf:
         raise ValueError(
             message(
-                f"${name} = {value!r} is out of range.",
+                f"${name} = {shown(value)} is out of range.",
                 "It must be positive and finite.",
                 "Give for example 1.0.",
             )
@@ -41,7 +41,7 @@ def _check_number(name: str, value: Any) -> None:
     if not is_number or isinstance(value, bool):
         raise TypeError(
             message(
-                f"${name} = {value!r} is not a real number.",
+                f"${name} = {shown(value)} is not a real number.",
                 f"Its type is {type(value).__name__}.",
                 "Give a Python or NumPy number, such as 2 or 3.5.",
             )

@@ -205,8 +205,9 @@ def _as_weights(weights: Array, x: Array, valid: Array | None, positions: tuple[
         raise ValueError(
             message(
                 f"$weights of shape {weights.shape} do not broadcast to the array.",
-                f"The array has shape {x.shape}.",
-                "Give weights of that shape, or with axes of length 1.",
+                f"The array has shape {x.shape}; a weight belongs to an element of the array.",
+                "Give weights of that shape, or with axes of length 1; for a weight for each "
+                "position in a window, use a convolution.",
             )
         )
     pooled = [

@@ -9,7 +9,8 @@ pass of "slices" would recompute every window for each of its elements.
 The operand of ``combine`` may be a pytree of arrays. Each array is sliced, padded and masked alike.
 """
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from jax.tree_util import treedef_is_leaf
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
-from .._errors import message, public, shown
+from .._errors import counted, message, public, shown
 from .._geometry.window import Padding, Rounding
 from .._lowerings import plan as plan_
 from .._lowerings.parts.axis_slicing import is_padded
@@ -252,7 +253,7 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
     if not isinstance(reduction, Reduction):
         raise TypeError(
             message(
-                f"$reduction = {reduction!r} is not a Reduction.",
+                f"$reduction = {shown(reduction)} is not a Reduction.",
                 "A Reduction is a value with a combine and its identity, not a function or a name.",
                 "Give for example jaxpool.reductions.MAX, or "
                 'jaxpool.Reduction("largest", jnp.maximum, -jnp.inf).',
@@ -293,6 +294,38 @@ def _check_functions(reduction: Reduction) -> None:
                     f"Give a function {kind}.",
                 )
             )
+        arguments = _ARGUMENTS.get(name, ("a dtype",))
+        if function is not None and not _accepts(function, len(arguments)):
+            raise TypeError(
+                message(
+                    f"the {name} of reduction {reduction.name!r} cannot be called with "
+                    f"{counted(len(arguments), 'argument')}.",
+                    f"It is {shown(function)}; it is called with {' and '.join(arguments)}.",
+                    f"Give a function of {counted(len(arguments), 'argument')}.",
+                )
+            )
+
+
+_ARGUMENTS = {
+    "combine": ("an operand", "another operand"),
+    "comparator": ("an element", "an earlier element"),
+    "prepare": ("the elements",),
+    "finish": ("the combined values", "the number of elements of each window"),
+}
+"""The arguments of each function of a reduction; the others have one, a dtype."""
+
+
+def _accepts(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function accepts ``count`` arguments, if its signature is known."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C have no signature
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 _POOL = Op("pool", _pool, _canonical, has_reduction=True)

@@ -19,7 +19,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .._autodiff import flat_index as _flat
-from .._errors import counted, message, public
+from .._errors import counted, message, public, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, int_or_ints, is_sequence
 from .._geometry.resolve import Geometry, check_known
@@ -154,7 +154,7 @@ def _unit_window(output_shape: Any, data_format: Any) -> Any:
         return 1
     raise TypeError(
         message(
-            f"$output_shape = {output_shape!r} does not say how many axes are pooled.",
+            f"$output_shape = {shown(output_shape)} does not say how many axes are pooled.",
             f"With data_format {data_format!r} it has one entry per pooled axis.",
             'Give a tuple such as (8, 8), or a layout in letters such as "NHWC".',
         )

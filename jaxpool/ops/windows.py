@@ -89,7 +89,7 @@ def _canonical_fill(fill: Any, sign: float) -> dict[str, float]:
         return {"fill": math.nan if number != number else number, "sign": sign}
     raise TypeError(
         message(
-            f"$fill = {fill!r} is not a real number.",
+            f"$fill = {shown(fill)} is not a real number.",
             f"Its type is {type(fill).__name__}; the value of padding is static.",
             "Give a Python or NumPy number, such as 0 or -jnp.inf.",
         )

@@ -90,7 +90,11 @@ def shown_as(value: Any, shown: str | None = None) -> str:
 
 
 def not_an_integer(
-    name: str, value: Any, shown: str | None = None, kind: str | None = None
+    name: str,
+    value: Any,
+    shown: str | None = None,
+    kind: str | None = None,
+    advice: str = "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value",
 ) -> Case:
     """Return the case of a ``value`` of the setting ``name`` with an entry that is no integer."""
     return Case(
@@ -98,7 +102,7 @@ def not_an_integer(
         TypeError,
         f"`{name}` contains {shown_as(value, shown)}, which is not an integer",
         f"type is {kind or type(value).__name__};",
-        "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value",
+        advice,
     )
 
 
@@ -136,13 +140,15 @@ def does_not_fit(
     )
 
 
-def unknown_padding(word: Any) -> Case:
+def unknown_padding(
+    word: Any, advice: str = "an integer, one integer per axis, or \\(low, high\\) pairs"
+) -> Case:
     return Case(
         {"padding": word},
         ValueError,
         f"`padding` = {re.escape(repr(word))} is not a padding",
         "VALID, SAME, SAME_UPPER, SAME_LOWER, in upper or lower case",
-        "an integer, one integer per axis, or \\(low, high\\) pairs",
+        advice,
     )
 
 
@@ -161,10 +167,13 @@ def unknown_layout(word: Any, shown: str | None = None) -> Case:
         {"data_format": word},
         ValueError,
         f"`data_format` = {shown_as(word, shown)} is not a layout",
-        "channels_last, channels_first, or letters from NCDHW",
+        "channels_last, channels_first, or letters, each at most once: N for the batch, C for "
+        "channels, and at least one of D, H, W for pooled axes",
         '"NHWC", "NCHW", "NCDHW", "HWC" or "channels_first"',
     )
 
+
+BORDER = 'For a border, extend the array by jnp.pad first, then pool with "VALID"'
 
 # Named after the fault. They apply to geometry() as well, which knows only the pooled axes.
 WINDOW_CASES: dict[str, Case] = {
@@ -239,7 +248,29 @@ WINDOW_CASES: dict[str, Case] = {
         "one per pooled axis, and 1 to 32 axes can be pooled",
         r"for example \(2, 2\)",
     ),
-    "unknown padding": unknown_padding("FULL"),
+    "unknown padding": unknown_padding("HALF"),
+    "padding of SciPy's convolutions": unknown_padding(
+        "FULL", "Give the span of a window minus 1"
+    ),
+    "padding of causal convolutions": unknown_padding(
+        "causal", r"Give \(low, high\) pairs: low is the span of a window minus 1, high is 0"
+    ),
+    "padding of Flax's convolutions": unknown_padding("CIRCULAR", BORDER),
+    "padding of PyTorch's convolutions": unknown_padding("replicate", BORDER),
+    "pads of ONNX": Case(
+        {"padding": (1, 0, 1, 2)},
+        ValueError,
+        r"`padding` = \(1, 0, 1, 2\) has 4 entries",
+        "The window slides along 2 axes, each with a low and a high end",
+        r"Give \(low, high\) pairs; pads in ONNX's order are \(\(1, 1\), \(0, 2\)\)",
+    ),
+    "padding of four axes": Case(
+        {"padding": (0, 1, 2, 0)},
+        ValueError,
+        r"`padding` = \(0, 1, 2, 0\) has 4 entries",
+        "The window slides along 2 axes",
+        r"If some are for batch and channels, leave them out: \(1, 2\)",
+    ),
     "padding of ONNX": unknown_padding("NOTSET"),
     "padding word with a blank": unknown_padding("VALID "),
     "empty padding word": unknown_padding(""),
@@ -267,7 +298,16 @@ WINDOW_CASES: dict[str, Case] = {
     "an array of two axes as strides": not_an_integer(
         "strides", np.array([[1, 2], [1, 2]]), "array([1, 2])", "ndarray"
     ),
-    "no strides at all": not_an_integer("strides", None),
+    "no strides at all": not_an_integer(
+        "strides", None, advice="Give for example 2; None is not replaced by a default"
+    ),
+    "padding in place of strides": not_an_integer(
+        "strides", "SAME_LOWER", advice="Give the strides before `padding`, or `padding` by name"
+    ),
+    "an array of floats in place of strides": not_an_integer(
+        "strides", np.ones((2, 1)), "array([1.])", "ndarray",
+        "Give integers; the array itself comes before `strides`",
+    ),
     "a set as strides": not_an_integer("strides", {2}),
     "a dict as strides": not_an_integer("strides", {0: 1, 1: 2}),
     "a slice as strides": not_an_integer("strides", slice(2)),
@@ -284,7 +324,7 @@ WINDOW_CASES: dict[str, Case] = {
     "True as padding": not_an_integer("padding", True),
     "True in a pair of padding": not_an_integer("padding", ((0, 1), (True, 1)), "True", "bool"),
     "a float as padding": not_an_integer("padding", 1.0),
-    "no padding": not_an_integer("padding", None),
+    "no padding": not_an_integer("padding", None, advice="Give 0 for no padding"),
     "a set as padding": not_an_integer("padding", {1}),
     "a dict as padding": not_an_integer("padding", {"low": 1}),
     "nested pairs of padding": not_an_integer("padding", (((0, 1), 1), 1), "(0, 1)", "tuple"),
@@ -885,13 +925,19 @@ SHAPES: dict[str, tuple[Callable[[], Any], str, type[Exception], str]] = {
         lambda: jaxpool.geometry((6,), (3, 2), 1),
         "geometry",
         ValueError,
-        r"`spatial_shape` = \(6,\) has 1 entry",
+        r"`spatial_shape` = \(6,\) has 1 entry\.$",
     ),
     "too many spatial lengths": (
         lambda: jaxpool.geometry((6, 7, 8), (3, 2), 1),
         "geometry",
         ValueError,
         r"`spatial_shape` = \(6, 7, 8\) has 3 entries",
+    ),
+    "an int as window for two spatial lengths": (
+        lambda: jaxpool.geometry((6, 7), 3, 1),
+        "geometry",
+        ValueError,
+        r"`spatial_shape` = \(6, 7\) has 2 entries",
     ),
     "a spatial length of 0": (
         lambda: jaxpool.geometry((6, 0), (3, 2), 1, 2),
@@ -918,6 +964,23 @@ SHAPES: dict[str, tuple[Callable[[], Any], str, type[Exception], str]] = {
 def test_a_bad_shape_is_refused(case: str) -> None:
     call, op, error, what = SHAPES[case]
     check(op, call, Case({}, error, what, "", ""))
+
+
+def test_lengths_and_window_of_a_geometry_are_compared() -> None:
+    lines = lines_of(lambda: jaxpool.geometry((6, 7), 3, 1), ValueError)
+    assert lines[1] == "  `window_shape` has 1 entry.", lines
+    assert "one entry per pooled axis, such as (112, 112) and (3, 3)" in lines[2], lines
+
+
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool", "median_pool", "max_blur_pool"])
+def test_a_window_that_fits_with_channels_first_gets_advice(op: str) -> None:
+    pool = getattr(jaxpool, op)
+    first = jnp.zeros((2, 3, 9, 8))
+    advice = lines_of(lambda: pool(first, (5, 7), 1), ValueError)[2]
+    assert advice.endswith('If the channels come first, give `data_format`="channels_first".')
+    assert pool(first, (5, 7), 1, data_format="channels_first").shape[:2] == (2, 3)
+    for other in (first[..., :6], first[:, :, 0]):
+        assert "channels" not in lines_of(lambda x=other: pool(x, (5, 7), 1), ValueError)[2]
 
 
 def test_a_negative_length_is_not_called_padding() -> None:

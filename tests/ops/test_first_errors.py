@@ -180,6 +180,26 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jaxpool.avg_pool(X, (2, 2), 2, exclude_pad=True),
         "exclude_pad=True is count_include_pad=False",
     ),
+    "TensorFlow's index space": (
+        lambda: jaxpool.max_pool_with_argmax(X, (2, 2), 2, include_batch_in_index=True),
+        "index_space=0 counts the batch",
+    ),
+    "the pooled axes of an adaptive pool": (
+        lambda: jaxpool.adaptive_avg_pool(X, (1, 1), keepdims=False),
+        "Leave out `keepdims`: only global pools can remove the pooled axes.",
+    ),
+    "a centred window of pandas": (
+        lambda: jaxpool.median_pool(X, (3, 3), 1, center=True),
+        'Leave out `center`: padding="SAME" centres the windows.',
+    ),
+    "a quantile of pandas": (
+        lambda: jaxpool.quantile_pool(X, 0.5, (3, 3), 1, interpolation="lower"),
+        "Write `method` for `interpolation`.",
+    ),
+    "an output of SciPy": (
+        lambda: jaxpool.filters.maximum_filter(X[0, ..., 0], 3, output=np.float32),
+        "Leave out `output`: the result is returned; convert it with astype.",
+    ),
     "axes of a global pool": (
         lambda: jaxpool.global_avg_pool(X, axis=(1, 2)),
         "Write `data_format` for `axis`: channels are last",
@@ -209,7 +229,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a reduction without an identity": (
         lambda: REDUCTION("sum", jnp.add),
-        "Reduction: `identity` is missing",
+        "Give for example identity=0 for a sum, -jnp.inf for a maximum.",
     ),
     "a reduction in words of lax": (
         lambda: REDUCTION("sum", jnp.add, init_value=0),

@@ -1,6 +1,7 @@
 """Pooling with custom reductions: against NumPy over every window, and refusals."""
 
 import functools
+import inspect
 import itertools
 import math
 import re
@@ -654,6 +655,21 @@ OTHER: dict[str, tuple[Any, Any, type[Exception], str]] = {
         Reduction("own", None, 0), np.float32, TypeError,  # pyright: ignore[reportArgumentType]
         "the combine of reduction 'own' cannot be called",
     ),
+    "a combine of one operand": (
+        Reduction("own", lambda a: a, 0),  # pyright: ignore[reportArgumentType]
+        np.float32, TypeError, "the combine of reduction 'own' cannot be called with 2 arguments",
+    ),
+    "a finish without the count": (
+        Reduction("own", jnp.add, 0, finish=lambda total: total),  # pyright: ignore
+        np.float32, TypeError, "the finish of reduction 'own' cannot be called with 2 arguments",
+    ),
+    "a result without a dtype": (
+        Reduction("own", jnp.add, 0, result=lambda: np.float32),  # pyright: ignore
+        np.float32, TypeError, "the result of reduction 'own' cannot be called with 1 argument\\.",
+    ),
+    "an array": (
+        np.ones((9, 9)), np.float32, TypeError, r"= array.{60,75}\.\.\. is not a Reduction\.",
+    ),
     "no function of a dtype": (
         Reduction("own", jnp.add, 0, accumulator="float32"),  # pyright: ignore[reportArgumentType]
         np.float32, TypeError, "the accumulator of reduction 'own' cannot be called",
@@ -772,6 +788,29 @@ def test_other_errors(case: str) -> None:
     reduction, dtype, error, what = OTHER[case]
     x = np.ones((4, 1), dtype)
     assert re.search(what, error_lines("pool", error, lambda: pool(x, reduction, (2,), 1))[0])
+
+
+def test_a_finish_without_the_count_says_what_it_gets() -> None:
+    mean: Any = Reduction("own", jnp.add, 0, finish=lambda total: total)
+    lines = lines_of(TypeError, lambda: pool(np.ones((4, 1)), mean, (2,), 1))
+    assert "with the combined values and the number of elements of each window." in lines[1]
+    assert lines[2] == "  Give a function of 2 arguments."
+
+
+class Sum:
+    """A sum whose signature is unknown, as that of some functions written in C."""
+
+    __signature__ = "unknown"
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return a + b
+
+
+def test_a_function_without_a_signature_is_called() -> None:
+    with pytest.raises((TypeError, ValueError)):
+        inspect.signature(Sum())
+    x = np.array([[1.0], [3.0], [2.0]], np.float32)
+    assert pool(x, Reduction("own", Sum(), 0), (2,), 1)[:, 0].tolist() == [4, 5]
 
 
 @pytest.mark.parametrize(
