@@ -1,4 +1,4 @@
-"""Alternatives for the names of ``scipy.ndimage`` that this package does not have."""
+"""Alternatives for the names of ``scipy.ndimage`` and ``scipy.signal`` that this package lacks."""
 
 import re
 
@@ -32,6 +32,8 @@ ALTERNATIVES: dict[str, str] = {
     r"generic_filter1d": "generic_filter accepts a function of one window; jax.vmap applies a "
     "function to each line",
     r"vectorized_filter": "generic_filter accepts a function of one window and vectorizes it",
+    r"medfilt(2d)?": 'write median_filter(x, size, mode="constant")',
+    r"order_filter": 'write rank_filter(x, rank, footprint=domain, mode="constant")',
     r"\w+_pool\w*": "pools are in jaxpool itself, such as jaxpool.max_pool",
 }
 """The alternative for each regular expression of names."""

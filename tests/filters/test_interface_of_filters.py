@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import assert_same
-from scipy import ndimage
+from scipy import ndimage, signal
 
 from jaxpool import filters
 
@@ -75,6 +75,17 @@ def test_names_of_scipy_that_are_none_here_say_what_serves(name: str) -> None:
     for path in re.findall(r"jax(?:pool)?(?:\.\w+)+", str(e.value).partition(": ")[2]):
         first, *rest = path.split(".")
         assert functools.reduce(getattr, rest, importlib.import_module(first)), path
+
+
+@pytest.mark.parametrize("name", ["medfilt", "medfilt2d", "order_filter"])
+def test_filters_of_scipy_signal_are_filters_with_zeros_around(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': write ") as e:
+        getattr(filters, name)
+    x = np.array([[5, 1, 2, 7], [4, 9, 3, 0], [7, 6, 8, 2]], np.float32)
+    names = {**vars(filters), "x": x, "size": (3, 1), "rank": 2, "domain": np.eye(3)}
+    settings = (np.eye(3), 2) if name == "order_filter" else ((3, 1),)
+    expected = getattr(signal, name)(x, *settings)
+    assert (eval(str(e.value).partition(": write ")[2], names) == expected).all()
 
 
 def test_other_names_are_plain_errors_and_no_part_of_dir() -> None:
