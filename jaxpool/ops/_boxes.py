@@ -163,7 +163,9 @@ def _as_int32(numbers: Array) -> Array:
 
     They are compared with the number of images afterwards, which could wrap in a smaller dtype.
     """
-    if not jnp.issubdtype(numbers.dtype, jnp.floating) and numbers.dtype.itemsize < 4:
+    if jnp.issubdtype(numbers.dtype, jnp.floating):
+        numbers = numbers.astype(accumulator(numbers.dtype))  # which represents the limit
+    elif numbers.dtype.itemsize < 4:
         return numbers.astype(jnp.int32)
     fits = (numbers >= 0) & (numbers < 2**30)
     return jnp.where(fits, numbers, -1).astype(jnp.int32)

@@ -390,6 +390,15 @@ def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
         assert_same(jaxpool.roi_align(images, whole, 1), np.ones((1, 1, 1, 1), np.float32), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+def test_the_number_of_an_image_may_be_a_narrow_float(dtype: str) -> None:
+    """A dtype that does not represent the largest image number represents smaller ones."""
+    images = jnp.arange(3.0).reshape(3, 1, 1, 1) + jnp.ones((3, 2, 3, 1))
+    boxes = jnp.array([[n, 0, 0, 2, 2] for n in (2, -1, 0, 7, np.nan, 1)], dtype)
+    y = jaxpool.roi_align(images, boxes, 1)
+    assert_same(y.ravel(), np.array([3, 0, 1, 0, 0, 2], np.float32), dtype)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 def test_the_number_of_an_image_does_not_wrap(dtype: str) -> None:
     """A number that 32 bits cannot represent refers to no image."""
