@@ -245,7 +245,7 @@ def _values_and_indices(setting: Setting) -> Ideas:
         "two-operand reduce": two_operand_reduce,
         "values, then taps": values_first,
         "taps, then values": taps_first,
-        "taps finished, then values": lambda x: taps_first(x, lambda taps: materialize(taps)[0]),
+        "taps finished, then values": lambda x: taps_first(x, materialize),
         "image by image": lambda x: lax.map(both, x),
     }
     pool, case = getattr(F, f"max_pool{len(setting.axes)}d"), setting.case
@@ -449,7 +449,7 @@ def _backward(setting: Setting) -> Ideas:
     def by_offsets(scatter: Run) -> Run:
         def run(x, cotangent):
             y, taps = slices.argreduce(x, None, geometry, MAX)
-            return y, scatter(cotangent, *materialize(taps), geometry, cotangent.dtype)
+            return y, scatter(cotangent, materialize(taps), geometry, cotangent.dtype)
 
         return run
 

@@ -207,7 +207,7 @@ def _materialized_unless_blocked(y: Array, indices: Array, target: Target) -> tu
     Otherwise XLA would recompute the pooling that may have produced them for every element. With
     blocks, the choice at run time stores them anyway.
     """
-    return (y, indices) if target.blocks is not None else materialize(y, indices)
+    return (y, indices) if target.blocks is not None else materialize((y, indices))
 
 
 def _target_array(planes: Array, target: Target) -> Array:
@@ -229,15 +229,13 @@ def _in_blocks_if_possible(
         return by_checked_index(indices)
 
     def chosen_at_run_time(indices: Array) -> Any:
-        (offsets,) = materialize(_offsets_in_blocks(checked(indices, target), target, blocks))
+        offsets = materialize(_offsets_in_blocks(checked(indices, target), target, blocks))
         by_offset = lambda _: in_blocks(offsets, blocks)  # noqa: E731
         return lax.cond(
             any_in_batch(offsets == _OUTSIDE_BLOCK), by_checked_index, by_offset, indices
         )
 
-    return by_platform(
-        {"cpu": chosen_at_run_time, "gpu": by_checked_index, "tpu": by_checked_index}, indices
-    )
+    return by_platform(indices, cpu=chosen_at_run_time, default=by_checked_index)
 
 
 def _offsets_in_blocks(indices: Array, target: Target, blocks: Geometry) -> Array:

@@ -71,7 +71,7 @@ def plane_sum(x: Array, planes: Planes) -> Array:
         return forward(x)
 
     def transpose(g: Array) -> Array:
-        (g,) = materialize(g)  # or each element may recompute the sum that ``g`` comes from
+        g = materialize(g)  # or each element may recompute the sum that ``g`` comes from
         return jnp.broadcast_to(_over_elements(g, planes), planes.split_shape(shape)).reshape(shape)
 
     return linear_map(forward, transpose, x, jax.eval_shape(forward, x).shape)
@@ -95,7 +95,7 @@ def plane_maximum_with_offsets(
 
 def _argreduce_and_gather(planes: Planes, maximum: Reduction) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        (values,) = materialize(_largest(x, valid, planes))
+        values = materialize(_largest(x, valid, planes))
         return values, _offsets(x, valid, values, planes, maximum)
 
     return argreduce, functools.partial(_gather, planes=planes)
@@ -139,7 +139,7 @@ def _gather(t: Array, offsets: Array, value: Array, planes: Planes) -> Array:
         return reduce_axes(elements, axes, SUM)
 
     def transpose(g: Array) -> Array:
-        g, stored_offsets = materialize(g, offsets)
+        g, stored_offsets = materialize((g, offsets))
         cotangents = jnp.where(
             is_selected(stored_offsets), _over_elements(g, planes), np.zeros((), g.dtype)
         )

@@ -48,7 +48,7 @@ def _total_along_axis(x: Array, position: int, axis: RaggedAxis) -> Array:
     shape[position] = len(axis.starts)
 
     def transpose(g: Array) -> Array:
-        (g,) = materialize(g)  # or each element may recompute the sum that ``g`` comes from
+        g = materialize(g)  # or each element may recompute the sum that ``g`` comes from
         return forward(g, axis=axis.holders())
 
     return linear_map(forward, transpose, x, tuple(shape))

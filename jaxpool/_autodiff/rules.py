@@ -140,7 +140,7 @@ def _sum_with_rule_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, ta
     reduce = functools.partial(plan_.reduce, plan)
 
     def transpose(g: Array) -> Array:
-        return plan_.sum_transpose(plan, materialize(g)[0] if materialize_cotangent else g)
+        return plan_.sum_transpose(plan, materialize(g) if materialize_cotangent else g)
 
     shape = plan.geometry.full_shape(x.shape)
     return linear_map(reduce, transpose, x, shape), linear_map(reduce, transpose, t, shape)
@@ -148,12 +148,12 @@ def _sum_with_rule_jvp(plan: Plan, materialize_cotangent: bool, primals: Any, ta
 
 def materialized(y: Array) -> Array:
     """Return ``y``, stored on CPU before other loops read it, and so is its cotangent."""
-    return _materialized(y) if is_differentiable(y) else materialize(y)[0]
+    return _materialized(y) if is_differentiable(y) else materialize(y)
 
 
 @jax.custom_jvp
 def _materialized(y: Array) -> Array:
-    return materialize(y)[0]
+    return materialize(y)
 
 
 @_materialized.defjvp

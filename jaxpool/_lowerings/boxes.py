@@ -107,7 +107,7 @@ def map_boxes(
     ratio = _size_ratio(x, samples)
     gpu = gathered if ratio >= 1 else dense
     tpu = gathered if ratio >= tuning.MIN_RATIO_GATHERED_ON_TPU else dense
-    return by_platform({"cpu": sequential, "gpu": gpu, "tpu": tpu}, x, boxes, samples)
+    return by_platform(x, boxes, samples, cpu=sequential, tpu=tpu, default=gpu)
 
 
 def sum_over_boxes(function: BoxFunction, g: Array, boxes: Boxes, images: Array) -> Array:
@@ -118,8 +118,7 @@ def sum_over_boxes(function: BoxFunction, g: Array, boxes: Boxes, images: Array)
     count = _boxes_per_step(images, boxes)
     sequential = lambda g, boxes: _add_sequentially(function, g, boxes, images.shape)  # noqa: E731
     batched = lambda g, boxes: _add_in_steps(function, g, boxes, images.shape, count)  # noqa: E731
-    accelerated = batched if count > 1 else sequential
-    return by_platform({"cpu": sequential, "gpu": accelerated, "tpu": accelerated}, g, boxes)
+    return by_platform(g, boxes, cpu=sequential, default=batched if count > 1 else sequential)
 
 
 def image(x: Array, number: Array) -> Array:
@@ -276,14 +275,14 @@ def select_at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
     """Return the transpose of :func:`select_at_maximum`."""
     row, column = _argmax(image, box)
     is_row = _one_hot(row, 1, image.shape[0])
-    (in_rows,) = materialize(jnp.where(is_row, g[:, None], jnp.zeros((), g.dtype)).sum(0))
+    in_rows = materialize(jnp.where(is_row, g[:, None], jnp.zeros((), g.dtype)).sum(0))
     is_column = _one_hot(column, 2, image.shape[1])
     return jnp.where(is_column, in_rows[:, :, None], jnp.zeros((), g.dtype)).sum(1)
 
 
 def _maxima(image: Array, box: Boxes) -> tuple[Array, Array]:
     """Return the maximum of each row over the columns of each bin, and that of each bin."""
-    (row_maxima,) = materialize(_maximum(image[:, None], box.columns[None, :, :, None], 2))
+    row_maxima = materialize(_maximum(image[:, None], box.columns[None, :, :, None], 2))
     return row_maxima, _maximum(row_maxima[None], box.rows[:, :, None, None], 1)
 
 
@@ -303,8 +302,7 @@ def _argmax(image: Array, box: Boxes) -> tuple[Array, Array]:
         image[:, None], row_maxima[:, :, None], box.columns[None, :, :, None], 2
     )
     row = _first_maximum(row_maxima[None], y[:, None], box.rows[:, :, None, None], 1)
-    row, column = materialize(row, column)
-    return row, column
+    return materialize((row, column))
 
 
 def _first_maximum(x: Array, largest: Array, mask: Array, axis: int) -> Array:

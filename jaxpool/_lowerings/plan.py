@@ -48,7 +48,8 @@ class Choice:
             )
             for name in (self.cpu, self.gpu, self.tpu)
         }
-        return by_platform({p: functions[getattr(self, p)] for p in PLATFORMS}, *arrays)
+        cpu, gpu, tpu = functions[self.cpu], functions[self.gpu], functions[self.tpu]
+        return by_platform(*arrays, cpu=cpu, tpu=tpu, default=gpu)
 
     @property
     def chosen(self) -> str:

@@ -108,7 +108,7 @@ def _moments(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.
     gpu_fallback = per_axis if max(geometry.kernel) <= tuning.LONGEST_JOINED_ON_GPU else by_digits
     gpu = fused if is_fused(geometry, "gpu") else gpu_fallback
     tpu = fused if is_fused(geometry, "tpu") else by_digits
-    return by_platform({"cpu": by_digits, "gpu": gpu, "tpu": tpu}, arrays, valid)
+    return by_platform(arrays, valid, cpu=by_digits, tpu=tpu, default=gpu)
 
 
 def _join_elements(
@@ -231,7 +231,7 @@ def _stored(part: Arrays) -> Arrays:
     would treat the known arrays as linear, too.
     """
     count, first, delta, *linear = part
-    return count, first, *materialize(delta), *materialize(*linear)
+    return count, first, materialize(delta), *materialize(linear)
 
 
 def _and(a: Array | None, b: Array | None) -> Array | None:
@@ -264,8 +264,8 @@ def scatter(
     gpu = on_gpu if is_fused(geometry, "gpu") else gpu_fallback
     is_small = geometry.taps <= tuning.MAX_TERMS_ON_TPU
     tpu = fused if is_small else functools.partial(per_axis, tuning.LONGEST_JOINED)
-    chosen = {"cpu": functools.partial(per_axis, 0), "gpu": gpu, "tpu": tpu}
-    return by_platform(chosen, g, base, delta, x, valid)
+    cpu = functools.partial(per_axis, 0)
+    return by_platform(g, base, delta, x, valid, cpu=cpu, tpu=tpu, default=gpu)
 
 
 def _scatter_fused(
@@ -288,7 +288,7 @@ def _scatter_per_axis(
     valid: Array | None,
 ) -> Array:
     """Return :func:`scatter`, joined axis by axis, in one step up to ``longest`` elements."""
-    (g,) = materialize(g)  # or every element would recompute ``g``, for example a root
+    g = materialize(g)  # or every element would recompute ``g``, for example a root
     g = g + nan_unless_finite(base)
     base, x = finite(base), finite(x)
     parts, elements = (base, g, g * delta), [_backfilled(x, valid, geometry)]
@@ -347,4 +347,4 @@ def _join_cotangents(parts: Sequence[Arrays]) -> Arrays:
     last = parts[-1][0]
     total = tree_reduce(lax.add, [g for _, g, _ in parts])
     terms = [m + g * (base - last) for base, g, m in parts[:-1]]
-    return last, *materialize(total, tree_reduce(lax.add, [*terms, parts[-1][2]]))
+    return last, *materialize((total, tree_reduce(lax.add, [*terms, parts[-1][2]])))

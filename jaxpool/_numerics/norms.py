@@ -151,7 +151,7 @@ def _power(x: Array, p: float) -> Array:
         y = jnp.where(x < np.inf, y, x)
         y = jnp.where(is_tiny(x), np.zeros((), x.dtype), y)
     # Otherwise every window would recompute the power of an element. A root has a single reader.
-    y = y if p < 1 else materialize(y)[0]
+    y = y if p < 1 else materialize(y)
     return _with_derivatives(y, x, p) if RULES_ARE_LOST else y
 
 

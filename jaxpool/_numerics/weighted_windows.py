@@ -118,20 +118,18 @@ def weighted_sum(
 
     def forward(x: Array) -> Array:
         # If XLA:CPU fuses a sum of the result with this computation, it does not vectorize it.
-        on_cpu = lambda x: materialize(plain(x))[0]  # noqa: E731
+        on_cpu = lambda x: materialize(plain(x))  # noqa: E731
         fused = functools.partial(_fused_sums, geometry, weights, dtypes[0])
-        return by_platform({"cpu": on_cpu, **_on_accelerators(fused)}, x)
+        on_gpu, on_tpu = (functools.partial(fused, on_tpu) for on_tpu in (False, True))
+        return by_platform(x, cpu=on_cpu, tpu=on_tpu, default=on_gpu)
 
     def transpose(g: Array) -> Array:
         on_cpu = lambda g: jax.linear_transpose(plain, x)(g)[0]  # noqa: E731
         fused = functools.partial(_fused_scatter, geometry, weights, dtypes[1])
-        return by_platform({"cpu": on_cpu, **_on_accelerators(fused)}, g)
+        on_gpu, on_tpu = (functools.partial(fused, on_tpu) for on_tpu in (False, True))
+        return by_platform(g, cpu=on_cpu, tpu=on_tpu, default=on_gpu)
 
     return linear_map(forward, transpose, x, out_shape)
-
-
-def _on_accelerators(fused: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
-    return {"gpu": functools.partial(fused, False), "tpu": functools.partial(fused, True)}
 
 
 def _fused_sums(

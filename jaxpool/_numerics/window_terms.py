@@ -93,7 +93,7 @@ def _sums(
         return per_axis(terms, arrays)
     fused_from_stored = lambda terms, _: _fused_from_stored(terms, geometry)  # noqa: E731
     on_tpu = fused_from_stored if _is_stored_on_tpu(geometry) else fused
-    return by_platform({"cpu": per_axis, "gpu": fused, "tpu": on_tpu}, terms, arrays)
+    return by_platform(terms, arrays, cpu=per_axis, tpu=on_tpu, default=fused)
 
 
 def _is_fused(geometry: Geometry, implementation: str) -> bool:
@@ -118,7 +118,7 @@ def _sums_jvp(make, padding, geometry: Geometry, implementation: str, primals, t
         """Return the sum of every window, linear in the factors."""
         terms = level, *lax.stop_gradient(factors)
         top, *known = _sums(terms, arrays, make, padding, geometry, implementation)
-        top, *known = materialize(top, *known)
+        top, *known = materialize((top, *known))
 
         def forward(f: Terms) -> Terms:
             terms = level, *f
@@ -132,7 +132,7 @@ def _sums_jvp(make, padding, geometry: Geometry, implementation: str, primals, t
             if not _is_fused(geometry, implementation):
                 return per_axis(*operands)
             on_gpu, on_tpu = (functools.partial(fused, on_tpu=on_tpu) for on_tpu in (False, True))
-            return by_platform({"cpu": per_axis, "gpu": on_gpu, "tpu": on_tpu}, *operands)
+            return by_platform(*operands, cpu=per_axis, tpu=on_tpu, default=on_gpu)
 
         return top, *linear_map(forward, transpose, factors, top.shape, tuple(known))
 
@@ -162,7 +162,7 @@ def _fused(make: Make, arrays: Arrays, padding: Values, geometry: Geometry) -> T
 
 def _fused_from_stored(terms: Terms, geometry: Geometry) -> Terms:
     """Return the sum of every window in one kernel, from terms that are stored first."""
-    terms = materialize(*terms)
+    terms = materialize(terms)
     total = lambda elements, _: join(elements)  # noqa: E731
     return joint.over_windows(total, terms, _identities(terms), geometry)
 
@@ -213,7 +213,7 @@ def _scatter_along_axis(parts: Terms, axis: Axis, position: int, implementation:
 
     These windows form a window over the grid of all starts, where strides leave some starts empty.
     """
-    parts, identities = materialize(*parts), _identities(parts)
+    parts, identities = materialize(parts), _identities(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
         return combine_over_elements(lambda _: parts, identities, axis, position, join)
     pairs = zip(parts, identities, strict=True)
@@ -231,8 +231,8 @@ def _is_unrolled(axis: Axis, implementation: str) -> bool:
 
 def _join_along_axis(parts: Terms, axis: Axis, position: int, implementation: str) -> Terms:
     radix = {"slices": axis.kernel + 1, "doubling": 2}.get(implementation, tuning.JOIN_RADIX)
-    stored = lambda parts: materialize(*join(parts))  # noqa: E731
-    parts = _padded(materialize(*parts), axis, position)
+    stored = lambda parts: materialize(join(parts))  # noqa: E731
+    parts = _padded(materialize(parts), axis, position)
     return join(digit_parts(parts, axis, position, stored, radix))
 
 
@@ -241,4 +241,4 @@ def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
     if not low and not high:
         return parts
     identities = tuple(np.asarray(value, parts[0].dtype) for value in _identities(parts))
-    return materialize(*pad(parts, position, low, high, identities))
+    return materialize(pad(parts, position, low, high, identities))

@@ -4,20 +4,21 @@ JAX keeps all branches of ``lax.platform_dependent`` in the traced program and s
 program is lowered. One traced program therefore serves every platform, and an export for several.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from jax import lax
 
 
-def by_platform(functions: Mapping[str, Callable[..., Any]], *arrays: Any) -> Any:
-    """Return ``functions[platform](*arrays)`` for the platform that the program is lowered for.
+def by_platform(*arrays: Any, default: Callable[..., Any], **functions: Callable[..., Any]) -> Any:
+    """Return :func:`lax.platform_dependent`, without a branch if all functions are the same.
 
     Args:
-      functions: the functions for "cpu", "gpu" (cuda, rocm and any other platform) and "tpu". If
-        all are equal, no branch is traced.
       arrays: the arguments of the function.
+      default: the function for cuda, rocm and all platforms without another one.
+      functions: other functions, for "cpu" and "tpu".
     """
-    gpu = functions["gpu"]
-    others = {name: functions[name] for name in ("cpu", "tpu") if functions[name] != gpu}
-    return lax.platform_dependent(*arrays, **others, default=gpu) if others else gpu(*arrays)
+    others = {name: function for name, function in functions.items() if function != default}
+    if not others:
+        return default(*arrays)
+    return lax.platform_dependent(*arrays, **others, default=default)

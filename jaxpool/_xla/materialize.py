@@ -8,28 +8,32 @@ whose predicate comes from a barrier is not simplified, and XLA does not fuse it
 results across it.
 """
 
+from typing import TypeVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
 
 from .by_platform import by_platform
+
+T = TypeVar("T")
 
 BARRIER_HOLDS = jax.__version_info__ >= (0, 11, 1)
 
 
-def materialize(*arrays: Array) -> tuple[Array, ...]:
-    """Return the arrays, on CPU stored in memory before they are used."""
-    unchanged = lambda *arrays: arrays  # noqa: E731
-    return by_platform({"cpu": _store, "gpu": unchanged, "tpu": unchanged}, *arrays)
+def materialize(arrays: T) -> T:
+    """Return an array or a pytree of arrays, on CPU stored in memory before they are used."""
+    store = lax.optimization_barrier if BARRIER_HOLDS else _store_by_branch
+    return by_platform(arrays, cpu=store, default=_unchanged)
 
 
-def _store(*arrays: Array) -> tuple[Array, ...]:
-    return lax.optimization_barrier(arrays) if BARRIER_HOLDS else _store_by_branch(*arrays)
-
-
-def _store_by_branch(*arrays: Array) -> tuple[Array, ...]:
+def _store_by_branch(arrays: T) -> T:
     """Return the arrays from a conditional whose constant predicate is hidden from the compiler."""
     never = lax.optimization_barrier(np.zeros((), np.bool_))
-    to_zeros = lambda *arrays: tuple(map(jnp.zeros_like, arrays))  # noqa: E731
-    return lax.cond(never, to_zeros, lambda *arrays: arrays, *arrays)
+    to_zeros = lambda arrays: jax.tree.map(jnp.zeros_like, arrays)  # noqa: E731
+    return lax.cond(never, to_zeros, _unchanged, arrays)
+
+
+def _unchanged(arrays: T) -> T:
+    return arrays

@@ -39,4 +39,4 @@ def variadic_combine(
         stacks = tuple(jnp.stack(arrays) for arrays in zip(*tuples, strict=True))
         return lax.reduce(stacks, identity, unordered or combine, (0,))
 
-    return by_platform({"cpu": reduce, "gpu": combine, "tpu": combine}, a, b)
+    return by_platform(a, b, cpu=reduce, default=combine)

@@ -173,7 +173,7 @@ def _quantised_average(
 ) -> Array:
     geometry = config.geometry(x.shape)
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, scales)
-    (terms,) = materialize(zero_where_masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
+    terms = materialize(zero_where_masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
     zero = opaque_zeros(total)
     divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero

@@ -180,7 +180,7 @@ def weighted_extreme(
     weights = _cast_weights(weights, np.dtype(extended.dtype))
     weights = -weights if reduction is MIN else weights
     if len(offsets) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
-        (weights,) = materialize(weights)
+        weights = materialize(weights)
     y = _over_taps(extended, weights, taps, reduction)
     return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
 

@@ -69,7 +69,7 @@ def _mean_value(x: Array, taps: int, position: int) -> Array:
         from_pairs, taps=taps, position=position, max_direct_taps=max_direct_taps
     )
     from_float64 = functools.partial(_from_float64, taps=taps, position=position)
-    return by_platform({"cpu": from_float64, "gpu": from_pair_sums, "tpu": from_pair_sums}, x)
+    return by_platform(x, cpu=from_float64, default=from_pair_sums)
 
 
 def from_pairs(x: Array, taps: int, position: int, max_direct_taps: int) -> Array:

@@ -73,10 +73,10 @@ def _map_block_sums(
         x = pad(x, position, 0, count * block - length, np.zeros((), x.dtype))
     rows = lambda first, count: slice_axis(x, position, first, count, block).astype(dtype)  # noqa: E731
     inner_blocks = (taps - block + 1) // block
-    (block_sums,) = materialize(
+    block_sums = materialize(
         tree_reduce(lax.add, [rows(n, count + inner_blocks) for n in range(block)])
     )
-    (inner_sums,) = materialize(_unpaired_window_sum(block_sums, inner_blocks, position))
+    inner_sums = materialize(_unpaired_window_sum(block_sums, inner_blocks, position))
 
     def phase(first: int) -> Array:
         leading = -first % block
@@ -140,8 +140,8 @@ def _materialize_pair(x: Pair) -> Pair:
     """Return the pair, materialised so that its shifted copies do not recompute it."""
     high, low = x
     if low is None:
-        return materialize(high)[0], None
-    high, low = materialize(high, low)
+        return materialize(high), None
+    high, low = materialize((high, low))
     return high, low
 
 

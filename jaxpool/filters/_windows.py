@@ -144,7 +144,7 @@ class Taps:
         fold = sum_at_tap(g.dtype)
         if len(self) > tuning.MAX_TAPS_UNROLLED:
             return reversed_taps.reduce(fold, padded)
-        return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(*padded), ()))
+        return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(padded), ()))
 
     def reads(self) -> Reads:
         """Return the taps in the form that the implementations accept."""

@@ -200,8 +200,8 @@ def _select_over_footprint(extended: Array, taps: Taps, rank: int) -> Array:
         return from_sort_keys(key, extended.dtype)
 
     def argreduce(extended: Array) -> tuple[Array, Array]:
-        (extended,) = materialize(extended)  # XLA could compute it twice, with different roundings
-        (y,) = materialize(reduce(extended))
+        extended = materialize(extended)  # XLA could compute it twice, with different roundings
+        y = materialize(reduce(extended))
         return y, _first_equal_tap(extended, y, taps)
 
     return selection(

@@ -96,7 +96,7 @@ def _uniform(x: Array, neighborhood: Neighborhood) -> Array:
     y = x.astype(accumulator(x.dtype))
     for number, extent in enumerate(e for e in neighborhood.extents if e.size > 1):
         if number:  # or the extension below would recompute its ends
-            (y,) = materialize(y)
+            y = materialize(y)
         y = _axis_mean(y, extent, neighborhood.cval)
     return y.astype(x.dtype)
 

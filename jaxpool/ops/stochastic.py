@@ -132,8 +132,7 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return lambda key: jax.random.uniform(key, draw_shape, dtype).reshape(shape)
 
     matrix = sampler(math.prod(shape[:-1]), *shape[-1:])
-    functions = {"cpu": sampler(math.prod(shape)), "gpu": matrix, "tpu": matrix}
-    return by_platform(functions, key)
+    return by_platform(key, cpu=sampler(math.prod(shape)), default=matrix)
 
 
 def _choose(weights: Array, u: Array, geometry: Geometry) -> Array:

@@ -53,7 +53,7 @@ def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that contain it."""
     in_rows = -1 in geometry.positions
     if in_rows:  # otherwise each slice recomputes its operand
-        (g,) = materialize(g)
+        g = materialize(g)
     for axis, position in sorted(geometry.placed, key=lambda placed: placed[1] != -1):
         g = _sum_function(axis, position, in_rows)(g, axis, position)
     return g
@@ -89,7 +89,7 @@ def _sum_rows(g: Array, axis: Axis, position: int) -> Array:
 
 
 def _repeat(g: Array, axis: Axis, position: int) -> Array:
-    (g,) = materialize(g)  # otherwise each element would recompute a sum that produces g
+    g = materialize(g)  # otherwise each element would recompute a sum that produces g
     g = windows_of_groups(g, axis, position)
     return crop(jnp.repeat(g, axis.stride, position), axis, position)
 

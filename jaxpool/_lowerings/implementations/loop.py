@@ -40,7 +40,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     shape, padding = list(g.shape), [(0, 0, 0)] * g.ndim
     for axis, position in geometry.placed:
         shape[position], padding[position] = axis.size, transpose_padding(axis)
-    g, offsets = materialize(g, offsets)  # or XLA:CPU pads g while offsets are still computed
+    g, offsets = materialize((g, offsets))  # or XLA:CPU pads g while offsets are still computed
     windows = pad_for_scatter(g, offsets, padding)
     forward = reads_of(geometry, tuple(shape))
 

@@ -10,6 +10,7 @@ known. JAX has no public hook at that point, so the program calls a function tha
 whose name is the error message.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -163,8 +164,9 @@ def _call_kernel(
     else:
         fallback = _on_other_platform(kernel, [jax.ShapeDtypeStruct(shape, d) for d in dtypes])
         results = by_platform(
-            {"cpu": fallback, "gpu": fallback, "tpu": lambda *a: kernel(False, *a)},
             *(a.reshape(*a.shape[:2], images, channels) for a in transposed),
+            tpu=functools.partial(kernel, False),
+            default=fallback,
         )
     return tuple(jnp.transpose(a.reshape(*pooled_shape, *other_sizes), inverse) for a in results)
 

@@ -52,7 +52,7 @@ def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
 
 def window_sum(x: Array, geometry: Geometry) -> Array:
     """Return the sum of every window."""
-    (padded,) = materialize(pad_to_windows(x, geometry, np.zeros((), x.dtype)))
+    padded = materialize(pad_to_windows(x, geometry, np.zeros((), x.dtype)))
     places = each_tap(geometry)
     return tree_reduce(lax.add, [elements_at(padded, place, geometry) for place in places])
 

@@ -62,7 +62,7 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
         )
     direct = functools.partial(_reduce, geometry=geometry, reduction=reduction)
     negated = functools.partial(_reduce, geometry=geometry, reduction=_negated(reduction))
-    return by_platform({"cpu": negated, "gpu": direct, "tpu": direct}, x)
+    return by_platform(x, cpu=negated, default=direct)
 
 
 def _negated(reduction: Reduction) -> Reduction:

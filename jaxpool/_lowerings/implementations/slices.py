@@ -125,10 +125,10 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     for axes in others:
         overlap = any(axis.stride < axis.span for axis, _ in axes)
         if overlap and has_rule(reduction):  # JAX differentiates others through this code
-            (x,) = materialize(x)  # otherwise every window that reads an element recomputes it
+            x = materialize(x)  # otherwise every window that reads an element recomputes it
         x = _reduce_group(x, axes, reduction, is_stored=overlap)
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and not others:
-        (x,) = materialize(x)  # otherwise a pool of the result recomputes it for each slice
+        x = materialize(x)  # otherwise a pool of the result recomputes it for each slice
     return x
 
 
@@ -275,7 +275,7 @@ def _argreduce_groups(geometry: Geometry) -> list[list[PlacedAxis]]:
 
 def _argreduce_integers(keys: Array, extreme: Reduction, geometry: Geometry) -> ValueOffset:
     if len(_argreduce_groups(geometry)) > 1:  # two loops read the keys
-        (keys,) = materialize(keys)
+        keys = materialize(keys)
     return _argreduce(keys, None, geometry, extreme)
 
 
@@ -314,8 +314,7 @@ def _argreduce(
         )
         pair = _combine_segments([(0, pair)], axes, combine, identity)
         if are_variadic[-1] and not (is_variadic or last):
-            values, offsets = materialize(*pair)  # else the variadic loop must concatenate
-            pair = values, offsets
+            pair = materialize(pair)  # else the variadic loop must concatenate
         unit *= math.prod(axis.kernel for axis, _ in axes)
     return set_sentinels(pair, geometry)
 

@@ -74,7 +74,7 @@ def argreduce(
     if valid is not None or is_padded(geometry):
         valid = jnp.ones(x.shape, bool) if valid is None else valid
         valid, _ = _split_windows(valid, geometry, np.zeros((), bool))
-    (values,) = materialize(reduce_axes(elements, axes, reduction))
+    values = materialize(reduce_axes(elements, axes, reduction))
     dtype = offset_dtype(geometry)
     return values, argmax_offsets(elements, valid, values, axes, reduction, dtype)
 
@@ -155,9 +155,9 @@ def _first_match_by_rows(
     row = elements.shape[-2:]
     elements, values, numbers = (_merge_rows(a, row) for a in (elements, values, numbers))
     valid = None if valid is None else _merge_rows(valid, row)
-    (values,) = materialize(values)
+    values = materialize(values)
     others = tuple(axis for axis in axes if axis < elements.ndim)
-    (first,) = materialize(_first_match(elements, valid, values, numbers, others))
+    first = materialize(_first_match(elements, valid, values, numbers, others))
     return reduce_axes(first.reshape(*first.shape[:-1], *row), (first.ndim,), MIN)
 
 
@@ -173,7 +173,7 @@ def reduce_axes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
         functools.partial(function, axes=tuple(sorted(axes)), reduction=reduction)
         for function in (_reduce_on_cpu, _reduce_jointly)
     )
-    return by_platform({"cpu": on_cpu, "gpu": jointly, "tpu": jointly}, x)
+    return by_platform(x, cpu=on_cpu, default=jointly)
 
 
 def _reduce_on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
@@ -216,7 +216,7 @@ def _reduce_in_passes(
     row, is_contiguous = x.shape[-2:], last == x.ndim - 1
     x = x.reshape(*x.shape[:-2], math.prod(row)) if is_contiguous else x
     for axis in others:
-        (x,) = materialize(_reduce_axis(x, axis, combine))
+        x = materialize(_reduce_axis(x, axis, combine))
     x = x.reshape(*x.shape[:-1], *row) if is_contiguous else x
     return lax.squeeze(_reduce_axis(x, last, combine), axes)
 
@@ -257,7 +257,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     (*axes, last), (*positions, contiguous) = geometry.axes, geometry.positions
     if geometry.taps <= tuning.MAX_SCATTERED or not axes or contiguous != -1:
         return _scatter_over_phases(g, offsets, geometry)
-    g, offsets = materialize(*_repeat_over_columns(g, offsets, last))
+    g, offsets = materialize(_repeat_over_columns(g, offsets, last))
     return _scatter_over_phases(g, offsets, Geometry(tuple(axes), tuple(positions)))
 
 
@@ -267,9 +267,8 @@ def _materialize_operands(g: Array, offsets: Array, geometry: Geometry) -> tuple
     ``g`` is not stored for small windows in channels last, where the copy costs more than it saves.
     """
     if geometry.taps <= tuning.MAX_FUSED_COTANGENTS and -1 not in geometry.positions:
-        return g, materialize(offsets)[0]
-    g, offsets = materialize(g, offsets)
-    return g, offsets
+        return g, materialize(offsets)
+    return materialize((g, offsets))
 
 
 def _scatter_over_phases(g: Array, offsets: Array, geometry: Geometry) -> Array:

@@ -167,8 +167,7 @@ def reduce_taps(
     """
     by_loop, by_gather = (functools.partial(f, reads, fold) for f in (_by_loop, _by_gather))
     on_gpu = by_gather if reads.has_flat_indices(arrays[0]) else by_loop
-    functions = {"cpu": by_loop, "gpu": on_gpu, "tpu": by_loop}
-    return by_platform(functions, tuple(arrays), tuple(others))
+    return by_platform(tuple(arrays), tuple(others), cpu=by_loop, tpu=by_loop, default=on_gpu)
 
 
 def _by_loop(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:

@@ -84,7 +84,7 @@ def reduce_in_integers_on_cpu(
         return reduce(x, reduction)
     on_floats = lambda x: reduce(x, reduction)  # noqa: E731
     on_keys = lambda x: reduce_in_integers(reduce, x, reduction)  # noqa: E731
-    return by_platform({"cpu": on_keys, "gpu": on_floats, "tpu": on_floats}, x)
+    return by_platform(x, cpu=on_keys, default=on_floats)
 
 
 def argreduce_in_integers(

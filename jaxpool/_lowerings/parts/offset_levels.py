@@ -133,14 +133,14 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
       geometry: the windows.
       dtype: the dtype to which the caller rounds the result.
     """
-    (offsets,) = materialize(offsets)
+    offsets = materialize(offsets)
     sums, unit, is_low_precision = (g, _codes(offsets)), geometry.taps, g.dtype != dtype
     for axis, position in geometry.placed:
         unit //= axis.kernel
         scatter_axis = _scatter_short if axis.kernel <= tuning.LONGEST_SCATTERED else _scatter_long
         sums = scatter_axis(sums, axis, position, unit, position == geometry.positions[-1])
     # Otherwise XLA:CPU would round without vectorization where parts are concatenated.
-    return materialize(sums[0])[0] if is_low_precision else sums[0]
+    return materialize(sums[0]) if is_low_precision else sums[0]
 
 
 def _select_range(

@@ -58,7 +58,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
         return _scatter_strided(g, offsets, geometry)
     geometry, arrays = pad_windows((g, offsets), (0, sentinel(offsets.dtype)), geometry)
     phases = [phases_of(axis) for axis in geometry.axes]
-    g, offsets = materialize(*arrays)  # or XLA:CPU would recompute both for each slice
+    g, offsets = materialize(arrays)  # or XLA:CPU would recompute both for each slice
 
     def received(phase: tuple[int, ...]) -> Array:
         choices = (p.offsets[n].items() for p, n in zip(phases, phase, strict=True))
@@ -133,7 +133,7 @@ def _scatter_strided(g: Array, offsets: Array, geometry: Geometry) -> Array:
         padding = 0, sentinel(offsets.dtype)
         geometry, (g, offsets) = pad_windows((g, offsets), padding, geometry)
     # Otherwise XLA:CPU would recompute both for each element.
-    g, offsets = materialize(g, offsets)
+    g, offsets = materialize((g, offsets))
     merged_shape, grid_axes = list(g.shape), []
     for phase_axis, (axis, position) in zip(
         phase_axis_indices(geometry.positions, g.ndim), geometry.placed, strict=True

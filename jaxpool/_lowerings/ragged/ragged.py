@@ -89,7 +89,7 @@ def apply_per_axis(
     for position, axis in zip(positions, axes, strict=True):
         fused_elements *= axis.longest
         if fused_elements > tuning.MAX_RAGGED_JOINT and fused_elements > axis.longest:
-            (x,), fused_elements = materialize(x), axis.longest
+            x, fused_elements = materialize(x), axis.longest
         x = step(x, position, axis)
     return x
 
@@ -101,7 +101,7 @@ def reduce_axis(x: Array, position: int, axis: RaggedAxis, reduction: Reduction)
     if not _is_irregular(axis):
         return by_slices(x)
     one_by_one = functools.partial(_reduce_each, **arguments)
-    return by_platform({"cpu": by_slices, "gpu": by_slices, "tpu": one_by_one}, x)
+    return by_platform(x, tpu=one_by_one, default=by_slices)
 
 
 def _is_irregular(axis: RaggedAxis) -> bool:
@@ -176,7 +176,7 @@ def argreduce(
     values, reduction = to_native_dtype(x, reduction)
     placed_axes = zip(positions, axes, bits_below(axes), strict=True)
     for n, (position, axis, shift) in enumerate(placed_axes):
-        values, offsets = materialize(values, offsets) if n else (values, offsets)
+        values, offsets = materialize((values, offsets)) if n else (values, offsets)
         values, offsets = _argreduce_axis(values, offsets, position, axis, shift, reduction)
     return values.astype(x.dtype), offsets
 
@@ -188,7 +188,7 @@ def _argreduce_axis(
     if axis.longest > tuning.LONGEST_RAGGED:
         bits = piece_length(axis).bit_length() - 1
         pieces, groups = axis.pieces(1 << bits)
-        x, offsets = materialize(*_argreduce_axis(x, offsets, position, pieces, shift, reduction))
+        x, offsets = materialize(_argreduce_axis(x, offsets, position, pieces, shift, reduction))
         return _argreduce_axis(x, offsets, position, groups, shift + bits, reduction)
     slices = [slice_of_windows(x, position, axis, offset) for offset in range(axis.longest)]
     added = [_add_offset(offsets, position, axis, n, shift) for n in range(axis.longest)]

@@ -133,8 +133,7 @@ def _partition(
     def by_sort(*elements: Array) -> tuple[Array, ...]:
         return tuple(lax.sort((ones, *elements), num_keys=1)[1:])
 
-    functions = {"cpu": by_scatter, "gpu": by_sort, "tpu": by_sort}
-    return by_platform(functions, *elements)
+    return by_platform(*elements, cpu=by_scatter, default=by_sort)
 
 
 def kth_of_axis(x: Array, absent: Array | None, axis: Axis, *places: Array) -> list[Array]:
@@ -161,7 +160,7 @@ def kth_of_axis(x: Array, absent: Array | None, axis: Axis, *places: Array) -> l
     in_blocks = functools.partial(_kth_in_blocks, axis, count)
     is_one_block = count == axis.out or _extent(axis, count) >= axis.size
     on_cpu = functools.partial(unblocked, index_dtype=dtype) if is_one_block else in_blocks
-    return by_platform({"cpu": on_cpu, "gpu": unblocked, "tpu": unblocked}, x, absent, *places)
+    return by_platform(x, absent, *places, cpu=on_cpu, default=unblocked)
 
 
 def _kth_of_each(

@@ -64,8 +64,8 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
 def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
     """Return the values of :func:`ranked`, each with the offset of the first equal element."""
     if geometry.taps <= tuning.MAX_IN_NETWORK:
-        (x,) = materialize(x)  # or XLA could compute x twice, with different rounding
-        selected = materialize(*ranked(x, valid, geometry, *places))
+        x = materialize(x)  # or XLA could compute x twice, with different rounding
+        selected = materialize(ranked(x, valid, geometry, *places))
         return [(values, _first_equal(x, valid, values, geometry)) for values in selected]
     single = _single_axis(geometry)
     if single is not None:
@@ -96,8 +96,7 @@ def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> An
         # Otherwise XLA would store what is computed from other shifts in place of these arrays.
         return f(joint.each_offset, x, *lax.optimization_barrier(others))
 
-    functions = {"cpu": slices, "gpu": slices, "tpu": pads if geometry.is_strided else slices}
-    return by_platform(functions, *arrays)
+    return by_platform(*arrays, tpu=pads if geometry.is_strided else slices, default=slices)
 
 
 def _sorted(elements: Iterable[Array], places: Sequence[Any]) -> list[Array]:
