@@ -125,7 +125,7 @@ def _join_elements(
     for axis, position in geometry.placed:
         low, high = lax_padding(axis)
         x = _first_elements(x, axis, position, -low, low + axis.size + high)
-        parts = [pad(a, position, low, high, np.zeros((), a.dtype)) for a in parts]
+        parts = pad(parts, position, low, high)
         size = x.shape[position]
         axes.append(replace(axis, size=size, pad_low=0, pad_high=0, overhang=0))
     count, *tangents = parts
@@ -311,14 +311,13 @@ def _first_elements(
 
     Before the axis, this is the element at the start modulo the dilation. After the axis, it is 0.
     """
-    repeats, zero = cdiv(max(-first, 0), axis.dilation), np.zeros((), x.dtype)
+    repeats = cdiv(max(-first, 0), axis.dilation)
     if repeats:
-        period = pad(x, position, 0, axis.dilation - x.shape[position], zero)
+        period = pad(x, position, 0, axis.dilation - x.shape[position])
         x = concatenate([repeated(period, position, repeats), x], position)
         first += repeats * axis.dilation
     missing = max(0, first + (count - 1) * stride + 1 - x.shape[position])
-    x = pad(x, position, 0, missing, zero)
-    return slice_axis(x, position, first, count, stride)
+    return slice_axis(pad(x, position, 0, missing), position, first, count, stride)
 
 
 def _scatter_along_axis(parts: Arrays, x: Array, axis: Axis, position: int, longest: int) -> Arrays:
@@ -334,8 +333,7 @@ def _scatter_along_axis(parts: Arrays, x: Array, axis: Axis, position: int, long
     sums = g, products + g * (base - starts)
     transposed = transposed_axis(axis)
     low, high = lax_padding(transposed)
-    zero = np.zeros((), g.dtype)
-    padded = [pad(dilate_windows(part, axis, position), position, low, high, zero) for part in sums]
+    padded = pad(dilate_windows(sums, axis, position), position, low, high)
     first, count = 1 - axis.span, padded[0].shape[position]
     parts = _first_elements(x, axis, position, first, count), *padded
     radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX

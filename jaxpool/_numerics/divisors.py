@@ -53,10 +53,7 @@ def nan_unless_finite(x: Array) -> Array:
 
 def ones(x: Array, geometry: Geometry) -> Array:
     """Return one for every element, in an array with length 1 on all axes but the pooled ones."""
-    shape = [1] * x.ndim
-    for axis, position in geometry.placed:
-        shape[position] = axis.size
-    return jnp.ones(shape, x.dtype)
+    return jnp.ones(geometry.input_shape((1,) * x.ndim), x.dtype)
 
 
 def window_sum(

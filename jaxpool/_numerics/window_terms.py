@@ -216,8 +216,7 @@ def _scatter_along_axis(parts: Terms, axis: Axis, position: int, implementation:
     parts, identities = materialize(parts), _identities(parts)
     if axis.stride > 1 and _is_unrolled(axis, implementation):
         return combine_over_elements(lambda _: parts, identities, axis, position, join)
-    pairs = zip(parts, identities, strict=True)
-    starts = tuple(dilate_windows(part, axis, position, value) for part, value in pairs)
+    starts = dilate_windows(parts, axis, position, identities)
     return _join_along_axis(starts, transposed_axis(axis), position, implementation)
 
 
@@ -240,5 +239,4 @@ def _padded(parts: Terms, axis: Axis, position: int) -> Terms:
     low, high = lax_padding(axis)
     if not low and not high:
         return parts
-    identities = tuple(np.asarray(value, parts[0].dtype) for value in _identities(parts))
-    return materialize(pad(parts, position, low, high, identities))
+    return materialize(pad(parts, position, low, high, _identities(parts)))

@@ -136,7 +136,7 @@ class Taps:
             (size - window_count, size - window_count, 0)
             for size, window_count in zip(shape, self.shape, strict=True)
         ]
-        padded = pad_for_scatter(g, numbers, margins)
+        padded = pad_for_scatter(g, numbers, dict(enumerate(margins)))
         reversed_origin = np.asarray(
             [margins[extent.position][0] for extent in self.extents], np.int32
         )

@@ -109,7 +109,7 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     parts_of = _overlapping_parts if reduction.idempotent else digit_parts
     mask_gaps = _needs_masked_gaps(x, geometry, reduction)
     if mask_gaps:
-        x = crop_after_windows(x, geometry, identity_like(reduction, x))
+        x = crop_after_windows(x, geometry)
         for axis, position in geometry.placed:
             x = _mask_gaps(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:

@@ -30,19 +30,17 @@ def unsupported_reason(request: Request) -> str | None:
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
-    padded = pad_to_windows(x, geometry, np.zeros((), x.dtype))
+    padded = pad_to_windows(x, geometry)
     fold, reads = sum_at_tap(x.dtype), reads_of(geometry, offsets.shape)
     return reduce_taps(reads, fold, (padded,), (offsets,))
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
     """Return, for each element, the sum of the values of the windows whose offset selects it."""
-    shape, padding = list(g.shape), [(0, 0, 0)] * g.ndim
-    for axis, position in geometry.placed:
-        shape[position], padding[position] = axis.size, transpose_padding(axis)
+    margins = {position: transpose_padding(axis) for axis, position in geometry.placed}
     g, offsets = materialize((g, offsets))  # or XLA:CPU pads g while offsets are still computed
-    windows = pad_for_scatter(g, offsets, padding)
-    forward = reads_of(geometry, tuple(shape))
+    windows = pad_for_scatter(g, offsets, margins)
+    forward = reads_of(geometry, geometry.input_shape(g.shape))
 
     def shifts(numbers: Array) -> list[Array]:
         ends = [axis.span - 1 for axis in geometry.axes]

@@ -10,7 +10,6 @@ that :func:`..parts.phases.transposed_axis` returns.
 
 from typing import Any
 
-import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
@@ -52,7 +51,7 @@ def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
 
 def window_sum(x: Array, geometry: Geometry) -> Array:
     """Return the sum of every window."""
-    padded = materialize(pad_to_windows(x, geometry, np.zeros((), x.dtype)))
+    padded = materialize(pad_to_windows(x, geometry))
     places = each_tap(geometry)
     return tree_reduce(lax.add, [elements_at(padded, place, geometry) for place in places])
 

@@ -7,13 +7,13 @@ Non-overlapping windows are a broadcast, see :mod:`..parts.grid`.
 """
 
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ..._geometry.resolve import Geometry
 from .. import tuning
 from ..parts import phase_sums
 from ..parts.argreduce import ValueOffset
-from ..parts.axis_slicing import slice_axis
+from ..parts.axis_slicing import pad_axes, slice_axis
 from ..parts.grid import ShiftWindows, merge_phases, place_at_offsets
 from ..parts.phase_sums import Phase, Step, Term
 from ..parts.phases import interleave
@@ -61,10 +61,9 @@ def _shift_to_groups(geometry: Geometry, term: Term) -> ShiftWindows:
     """Return the function that gives each group, on every axis, the window ``shift`` further."""
 
     def shift_windows(x: Array, value: np.ndarray) -> Array:
-        config = [(0, 0, 0)] * x.ndim
-        for (axis, position), distance in zip(geometry.placed, term.shift, strict=True):
-            config[position] = (-distance, axis.groups + distance - axis.out, 0)
-        return lax.pad(x, value, config)
+        shifts = zip(geometry.placed, term.shift, strict=True)
+        margins = {p: (-n, axis.groups + n - axis.out, 0) for (axis, p), n in shifts}
+        return pad_axes(x, margins, value)
 
     return shift_windows
 

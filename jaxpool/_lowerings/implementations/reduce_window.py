@@ -15,7 +15,7 @@ from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
-from ..parts.axis_slicing import iota, lax_padding
+from ..parts.axis_slicing import iota, lax_padding, pad_axes
 from ..parts.float_order import (
     is_16_bit_extreme,
     is_float_extreme,
@@ -91,12 +91,10 @@ def sum_transpose(g: Array, geometry: Geometry) -> Array:
 
     With zeros between the values of strided windows, the windows of an element again form a window.
     """
-    padding, shape = [(0, 0, 0)] * g.ndim, list(g.shape)
-    for axis, position in geometry.placed:
-        shape[position], padding[position] = axis.size, transpose_padding(axis)
     if 0 in g.shape:
-        return jnp.zeros(shape, g.dtype)
-    dilated = lax.pad(g, np.zeros((), g.dtype), padding)
+        return jnp.zeros(geometry.input_shape(g.shape), g.dtype)
+    margins = {position: transpose_padding(axis) for axis, position in geometry.placed}
+    dilated = pad_axes(g, margins)
     settings = configuration(geometry, g.ndim) | {
         "window_strides": (1,) * g.ndim,
         "padding": "VALID",

@@ -21,35 +21,40 @@ def slice_axis(x: Array, position: int, start: int, count: int, stride: int) -> 
     return lax.slice_in_dim(x, start, start + (count - 1) * stride + 1, stride, position)
 
 
-def pad(x: T, position: int, low: int, high: int, values: Any) -> T:
-    """Pad an axis with ``low`` entries before and ``high`` after; negative numbers crop.
-
-    ``x`` and ``values`` are an array and a scalar, or a pytree of arrays and one of scalars.
-    """
-    return _pad_axes(x, {position: (low, high)}, values)
+def pad(x: T, position: int, low: int, high: int, values: Any = 0) -> T:
+    """Pad an axis with ``low`` entries before and ``high`` after; negative numbers crop."""
+    return pad_axes(x, {position: (low, high, 0)}, values)
 
 
-def pad_to_windows(x: T, geometry: Geometry, values: Any) -> T:
+def pad_to_windows(x: T, geometry: Geometry, values: Any = 0) -> T:
     """Pad the pooled axes with ``values`` so that every window lies inside the array."""
-    return _pad_axes(x, {position: lax_padding(axis) for axis, position in geometry.placed}, values)
+    margins = {position: (*lax_padding(axis), 0) for axis, position in geometry.placed}
+    return pad_axes(x, margins, values)
 
 
-def crop_after_windows(x: T, geometry: Geometry, values: Any) -> T:
-    """Crop the entries after the last window; ``values`` is a scalar of each dtype of ``x``."""
+def crop_after_windows(x: T, geometry: Geometry) -> T:
+    """Crop the entries after the last window."""
     excess = {position: axis.reach - lax_padding(axis)[1] for axis, position in geometry.placed}
-    return _pad_axes(x, {position: (0, high) for position, high in excess.items()}, values)
+    return pad_axes(x, {position: (0, high, 0) for position, high in excess.items()})
 
 
-def _pad_axes(x: T, edges: Mapping[int, tuple[int, int]], values: Any) -> T:
-    """Pad several axes by a single ``lax.pad``: XLA:CPU makes a separate loop of each pad."""
+def pad_axes(x: T, margins: Mapping[int, tuple[int, int, int]], values: Any = 0) -> T:
+    """Pad several axes by a single ``lax.pad``: XLA:CPU makes a separate loop of each pad.
 
-    def pad_array(a: Array, value: np.ndarray) -> Array:
+    Args:
+      x: an array, or a pytree of arrays that are padded alike.
+      margins: by axis, the entries to add before it, after it, and between its entries.
+      values: the value of these entries, or a pytree with a value for each array.
+    """
+
+    def pad_array(a: Array, value: Any) -> Array:
         config = [(0, 0, 0)] * a.ndim
-        for position, edge in edges.items():
-            config[position] = (*edge, 0)
-        return lax.pad(a, value, config)
+        for position, margin in margins.items():
+            config[position] = margin
+        is_number = isinstance(value, (int, float))
+        return lax.pad(a, np.asarray(value, a.dtype) if is_number else value, config)
 
-    return jax.tree.map(pad_array, x, values)
+    return jax.tree.map(pad_array, x, jax.tree.broadcast(values, x))
 
 
 def each_tap(geometry: Geometry) -> Iterator[tuple[int, ...]]:

@@ -15,7 +15,6 @@ Source: the manual of scipy.ndimage, "Filter functions".
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import check_at_least
@@ -54,11 +53,10 @@ def extend_nearest(x: Array, position: int, low: int, high: int) -> Array:
 
     An axis without entries is extended with zeros.
     """
-    zero = np.zeros((), x.dtype)
-    x = pad(x, position, min(low, 0), min(high, 0), zero)
+    x = pad(x, position, min(low, 0), min(high, 0))
     low, high = max(low, 0), max(high, 0)
     if not x.shape[position]:
-        return pad(x, position, low, high, zero)
+        return pad(x, position, low, high)
     return extend_axis(x, position, low, high, "nearest")
 
 

@@ -13,7 +13,7 @@ gathered array is not materialised.
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,7 +27,7 @@ from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import unify_varying_axes
 from .. import tuning
 from .argreduce import sentinel
-from .axis_slicing import pad_to_windows, slice_axis
+from .axis_slicing import pad_axes, pad_to_windows, slice_axis
 from .flat_gather import INT32_MAX, from_planes, to_planes
 
 State = TypeVar("State")
@@ -142,16 +142,16 @@ def sum_at_tap(dtype: np.dtype) -> Fold:
 
 
 def pad_for_scatter(
-    g: Array, named: Array, pad_config: Sequence[tuple[int, int, int]]
+    g: Array, named: Array, margins: Mapping[int, tuple[int, int, int]]
 ) -> tuple[Array, Array]:
     """Pad values of windows, and the tap number that each names, for :func:`sum_at_tap`.
 
     This is a scatter written as a gather: every element reads all windows that contain it, and adds
     the values of those that name it. All elements can be read in parallel; writes, which may
-    collide, could not. ``pad_config`` is that of ``lax.pad``. Padding has value 0 and names no tap.
+    collide, could not. ``margins`` are those of :func:`pad_axes`. Padding has value 0 and names no
+    tap.
     """
-    padding = np.zeros((), g.dtype), sentinel(named.dtype)
-    return lax.pad(g, padding[0], pad_config), lax.pad(named, padding[1], pad_config)
+    return pad_axes((g, named), margins, (0, sentinel(named.dtype)))
 
 
 def reduce_taps(
@@ -189,7 +189,7 @@ def fold_over_taps(
     The offsets are visited in row-major order; ``elements`` are those of all windows, 0 in padding.
     The loop is unrolled for small windows.
     """
-    padded = pad_to_windows(x, geometry, np.zeros((), x.dtype))
+    padded = pad_to_windows(x, geometry)
     padded, state = unify_varying_axes((padded, state))
     step_of_array = lambda offset, elements, state: step(offset, elements[0], state)  # noqa: E731
     unroll = geometry.taps <= tuning.MAX_SLICED_OFFSETS or tuning.OFFSETS_AT_ONCE

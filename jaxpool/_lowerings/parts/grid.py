@@ -38,7 +38,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
-from .axis_slicing import each_tap
+from .axis_slicing import each_tap, pad_axes
 
 
 def phase_axis_indices(positions: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -58,13 +58,13 @@ def merge_phases(grid: Array, geometry: Geometry, rank: int, padded: bool = True
       rank: the rank of the result.
       padded: whether the groups begin at the low padding rather than at the first element.
     """
-    shape, config = list(grid.shape), [(0, 0, 0)] * rank
+    shape, margins = list(grid.shape), {}
     for phase_axis in reversed(phase_axis_indices(geometry.positions, rank)):
         shape[phase_axis - 1 : phase_axis + 1] = [shape[phase_axis - 1] * shape[phase_axis]]
     for axis, position in geometry.placed:
         low = axis.pad_low if padded else 0
-        config[position] = (-low, low + axis.size - shape[position], 0)
-    return lax.pad(grid.reshape(shape), np.zeros((), grid.dtype), config)
+        margins[position] = (-low, low + axis.size - shape[position], 0)
+    return pad_axes(grid.reshape(shape), margins)
 
 
 # --- non-overlapping windows ----------------------------------------------------------------------
@@ -120,14 +120,13 @@ ShiftWindows = Callable[[Array, np.ndarray], Array]
 :func:`shift_into_phase`. An element that no window is shifted to has ``value``."""
 
 
-def split_into_phases(x: Array, geometry: Geometry, value: np.ndarray) -> Array:
+def split_into_phases(x: Array, geometry: Geometry, value: np.ndarray | int = 0) -> Array:
     """Split each pooled axis into groups and phases; ``value`` fills up the last group."""
-    phase_axes, config = phase_axis_indices(geometry.positions, x.ndim), [(0, 0, 0)] * x.ndim
-    shape = list(x.shape)
+    phase_axes, shape, margins = phase_axis_indices(geometry.positions, x.ndim), list(x.shape), {}
     for phase_axis, (axis, position) in zip(phase_axes, geometry.placed, strict=True):
         shape[phase_axis - 1 : phase_axis] = axis.groups, axis.stride
-        config[position] = (0, axis.groups * axis.stride - axis.size, 0)
-    return lax.pad(x, value, config).reshape(shape)
+        margins[position] = (0, axis.groups * axis.stride - axis.size, 0)
+    return pad_axes(x, margins, value).reshape(shape)
 
 
 def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
@@ -142,12 +141,12 @@ def each_offset(x: Array, geometry: Geometry, value: np.ndarray) -> list[Array]:
 def _elements_at(grid: Array, tap: Sequence[int], geometry: Geometry, value: np.ndarray) -> Array:
     """Return the element of every window at one offset per pooled axis."""
     phase_axes = phase_axis_indices(geometry.positions, grid.ndim - len(geometry.axes))
-    config = [(0, 0, 0)] * grid.ndim
+    margins = {}
     for phase_axis, axis, t in zip(phase_axes, geometry.axes, tap, strict=True):
         group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
-        config[phase_axis - 1] = (-group, axis.out + group - axis.groups, 0)
-        config[phase_axis] = (-phase, phase + 1 - axis.stride, 0)
-    return jnp.squeeze(lax.pad(grid, value, config), phase_axes)
+        margins[phase_axis - 1] = (-group, axis.out + group - axis.groups, 0)
+        margins[phase_axis] = (-phase, phase + 1 - axis.stride, 0)
+    return jnp.squeeze(pad_axes(grid, margins, value), phase_axes)
 
 
 def shift_into_phase(
@@ -159,14 +158,13 @@ def shift_into_phase(
     """
 
     def shift_windows(x: Array, value: np.ndarray) -> Array:
-        phase_axes = phase_axis_indices(geometry.positions, x.ndim)
-        config = [(0, 0, 0)] * (x.ndim + len(phase_axes))
+        phase_axes, margins = phase_axis_indices(geometry.positions, x.ndim), {}
         for phase_axis, axis, r, distance in zip(
             phase_axes, geometry.axes, phase, shift, strict=True
         ):
-            config[phase_axis - 1] = (-distance, axis.groups + distance - axis.out, 0)
-            config[phase_axis] = (r, axis.stride - 1 - r, 0)
-        return lax.pad(jnp.expand_dims(x, phase_axes), value, config)
+            margins[phase_axis - 1] = (-distance, axis.groups + distance - axis.out, 0)
+            margins[phase_axis] = (r, axis.stride - 1 - r, 0)
+        return pad_axes(jnp.expand_dims(x, phase_axes), margins, value)
 
     return shift_windows
 

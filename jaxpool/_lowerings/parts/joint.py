@@ -130,5 +130,5 @@ def over_elements(
 def _split(a: Array, geometry: Geometry) -> Array:
     """Split an array of elements into groups and phases; length 1 stays length 1."""
     if _is_pooled(a, geometry):
-        return grid.split_into_phases(a, geometry, np.zeros((), a.dtype))
+        return grid.split_into_phases(a, geometry)
     return jnp.expand_dims(a, grid.phase_axis_indices(geometry.positions, a.ndim))

@@ -35,7 +35,7 @@ from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from .. import tuning
 from .argreduce import sentinel
-from .axis_slicing import elements_at, pad, slice_axis, tree_reduce, window_levels
+from .axis_slicing import elements_at, pad, pad_axes, slice_axis, tree_reduce, window_levels
 from .phases import Arrays, combine_over_elements, dilate_windows
 
 
@@ -66,9 +66,9 @@ def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     moves = list(_moves(geometry))
     masks = _masks(offsets, geometry, moves)
     for axis, position in geometry.placed:
-        x = pad(x, position, axis.pad_low, axis.reach, np.zeros((), x.dtype))
+        x = pad(x, position, axis.pad_low, axis.reach)
     for move, moved in zip(moves[::-1], masks[::-1], strict=True):
-        x = jnp.where(moved, _shift_left(x, move), x)
+        x = jnp.where(moved, _shift(x, move.position, -move.elements), x)
     x = elements_at(x, (0,) * len(geometry.axes), geometry)
     return jnp.where(offsets == sentinel(offsets.dtype), jnp.zeros((), x.dtype), x)
 
@@ -91,34 +91,21 @@ def _masks(offsets: Array, geometry: Geometry, moves: list[Move]) -> list[Array]
 
     Positions are those of the padded axes. Every window's code is at its start at first.
     """
-    code = _codes_at_starts(_codes(offsets), geometry)
-    masks = []
+    margins = {p: (0, axis.span - 1, axis.stride - 1) for axis, p in geometry.placed}
+    code, masks = pad_axes(_codes(offsets), margins), []
     for move in moves:
         moved = code > np.asarray(move.limit, code.dtype)
         zero = np.zeros((), code.dtype)
         stays = jnp.where(moved, zero, code)
         remaining = jnp.where(moved, code - np.asarray(move.passed, code.dtype), zero)
-        code = jnp.maximum(stays, _shift_right(remaining, move))
+        code = jnp.maximum(stays, _shift(remaining, move.position, move.elements))
         masks.append(moved)
     return masks
 
 
-def _codes_at_starts(code: Array, geometry: Geometry) -> Array:
-    """Return the codes at the starts of their windows on the padded axes, 0 elsewhere."""
-    config = [(0, 0, 0)] * code.ndim
-    for axis, position in geometry.placed:
-        config[position] = (0, axis.span - 1, axis.stride - 1)
-    return lax.pad(code, np.zeros((), code.dtype), config)
-
-
-def _shift_left(x: Array, move: Move) -> Array:
-    """Return ``x[p + elements]`` at every position ``p``, 0 past the end."""
-    return pad(x, move.position, -move.elements, move.elements, np.zeros((), x.dtype))
-
-
-def _shift_right(x: Array, move: Move) -> Array:
-    """Return ``x[p - elements]`` at every position ``p``, 0 before the start."""
-    return pad(x, move.position, move.elements, -move.elements, np.zeros((), x.dtype))
+def _shift(x: Array, position: int, elements: int) -> Array:
+    """Return ``x[p - elements]`` at every position ``p`` of an axis, 0 past its ends."""
+    return pad(x, position, elements, -elements)
 
 
 # --- scatter --------------------------------------------------------------------------------------
@@ -201,12 +188,12 @@ def _scatter_long(windows: Arrays, axis: Axis, position: int, unit: int, last: b
     Windows of every level may begin at any element of the padded axis. Args as for
     :func:`_scatter_short`.
     """
-    windows = tuple(dilate_windows(array, axis, position) for array in windows)
+    windows = dilate_windows(windows, axis, position)
     for window, shifts in window_levels(axis.kernel, tuning.SCATTER_RADIX):
         inner = window - shifts[-1]
         margin = shifts[-1] * axis.dilation
         length = windows[0].shape[position] + margin
-        windows = tuple(_pad_with_zeros(array, position, margin, margin) for array in windows)
+        windows = pad(windows, position, margin, margin)
         terms, low, zeros = [], 0, ()
         for shift in shifts:
             start = margin - shift * axis.dilation
@@ -218,8 +205,4 @@ def _scatter_long(windows: Arrays, axis: Axis, position: int, unit: int, last: b
             low = shift + inner
         windows = _add_terms(terms)
     high = axis.pad_low + axis.size - windows[0].shape[position]
-    return tuple(_pad_with_zeros(array, position, -axis.pad_low, high) for array in windows)
-
-
-def _pad_with_zeros(x: Array, position: int, low: int, high: int) -> Array:
-    return pad(x, position, low, high, np.zeros((), x.dtype))
+    return pad(windows, position, -axis.pad_low, high)

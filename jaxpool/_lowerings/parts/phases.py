@@ -21,7 +21,7 @@ A row-major array ``[q, phase]`` has the same memory layout as the padded axis.
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +30,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis, cdiv
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from .axis_slicing import concatenate, pad, slice_axis
+from .axis_slicing import T, concatenate, pad, pad_axes, slice_axis
 from .borders import extend_nearest
 
 Arrays = tuple[Array, ...]
@@ -102,7 +102,7 @@ def crop(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
     """Crop an axis of full groups to its elements; those past the last window are ``identity``."""
     length = _read_length(axis)
     x = slice_axis(x, position, axis.pad_low % axis.stride, length, 1)
-    return pad(x, position, 0, axis.size - length, np.asarray(identity, x.dtype))
+    return pad(x, position, 0, axis.size - length, identity)
 
 
 def windows_of_groups(x: Array, axis: Axis, position: int, value: float | np.ndarray = 0) -> Array:
@@ -111,12 +111,11 @@ def windows_of_groups(x: Array, axis: Axis, position: int, value: float | np.nda
     The windows do not overlap.
     """
     phases = phases_of(axis)
-    high = phases.last - axis.out
-    return pad(x, position, -phases.first, high, np.asarray(value, x.dtype))
+    return pad(x, position, -phases.first, phases.last - axis.out, value)
 
 
 def pad_windows(
-    arrays: Arrays, values: Sequence[float | np.ndarray], geometry: Geometry
+    arrays: Arrays, values: tuple[float | np.ndarray, ...], geometry: Geometry
 ) -> tuple[Geometry, Arrays]:
     """Add windows at both ends of each axis, so that every shift of every element has a window.
 
@@ -136,10 +135,7 @@ def pad_windows(
         high = cdiv(axis.pad_low + axis.size, axis.stride) - axis.out
         start = axis.pad_low + low * axis.stride
         axes.append(replace(axis, pad_low=start, out=low + axis.out + high))
-        arrays = tuple(
-            pad(array, position, low, high, np.asarray(value, array.dtype))
-            for array, value in zip(arrays, values, strict=True)
-        )
+        arrays = pad(arrays, position, low, high, values)
     return Geometry(tuple(axes), geometry.positions), arrays
 
 
@@ -204,7 +200,7 @@ def _slice_or_pad(
         return slice_axis(x, position, start, stop - start, 1)
     if identity is None:
         return extend_nearest(x, position, -start, stop - count)
-    return pad(x, position, -start, stop - count, np.asarray(identity, x.dtype))
+    return pad(x, position, -start, stop - count, identity)
 
 
 def _full_like(arrays: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
@@ -236,11 +232,9 @@ def interleave(
     return lax.concatenate(pieces, phase_axis).reshape(shape)
 
 
-def dilate_windows(x: Array, axis: Axis, position: int, identity: float = 0) -> Array:
-    """Move window ``o`` of an axis to index ``o * stride``, with ``identity`` in between."""
-    config = [(0, 0, 0)] * x.ndim
-    config[position] = (0, 0, axis.stride - 1)
-    return lax.pad(x, np.asarray(identity, x.dtype), config)
+def dilate_windows(x: T, axis: Axis, position: int, identities: Any = 0) -> T:
+    """Move window ``o`` of an axis to index ``o * stride``, with ``identities`` in between."""
+    return pad_axes(x, {position: (0, 0, axis.stride - 1)}, identities)
 
 
 def transpose_padding(axis: Axis) -> tuple[int, int, int]:
