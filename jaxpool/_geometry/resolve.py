@@ -160,17 +160,18 @@ def resolve(window: Window, spatial_shape: Sequence[int], positions: tuple[int, 
 
     ``positions`` are the array axes of the pooled axes.
     """
-    axes = (_resolve_axis(window, index, size) for index, size in enumerate(spatial_shape))
+    axes = (resolve_axis(window, index, size) for index, size in enumerate(spatial_shape))
     return Geometry(tuple(axes), positions)
 
 
-def _resolve_axis(window: Window, index: int, size: int) -> Axis:
+def resolve_axis(window: Window, index: int, size: int) -> Axis:
+    """Return the geometry of pooled axis ``index``."""
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
     if not isinstance(size, int):
         _check_symbolic(window, index, size)
     check_not_empty(index, size)
     span = _span(window, index)
-    low, high = padding = _axis_padding(window, index, size, span)
+    low, high = padding = axis_padding(window, index, size, span)
     padded = size + low + high
     excess = span - padded
     if excess > 0 and (window.rounding != CEIL_OR_ONE or excess >= stride):
@@ -185,7 +186,8 @@ def _span(window: Window, index: int) -> int:
     return (window.kernel[index] - 1) * window.dilations[index] + 1
 
 
-def _axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int, int]:
+def axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int, int]:
+    """Return the elements of padding before and after pooled axis ``index``."""
     if window.padding == "VALID":
         return 0, 0
     if isinstance(window.padding, str):

@@ -7,10 +7,11 @@ drops the remainder. The windows that read the appended elements are the last on
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .axis import Axis, cdiv
-from .resolve import is_at_least, resolve
+from .resolve import axis_padding, is_at_least, resolve_axis
 from .window import Window
 
 
@@ -33,7 +34,7 @@ class Ends(NamedTuple):
 def ends_of(window: Window, spatial_shape: Sequence[Any]) -> tuple[Ends | None, ...]:
     """Return the extension of each pooled axis, or None for an axis that needs no extension.
 
-    For such an axis, :func:`resolve` either computes the windows or raises an error about what
+    For such an axis, :mod:`.resolve` either computes the windows or raises an error about what
     depends on the size, such as for a ceil rounding with a stride above 1.
     """
     return tuple(
@@ -48,15 +49,9 @@ def inner_window(
     """Return the window to apply to the array that is extended by ``ends``."""
     pairs = []
     for index, (size, extension) in enumerate(zip(spatial_shape, ends, strict=True)):
-        pairs.append((0, 0) if extension else _resolved_padding(window, index, size))
-    return Window(window.kernel, window.strides, pairs, window.dilations, window.rounding)
-
-
-def _resolved_padding(window: Window, index: int, size: Any) -> tuple[int, int]:
-    padding = window.padding if isinstance(window.padding, str) else (window.padding[index],)
-    settings = (window.kernel[index], window.strides[index], padding, window.dilations[index])
-    (axis,) = resolve(Window(*settings, window.rounding), (size,), (-1,)).axes
-    return axis.pad_low, axis.pad_high
+        axis = None if extension else resolve_axis(window, index, size)
+        pairs.append((axis.pad_low, axis.pad_high) if axis else (0, 0))
+    return replace(window, padding=tuple(pairs))
 
 
 def _extension(window: Window, index: int, size: Any) -> Ends | None:
@@ -64,7 +59,8 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
     span, same = (kernel - 1) * dilation + 1, window.padding in ("SAME_UPPER", "SAME_LOWER")
     if stride > 1 and (window.rounding != "floor" or (same and 1 < span < stride)):
         return None
-    low, high = _same_padding(window, size, span, stride) if same else _padding(window, index)
+    padding = _same_padding if same else axis_padding
+    low, high = padding(window, index, size, span)
     covers = same and span > 1
     # Write the sizes as lax does: JAX may not recognise that different expressions are equal.
     out = cdiv(size, stride) if covers else (size + low + high - span) // stride + 1
@@ -75,13 +71,9 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
     return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
 
 
-def _padding(window: Window, index: int) -> tuple[int, int]:
-    """Return the padding of an axis if it is not "SAME"."""
-    return (0, 0) if isinstance(window.padding, str) else window.padding[index]
-
-
-def _same_padding(window: Window, size: Any, span: int, stride: int) -> tuple[Any, Any]:
+def _same_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any, Any]:
     """Return "SAME" padding of windows without gaps, for which the total is never negative."""
+    stride = window.strides[index]
     total = (cdiv(size, stride) - 1) * stride + span - size if span > 1 else 0
     small, big = total // 2, total - total // 2
     return (small, big) if window.padding == "SAME_UPPER" else (big, small)

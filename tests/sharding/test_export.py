@@ -283,6 +283,14 @@ def test_a_symbolic_axis_whose_end_depends_on_its_size_is_named(name: str, windo
     assert "export with a number in its place" in advice
 
 
+def test_an_error_after_an_extended_axis_names_the_axis() -> None:
+    pool = lambda x: jaxpool.max_pool(x, (3, 2), (1, 2), rounding="ceil")  # noqa: E731
+    with pytest.raises(ValueError, match="^max_pool: pooled axis 1 has the symbolic size w"):
+        exported(pool, "b, h, w, 3")
+    with pytest.raises(ValueError, match="does not fit pooled axis 1"):
+        exported(pool, "b, h, 1, 3")
+
+
 @pytest.mark.parametrize("constraints", [("h >= 9",), ("h >= 8", "h <= 8")])
 def test_a_symbolic_axis_must_be_known_to_hold_two_windows(constraints: tuple[str, ...]) -> None:
     pool = lambda x: jaxpool.stochastic_pool(  # noqa: E731
