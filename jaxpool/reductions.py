@@ -173,10 +173,16 @@ by value and offset."""
 MIN = Reduction("min", lax.min, _highest, idempotent=True, comparator=_less, extremum="min")
 
 
+def byte_dtype(dtype: DType) -> DType:
+    """Return int8 or uint8 for an integer dtype of less than a byte, else ``dtype``."""
+    if not jnp.issubdtype(dtype, jnp.integer) or jnp.iinfo(dtype).bits >= 8:
+        return dtype
+    return np.dtype(np.int8 if jnp.iinfo(dtype).min else np.uint8)
+
+
 def sum_dtype(dtype: DType) -> DType:
     """Return the result dtype of ``jnp.sum``, which promotes booleans and small integers."""
-    if jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).bits < 8:
-        dtype = np.dtype(np.int8 if jnp.iinfo(dtype).min else np.uint8)  # jnp.sum rejects int4
+    dtype = byte_dtype(dtype)  # jnp.sum rejects int4
     return np.dtype(jax.eval_shape(jnp.sum, jax.ShapeDtypeStruct((1,), dtype)).dtype)
 
 
@@ -210,21 +216,16 @@ def identity_array(reduction: Reduction, dtype: DType) -> np.ndarray:
 
 def identity_like(reduction: Reduction, x: Any) -> Any:
     """Return the identity for the operands ``x``: a NumPy scalar array for each array of ``x``."""
-    dtypes = jax.tree.map(lambda a: np.dtype(a.dtype), x)
-    return jax.tree.map(
-        lambda dtype, value: np.asarray(value, dtype), dtypes, reduction.identity(dtypes)
-    )
+    identity = reduction.identity(jax.tree.map(lambda a: np.dtype(a.dtype), x))
+    return jax.tree.map(lambda a, value: np.asarray(value, a.dtype), x, identity)
 
 
 def mask_with_identity(x: T, valid: Array | None, reduction: Reduction) -> T:
     """Return ``x`` with the elements that are not ``valid`` replaced by the identity."""
     if valid is None:
         return x
-    return jax.tree.map(
-        lambda a, value: lax.select(valid, a, lax.full_like(a, value)),
-        x,
-        identity_like(reduction, x),
-    )
+    select = lambda a, value: lax.select(valid, a, lax.full_like(a, value))  # noqa: E731
+    return jax.tree.map(select, x, identity_like(reduction, x))
 
 
 def _float_accumulator(dtype: np.dtype) -> np.dtype | None:

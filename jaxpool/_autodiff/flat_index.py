@@ -27,7 +27,7 @@ from jax import Array, lax
 
 from .._errors import message
 from .._geometry.axis import Axis, cdiv
-from .._geometry.resolve import Geometry, is_at_most
+from .._geometry.resolve import Geometry, is_at_most, is_static
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.axis_slicing import each_tap, iota
@@ -86,7 +86,7 @@ def target(
     Raise ValueError if int32 cannot count the elements of the target or the sources.
     """
     blocks = None
-    if all(isinstance(shape[axis], int) for axis in axes):
+    if is_static([shape[axis] for axis in axes]):
         counted = tuple(position for position in positions if position in axes)
         blocks = _blocks_of(counted, shape, sources)
     result = Target(shape, axes, blocks)
@@ -161,9 +161,8 @@ def _write(y: Array, indices: Array, target: Target) -> Array:
 
     def by_index(index: Array) -> Array:
         values, index_planes = (to_planes(a, target.axes) for a in (y, index))
-        return _target_array(
-            take_from_planes(values, last_writer(index_planes, target.size), 0), target
-        )
+        written = take_from_planes(values, last_writer(index_planes, target.size), 0)
+        return from_planes(written, target.shape, target.axes)
 
     return _in_blocks_if_possible(indices, target, functools.partial(_scatter, y), by_index)
 
@@ -182,7 +181,8 @@ def _write_with_last_indices(y: Array, indices: Array, target: Target) -> tuple[
         last_indices = jnp.where(
             take_from_planes(last_source, index_planes, -1) == source, index_planes, -1
         )
-        result = _target_array(take_from_planes(values, last_source, 0), target)
+        written = take_from_planes(values, last_source, 0)
+        result = from_planes(written, target.shape, target.axes)
         return result, from_planes(last_indices, index.shape, target.axes)
 
     return _in_blocks_if_possible(indices, target, in_blocks, by_index)
@@ -208,10 +208,6 @@ def _materialized_unless_blocked(y: Array, indices: Array, target: Target) -> tu
     blocks, the choice at run time stores them anyway.
     """
     return (y, indices) if target.blocks is not None else materialize((y, indices))
-
-
-def _target_array(planes: Array, target: Target) -> Array:
-    return from_planes(planes, target.shape, target.axes)
 
 
 # --- in blocks, or by index -----------------------------------------------------------------------

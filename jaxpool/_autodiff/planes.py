@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from .._geometry.axis import Axis
-from .._geometry.resolve import Geometry
+from .._geometry.resolve import Geometry, is_static
 from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
 from .._lowerings.parts.grid import phase_axis_indices
@@ -49,7 +49,7 @@ class Planes(NamedTuple):
     @property
     def are_known(self) -> bool:
         """Return whether all lengths are integers; in an export they may be symbolic."""
-        return all(isinstance(length, int) for length in self.lengths)
+        return is_static(self.lengths)
 
     @property
     def geometry(self) -> Geometry:
@@ -95,8 +95,10 @@ def plane_maximum_with_offsets(
 
 def _argreduce_and_gather(planes: Planes, maximum: Reduction) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        values = materialize(_largest(x, valid, planes))
-        return values, _offsets(x, valid, values, planes, maximum)
+        values, axes = materialize(_largest(x, valid, planes)), planes.element_axes(x.ndim)
+        split_valid = None if valid is None else _split(valid, planes)
+        operands = _split(x, planes), split_valid, values
+        return values, argmax_offsets(*operands, axes, maximum, planes.offset_dtype)
 
     return argreduce, functools.partial(_gather, planes=planes)
 
@@ -113,17 +115,6 @@ def _split(x: Array, planes: Planes) -> Array:
 def _over_elements(y: Array, planes: Planes) -> Array:
     """Return ``y``, one value per plane, with axes of length 1 for the elements."""
     return jnp.expand_dims(y, planes.element_axes(y.ndim))
-
-
-def _offsets(
-    x: Array, valid: Array | None, values: Array, planes: Planes, maximum: Reduction
-) -> Array:
-    """Return the offset of the largest element of each plane, or the sentinel."""
-    split_valid = None if valid is None else _split(valid, planes)
-    axes = planes.element_axes(x.ndim)
-    return argmax_offsets(
-        _split(x, planes), split_valid, values, axes, maximum, planes.offset_dtype
-    )
 
 
 def _gather(t: Array, offsets: Array, value: Array, planes: Planes) -> Array:

@@ -20,7 +20,7 @@ from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, Reduction, accumulator, mask_with_identity
 from .linear import is_differentiable, linear_map
-from .rules import selection, selection_with_offsets
+from .rules import ArgReduce, Gather, selection, selection_with_offsets
 
 
 class RaggedWindows(NamedTuple):
@@ -62,24 +62,23 @@ def extreme(
     def reduce(x: Array, valid: Array | None) -> Array:
         return ragged.extreme(mask_with_identity(x, valid, MAX), *windows)
 
-    argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
-    gather_elements = functools.partial(_gather, windows=windows)
+    functions = reduce, *_argreduce_and_gather(windows, reduction)
     may_be_lost = RULES_ARE_LOST and is_countable(windows.axes)
-    return selection(reduce, argreduce, gather_elements, x, valid, rule_may_be_lost=may_be_lost)
+    return selection(*functions, x, valid, rule_may_be_lost=may_be_lost)
 
 
 def extreme_with_offsets(
     x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction = MAX
 ) -> ValueOffset:
     """Return the largest ``valid`` elements, differentiable, and their offsets."""
-    argreduce = functools.partial(_argreduce, windows=windows, reduction=reduction)
-    return selection_with_offsets(argreduce, functools.partial(_gather, windows=windows), x, valid)
+    return selection_with_offsets(*_argreduce_and_gather(windows, reduction), x, valid)
 
 
-def _argreduce(
-    x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction
-) -> ValueOffset:
-    return ragged.argreduce(mask_with_identity(x, valid, MAX), valid, *windows, reduction)
+def _argreduce_and_gather(windows: RaggedWindows, reduction: Reduction) -> tuple[ArgReduce, Gather]:
+    def argreduce(x: Array, valid: Array | None) -> ValueOffset:
+        return ragged.argreduce(mask_with_identity(x, valid, MAX), valid, *windows, reduction)
+
+    return argreduce, functools.partial(_gather, windows=windows)
 
 
 def _gather(x: Array, offsets: Array, value: Array, windows: RaggedWindows) -> Array:

@@ -252,6 +252,11 @@ def window_too_long(
 # --- symbolic sizes -------------------------------------------------------------------------------
 
 
+def is_static(sizes: Sequence[Any]) -> bool:
+    """Return whether all sizes are integers; in an export they may be symbolic."""
+    return all(isinstance(size, int) for size in sizes)
+
+
 def check_known(spatial_shape: Sequence[Any]) -> None:
     """Raise if a pooled axis has a symbolic size, as ``jax.export`` allows."""
     for index, size in enumerate(spatial_shape):

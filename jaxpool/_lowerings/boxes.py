@@ -39,6 +39,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
+from .._geometry.resolve import is_static
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_zeros
@@ -129,7 +130,7 @@ def image(x: Array, number: Array) -> Array:
 def _boxes_per_step(x: Array, boxes: Boxes) -> int:
     """Return how many boxes one step processes; 1 if sizes are symbolic."""
     sizes = (*x.shape[1:], boxes.image.shape[0])
-    if not all(isinstance(size, int) for size in sizes):
+    if not is_static(sizes):
         return 1
     bytes_of_image = math.prod(x.shape[1:]) * x.dtype.itemsize
     return min(boxes.image.shape[0], tuning.MAX_BYTES_OF_BOXES // max(1, bytes_of_image))
@@ -138,7 +139,7 @@ def _boxes_per_step(x: Array, boxes: Boxes) -> int:
 def _size_ratio(x: Array, samples: SampledElements | None) -> float:
     """Return the elements of an image divided by those that a box reads; 0 if not known."""
     sizes = x.shape[1:3]
-    if samples is None or not all(isinstance(size, int) for size in sizes):
+    if samples is None or not is_static(sizes):
         return 0
     return math.prod(sizes) / math.prod(samples.rows.shape[1:] + samples.columns.shape[1:])
 
@@ -204,7 +205,7 @@ def _add_in_steps(
         g, boxes = operands
         contributions = jax.vmap(function)(g, boxes)
         of_image = (image_indices[:, None] == boxes.image[None])[..., None, None, None]
-        return total + jnp.where(of_image, contributions, jnp.zeros((), g.dtype)).sum(1), None
+        return total + _zero_unless(of_image, contributions).sum(1), None
 
     total = varying_zeros(shape, g.dtype, (g, boxes))
     if count == boxes.image.shape[0]:
@@ -260,24 +261,29 @@ def maximum_of(image: Array, box: Boxes) -> Array:
     """Return the maximum of every bin, 0 where it is empty."""
     _, y = _maxima(image, box)
     has_element = box.rows.any(1)[:, None, None] & box.columns.any(1)[None, :, None]
-    return jnp.where(has_element, y, jnp.zeros((), y.dtype))
+    return _zero_unless(has_element, y)
 
 
 def select_at_maximum(t: Array, image: Array, box: Boxes) -> Array:
     """Return ``t`` at the argmax of the image in every bin, 0 for an empty bin."""
     row, column = _argmax(image, box)
     is_column = _one_hot(column, 2, image.shape[1])
-    in_rows = jnp.where(is_column, t[:, None], jnp.zeros((), t.dtype)).sum(2)
-    return jnp.where(_one_hot(row, 1, image.shape[0]), in_rows, jnp.zeros((), t.dtype)).sum(1)
+    in_rows = _zero_unless(is_column, t[:, None]).sum(2)
+    return _zero_unless(_one_hot(row, 1, image.shape[0]), in_rows).sum(1)
 
 
 def select_at_maximum_transpose(g: Array, image: Array, box: Boxes) -> Array:
     """Return the transpose of :func:`select_at_maximum`."""
     row, column = _argmax(image, box)
     is_row = _one_hot(row, 1, image.shape[0])
-    in_rows = materialize(jnp.where(is_row, g[:, None], jnp.zeros((), g.dtype)).sum(0))
+    in_rows = materialize(_zero_unless(is_row, g[:, None]).sum(0))
     is_column = _one_hot(column, 2, image.shape[1])
-    return jnp.where(is_column, in_rows[:, :, None], jnp.zeros((), g.dtype)).sum(1)
+    return _zero_unless(is_column, in_rows[:, :, None]).sum(1)
+
+
+def _zero_unless(mask: Array, x: Array) -> Array:
+    """Return ``x`` with zeros where ``mask`` is False."""
+    return jnp.where(mask, x, jnp.zeros((), x.dtype))
 
 
 def _maxima(image: Array, box: Boxes) -> tuple[Array, Array]:

@@ -85,6 +85,9 @@ def explaining_tracer_errors(what: str) -> Iterator[None]:
         ) from error
 
 
+_DEFINED_FOR = "Pooling is defined for real numbers and booleans."
+
+
 def is_real(dtype: Any) -> bool:
     """Return whether ``dtype`` is one of real numbers: integers or floats, not booleans."""
     return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating)
@@ -94,46 +97,35 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
     """Raise unless ``x`` contains real numbers or booleans."""
     _check_numbers(x)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        raise TypeError(
-            message(
-                f"the array has dtype {x.dtype}.",
-                "Pooling is defined for real numbers and booleans.",
-                "Pool the real and the imaginary part separately.",
-            )
-        )
+        raise _dtype_error(x, _DEFINED_FOR, "Pool the real and the imaginary part separately.")
     if x.dtype.name.startswith("float6_"):
-        raise TypeError(
-            message(
-                f"the array has dtype {x.dtype}.",
-                "XLA (jaxlib 0.12) has no 6-bit arithmetic and aborts the process.",
-                "Convert it first, for example x.astype(jnp.bfloat16).",
-            )
+        raise _dtype_error(
+            x,
+            "XLA (jaxlib 0.12) has no 6-bit arithmetic and aborts the process.",
+            "Convert it first, for example x.astype(jnp.bfloat16).",
         )
 
 
 def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
     """Raise unless ``x`` contains numbers or booleans, not for example keys of ``jax.random``."""
     if not jnp.issubdtype(x.dtype, jnp.number) and x.dtype != jnp.bool_:
-        raise TypeError(
-            message(
-                f"the array has dtype {x.dtype}.",
-                "Pooling is defined for real numbers and booleans.",
-                "Give an array of numbers; jax.random keys are not numbers.",
-            )
-        )
+        advice = "Give an array of numbers; jax.random keys are not numbers."
+        raise _dtype_error(x, _DEFINED_FOR, advice)
 
 
 def check_float(x: Array) -> None:
     """Raise unless ``x`` contains floating-point numbers."""
     _check_numbers(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise TypeError(
-            message(
-                f"the array has dtype {x.dtype}.",
-                "The result is a real number, which only floating-point dtypes represent.",
-                "Convert it first, for example x.astype(jnp.float32).",
-            )
+        raise _dtype_error(
+            x,
+            "The result is a real number, which only floating-point dtypes represent.",
+            "Convert it first, for example x.astype(jnp.float32).",
         )
+
+
+def _dtype_error(x: Array | jax.ShapeDtypeStruct, fact: str, advice: str) -> TypeError:
+    return TypeError(message(f"the array has dtype {x.dtype}.", fact, advice))
 
 
 def check_where(where: Any, shape: tuple[int, ...]) -> Array | None:

@@ -154,9 +154,7 @@ def _first_valid(p: Arrays, q: Arrays) -> Arrays:
     return valid_p | valid_q, jnp.where(valid_p, a_p, a_q)
 
 
-_FIRST_VALID = Reduction(
-    "first", _first_valid, lambda dtypes: jax.tree.map(lambda _: 0, dtypes), idempotent=True
-)
+_FIRST_VALID = Reduction("first", _first_valid, (0, 0), idempotent=True)
 
 
 def _by_digits(parts: Arrays, geometry: Geometry) -> Arrays:
@@ -333,7 +331,7 @@ def _scatter_along_axis(parts: Arrays, x: Array, axis: Axis, position: int, long
     sums = g, products + g * (base - starts)
     transposed = transposed_axis(axis)
     low, high = lax_padding(transposed)
-    padded = pad(dilate_windows(sums, axis, position), position, low, high)
+    padded = [pad(dilate_windows(part, axis, position), position, low, high) for part in sums]
     first, count = 1 - axis.span, padded[0].shape[position]
     parts = _first_elements(x, axis, position, first, count), *padded
     radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX

@@ -121,8 +121,8 @@ def convert(
     taps: Array,
     shape: tuple[int, ...],
     geometry: Geometry,
-    space: IndexSpace,
-    dtype: np.dtype | None,
+    index_space: IndexSpace,
+    index_dtype: np.dtype | None,
     masked: bool,
 ) -> Array:
     """Return ``taps``, window offsets in row-major order, as indices of an array of ``shape``.
@@ -131,27 +131,14 @@ def convert(
       taps: window offsets, with the sentinel for windows without an element.
       shape: shape of the array that is indexed.
       geometry: the windows.
-      space, dtype: the caller's ``index_space`` and ``index_dtype``.
+      index_space, index_dtype: the options of the caller.
       masked: whether a mask may empty windows that ``geometry`` does not leave empty.
     """
-    if space == "window":
-        return _tap_numbers(taps, geometry, dtype)
-    axes = counted_axes(space, geometry.positions, len(shape))
+    if index_space == "window":
+        return _tap_numbers(taps, geometry, index_dtype)
+    axes = counted_axes(index_space, geometry.positions, len(shape))
     found = taps != sentinel(taps.dtype) if masked or geometry.has_empty_window else None
-    return flat(space, places(taps, geometry), found, shape, axes, dtype)
-
-
-def as_named(
-    taps: Array,
-    shape: tuple[int, ...],
-    geometry: Geometry,
-    *,
-    masked: bool,
-    index_space: IndexSpace,
-    index_dtype: np.dtype | None,
-) -> Array:
-    """Return :func:`convert` with the options of an op."""
-    return convert(taps, shape, geometry, index_space, index_dtype, masked)
+    return flat(index_space, places(taps, geometry), found, shape, axes, index_dtype)
 
 
 def _tap_numbers(taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:

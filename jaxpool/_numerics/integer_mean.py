@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..reductions import byte_dtype
+
 Rounding = Literal["half_even", "trunc"]
 
 
@@ -50,13 +52,6 @@ def average(
     return _saturate(quotient, round_up, overflowed, negative, x.dtype)
 
 
-def widen_sub_byte(x: Array) -> Array:
-    """Return ``x``, with dtypes of less than a byte converted to int8 or uint8."""
-    if not jnp.issubdtype(x.dtype, jnp.integer) or jnp.iinfo(x.dtype).bits >= 8:
-        return x
-    return x.astype(jnp.int8 if jnp.iinfo(x.dtype).min else jnp.uint8)
-
-
 def _rounds_up(remainder: Array, size: Array, odd: Array, rounding: Rounding) -> Array:
     """Return whether the absolute value of a truncated quotient must increase by one."""
     if rounding == "trunc":
@@ -84,7 +79,7 @@ def _divide_in_float32(
 
 def _digits(x: Array, bits: int, word: np.dtype) -> list[Array]:
     """Return the digits of ``x``, lowest first; the top digit is signed."""
-    x = widen_sub_byte(x)  # smaller dtypes cannot represent the mask or the shift of a digit
+    x = x.astype(byte_dtype(x.dtype))  # or the mask or shift of a digit may not fit
     width = 8 * x.dtype.itemsize
     digits = []
     for low in range(0, width, bits):

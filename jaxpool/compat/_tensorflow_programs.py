@@ -47,7 +47,7 @@ def _max_from_first(
 ) -> tuple[Array, Array]:
     values, offsets = max_with_offsets_from_first(x, where, config)
     offset_arguments = offsets, x.shape, config.geometry(x.shape)
-    return values, indices.as_named(*offset_arguments, masked=False, **index_options)
+    return values, indices.convert(*offset_arguments, masked=False, **index_options)
 
 
 def _quantised_average(
@@ -61,5 +61,5 @@ def _quantised_average(
 
 
 _MAX_WITHOUT_NAN = Op("max_pool", max_of_numbers)
-_MAX_FROM_FIRST = Op("max_pool_with_argmax", _max_from_first, convert=indices.as_named)
+_MAX_FROM_FIRST = Op("max_pool_with_argmax", _max_from_first, convert=indices.convert)
 _QUANTISED_AVERAGE = Op("tflite_average_pool_2d", _quantised_average)

@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.core import max_dim
 
 from .._geometry import layout as layouts
-from .._geometry.resolve import Geometry
+from .._geometry.resolve import Geometry, is_static
 from .._geometry.symbolic import Ends, ends_of, inner_window
 from .._lowerings.parts.axis_slicing import pad
 from .._lowerings.parts.borders import extend_axis
@@ -74,7 +74,7 @@ def for_symbolic_sizes(op: Op, config: Any, options: dict[str, Any]) -> Callable
     direct = functools.partial(op.body, config=config, **options)
 
     def run(x: Array, where: Any, *others: Any) -> Any:
-        if all(isinstance(size, int) for size in x.shape):
+        if is_static(x.shape):
             return direct(x, where, *others)
         positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), x.shape)
         sizes = [x.shape[position] for position in positions]

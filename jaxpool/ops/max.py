@@ -241,7 +241,7 @@ def _extreme_with_index(
     valid = check_where(where, x.shape)
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
     masked = valid is not None
-    return values, indices.as_named(offsets, x.shape, plan.geometry, masked=masked, **space)
+    return values, indices.convert(offsets, x.shape, plan.geometry, masked=masked, **space)
 
 
 MAX_POOL = Op("max_pool", functools.partial(_extreme, reduction=MAX))
@@ -250,11 +250,11 @@ MAX_POOL_WITH_ARGMAX = Op(
     "max_pool_with_argmax",
     functools.partial(_extreme_with_index, reduction=MAX),
     indices.canonical,
-    convert=indices.as_named,
+    convert=indices.convert,
 )
 MIN_POOL_WITH_ARGMIN = Op(
     "min_pool_with_argmin",
     functools.partial(_extreme_with_index, reduction=MIN),
     indices.canonical,
-    convert=indices.as_named,
+    convert=indices.convert,
 )

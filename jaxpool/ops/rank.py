@@ -19,7 +19,7 @@ from .._autodiff.gather import gather, weighted_gather
 from .._autodiff.rules import selection
 from .._errors import message, public
 from .._geometry.arguments import integer
-from .._geometry.resolve import Geometry
+from .._geometry.resolve import Geometry, is_static
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import ValueOffset
 from .._lowerings.parts.axis_slicing import reshape_along
@@ -198,7 +198,7 @@ def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
     """
     if valid is not None:
         return window_sum(valid.astype(jnp.int32), geometry)
-    if not all(isinstance(length, int) for length in geometry.out_shape):
+    if not is_static(geometry.out_shape):
         counts = elements_per_window(geometry, include_pad=False)
         return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
     counts = np.ones((1,) * x.ndim, np.int32)

@@ -13,7 +13,7 @@ from .._errors import message, public, shown
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import check_real, check_where
-from .._numerics.integer_mean import widen_sub_byte
+from ..reductions import byte_dtype
 from ._dispatch import Configuration, Op, WindowArguments, call
 
 
@@ -71,7 +71,7 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
     # XLA:CPU aborts the process if it concatenates 2-bit integers (jaxlib 0.10 to 0.12).
-    operand = widen_sub_byte(x)
+    operand = x.astype(byte_dtype(x.dtype))
     return stack_taps(operand, config.geometry(x.shape), value.astype(operand.dtype)).astype(
         x.dtype
     )

@@ -83,7 +83,11 @@ FAULTS = [
         "(out - 1) * stride + span - padded",
         "(out - 1) * stride + span - size",
     ),
-    Fault("_geometry/resolve.py", "out[position] = axis.out", "out[position] = axis.size"),
+    Fault(
+        "_geometry/resolve.py",
+        "self._with_lengths(shape, self.out_shape)",
+        "self._with_lengths(shape, self.spatial_shape)",
+    ),
     Fault("_numerics/indices.py", "axis.stride - axis.pad_low", "axis.stride"),
     Fault("_numerics/indices.py", "taps % axis.kernel * axis.dilation", "taps % axis.kernel"),
     Fault("_numerics/indices.py", "taps = taps // axis.kernel", "taps = taps"),
@@ -95,8 +99,8 @@ FAULTS = [
     Fault("_lowerings/parts/phases.py", "first - s, last - s", "first - s - 1, last - s - 1"),
     Fault(
         "_lowerings/parts/phases.py",
-        "-start, stop - count, np",
-        "-start - 1, stop - count + 1, np",
+        "-start, stop - count, identity)",
+        "-start - 1, stop - count + 1, identity)",
     ),
     Fault("_lowerings/parts/phases.py", "axis.span - 1 - axis.pad_low", "axis.span - axis.pad_low"),
     Fault(
@@ -192,8 +196,8 @@ FAULTS = [
     Fault("_numerics/weighted_windows.py", "window - shift: weight", "window + shift: weight"),
     Fault(
         "_numerics/window_terms.py",
-        "dilate_windows(part, axis, position, value)",
-        "dilate_windows(part, axis, position)",
+        "dilate_windows(parts, axis, position, identities)",
+        "dilate_windows(parts, axis, position)",
     ),
     Fault("_numerics/divisors.py", "empty = divisor == 0", "empty = divisor == 1"),
     Fault("_numerics/divisors.py", "x.astype(accumulator(x.dtype))", "x"),

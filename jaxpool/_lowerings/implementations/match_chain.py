@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from ...reductions import Reduction, identity_array
 from .. import tuning
 from ..parts import grid
@@ -72,9 +72,8 @@ def argreduce(
 
 def _is_read_jointly(geometry: Geometry) -> bool:
     """Return whether one chain reads the elements of all axes."""
-    sizes_are_known = all(isinstance(axis.size, int) for axis in geometry.axes)
     is_small = geometry.taps <= tuning.MAX_MATCHED_ON_TPU
-    return geometry.is_strided and is_small and sizes_are_known
+    return geometry.is_strided and is_small and is_static(geometry.spatial_shape)
 
 
 def _match_jointly(
@@ -90,7 +89,7 @@ def _match_jointly(
     present = None if valid is None else elements_of(valid, np.zeros((), bool))
     offsets: list[Any] = [*np.arange(geometry.taps, dtype=np.float32)]
     if valid is None and _begins_in_padding(geometry):
-        offsets[0] = _first_offsets(major, x.ndim)
+        offsets[0] = first_offsets(major, x.ndim).astype(jnp.float32)
     pair = _match(values, offsets, present, reduction)
     return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
 
@@ -116,7 +115,9 @@ def _match_by_axis(
     assert offsets is not None
     offsets = offsets.astype(jnp.float32)
     if valid is None and _begins_in_padding(geometry):
-        offsets = jnp.where(offsets == 0, _first_offsets(geometry, x.ndim), offsets)
+        is_first = offsets == 0
+        first = first_offsets(geometry, x.ndim).astype(jnp.float32)
+        offsets = jnp.where(is_first, first, offsets)
     return values, offsets
 
 
@@ -140,11 +141,6 @@ def _join(
 
 def _begins_in_padding(geometry: Geometry) -> bool:
     return any(axis.pad_low for axis in geometry.axes)
-
-
-def _first_offsets(geometry: Geometry, rank: int) -> Array:
-    """Return the first offset inside the axes of every window, in float32."""
-    return first_offsets(geometry, rank).astype(jnp.float32)
 
 
 def _match(

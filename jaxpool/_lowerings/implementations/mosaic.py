@@ -22,8 +22,8 @@ import numpy as np
 from jax import Array
 
 from ..._errors import counted, message
-from ..._geometry.axis import Axis
-from ..._geometry.resolve import Geometry
+from ..._geometry.axis import Axis, cdiv
+from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import unify_varying_axes, varying_zeros
 from ...reductions import Reduction, identity_array
@@ -52,12 +52,12 @@ def unsupported_reason(request: Request) -> str | None:
         return f"{counted(len(geometry.axes), 'pooled axis')}; the kernels accept 2"
     if geometry.taps > 255:
         return f"windows of {geometry.taps} elements; a byte can number up to 255"
-    if not all(isinstance(size, int) for size in geometry.spatial_shape):
+    if not is_static(geometry.spatial_shape):
         return "a pooled axis has a symbolic size; the block sizes of a kernel are static"
     needed = max(_forward_bytes(*_kernel_axes(geometry)), _transpose_bytes(*_kernel_axes(geometry)))
     if needed > tuning.MAX_BYTES_OF_KERNEL:
         limit = tuning.MAX_BYTES_OF_KERNEL >> 20
-        rows = f"rows that need {-(-needed >> 20)} MiB of vector memory"
+        rows = f"rows that need {cdiv(needed, 1 << 20)} MiB of vector memory"
         return f"{rows}; the kernels use up to {limit} MiB"
     return None
 
@@ -77,8 +77,8 @@ def _forward_bytes(rows: Axis, columns: Axis) -> int:
 
 def _transpose_bytes(rows: Axis, columns: Axis) -> int:
     """Return the bytes of the scratch and of the blocks of the transpose."""
-    scratch_rows = -(-rows.span // rows.stride) + 1
-    width = columns.out + 2 * (-(-columns.span // columns.stride) + 1)
+    scratch_rows = cdiv(rows.span, rows.stride) + 1
+    width = columns.out + 2 * (cdiv(columns.span, columns.stride) + 1)
     blocks_read = 3 * columns.out + 3 * scratch_rows * width // 2
     return (blocks_read + 2 * rows.stride * columns.size) * tuning.BYTES_OF_TILE
 
@@ -181,7 +181,7 @@ def _on_other_platform(kernel: Kernel, results: list[jax.ShapeDtypeStruct]) -> C
 
 def _check_supported(x: Array) -> None:
     """Raise if the type of ``x`` shows that JAX cannot lower a kernel of it."""
-    if not all(isinstance(size, int) for size in x.shape):
+    if not is_static(x.shape):
         raise NotImplementedError(
             message(
                 f"$implementation = 'mosaic' does not accept the symbolic shape {x.shape}.",

@@ -27,7 +27,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from ..._xla.any_in_batch import any_in_batch
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
@@ -193,7 +193,7 @@ def _uses_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
     if reduction.extremum is None and reduction.combine is not lax.add:
         return False
     lengths = [x.shape[axis] for axis in axes]
-    if not all(isinstance(length, int) for length in lengths):
+    if not is_static(lengths):
         return False
     is_contiguous = x.ndim - 1 in axes
     if reduction.extremum is not None:

@@ -17,6 +17,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._geometry.axis import cdiv
 from ..._geometry.resolve import check_at_least
 from .axis_slicing import concatenate, pad
 
@@ -76,7 +77,7 @@ def _unroll_period(period: Array, position: int, low: int, count: int) -> Array:
     """Return ``count`` entries of a repeated period, with a period beginning at entry ``low``."""
     size = period.shape[position]
     first = -low % size
-    copies = -(-(first + count) // size)
+    copies = cdiv(first + count, size)
     return _slice(repeated(period, position, copies), position, first, first + count)
 
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import unify_varying_axes
 from .. import tuning
@@ -66,7 +66,7 @@ class Reads:
     def has_flat_indices(self, x: Array) -> bool:
         """Return whether int32 can count the elements of ``x`` along ``axes``."""
         sizes = [x.shape[axis] for axis in self.axes]
-        return all(isinstance(size, int) for size in x.shape) and math.prod(sizes) <= INT32_MAX
+        return is_static(x.shape) and math.prod(sizes) <= INT32_MAX
 
     def first_indices(self, x: Array) -> Array:
         """Return the flat index along ``axes`` of the first element of each window."""

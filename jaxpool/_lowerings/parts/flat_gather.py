@@ -52,14 +52,11 @@ def last_writer(index: Array, size: int) -> Array:
     """
 
     def write_plane(source: Array, index: Array) -> Array:
-        return jnp.full(size, -1, jnp.int32).at[_or_past(index, size)].max(source, mode="drop")
+        last = jnp.full(size, -1, jnp.int32)
+        # An index past the end is dropped; JAX would wrap a negative one.
+        return last.at[jnp.where(index < 0, size, index)].max(source, mode="drop")
 
     return _over_planes(write_plane)(lax.broadcasted_iota(jnp.int32, index.shape, 1), index)
-
-
-def _or_past(index: Array, size: int) -> Array:
-    """Replace -1 by one past the end, which is dropped; JAX would wrap a negative index."""
-    return jnp.where(index < 0, size, index)
 
 
 def take_from_planes(values: Array, index: Array, fill: int) -> Array:

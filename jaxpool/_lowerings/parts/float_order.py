@@ -22,7 +22,7 @@ from jax import Array, lax
 
 from ..._xla.by_platform import by_platform
 from ..._xla.select import select
-from ...reductions import MAX, MAX_LAST_NAN, MIN, Reduction, identity_array
+from ...reductions import MAX, MAX_LAST_NAN, MIN, Reduction, byte_dtype, identity_array
 from .argreduce import ValueOffset, sentinel
 from .axis_slicing import tree_reduce
 
@@ -46,15 +46,12 @@ def to_native_dtype(x: Any, reduction: Reduction) -> tuple[Any, Reduction]:
     """Convert to a wider dtype if XLA:CPU emulates the dtype of ``x``; extremes are the same."""
     if reduction.extremum is None or x.dtype == np.bool_:
         return x, reduction
-    floating = jnp.issubdtype(x.dtype, jnp.floating)
-    if floating and x.dtype.itemsize == 1:
-        native_dtype = np.dtype(np.float32)
-    elif not floating and jnp.iinfo(x.dtype).bits < 8:
-        native_dtype = np.dtype(np.int8 if jnp.iinfo(x.dtype).min else np.uint8)
-    else:
+    is_small_float = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize == 1
+    native_dtype = np.dtype(np.float32) if is_small_float else byte_dtype(x.dtype)
+    if native_dtype == x.dtype:
         return x, reduction
     identity = identity_array(reduction, x.dtype).astype(native_dtype)
-    return x.astype(native_dtype), dataclasses.replace(reduction, identity=lambda dtype: identity)
+    return x.astype(native_dtype), dataclasses.replace(reduction, identity=identity)
 
 
 def reduce_slices(reduction: Reduction, slices: Sequence[Any]) -> Any:
@@ -71,8 +68,9 @@ def reduce_in_integers(
     reduce: Callable[[Array, Reduction], Array], x: Array, reduction: Reduction
 ) -> Array:
     """Return ``reduce(x, reduction)`` of a float maximum or minimum, computed on its keys."""
-    identity = _flip(_bits(identity_array(reduction, x.dtype)))
-    key_reduction = dataclasses.replace(_key_extreme(reduction), identity=lambda dtype: identity)
+    key_reduction = dataclasses.replace(
+        _key_extreme(reduction), identity=_identity_key(reduction, x.dtype)
+    )
     return from_sort_keys(reduce(_float_keys(x, reduction), key_reduction), x.dtype)
 
 
@@ -130,13 +128,13 @@ def _keys_of(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarr
     The key that loses is the identity of the returned reduction.
     """
     if is_float_extreme(reduction, x):
-        keys, worst = _float_keys(x, reduction), _flip(_bits(identity_array(reduction, x.dtype)))
-        keys = _with_one_zero(keys)
+        keys = _with_one_zero(_float_keys(x, reduction))
+        worst = _identity_key(reduction, x.dtype)
     else:
         keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
     step = -1 if reduction.extremum == "max" else 1
     invalid = np.asarray(worst + np.asarray(step, keys.dtype), keys.dtype)
-    key_reduction = dataclasses.replace(_key_extreme(reduction), identity=lambda dtype: invalid)
+    key_reduction = dataclasses.replace(_key_extreme(reduction), identity=invalid)
     return keys, key_reduction, invalid
 
 
@@ -169,8 +167,9 @@ def _greater_or_largest(b: Array, a: Array) -> Array:
     return (b > a) | (b == np.iinfo(b.dtype).max)
 
 
-def _bits(x: np.ndarray) -> np.ndarray:
-    return x.view(f"int{8 * x.dtype.itemsize}")
+def _identity_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
+    """Return the key of the identity of a float maximum or minimum."""
+    return _flip(identity_array(reduction, dtype).view(f"int{8 * dtype.itemsize}"))
 
 
 def _float_keys(x: Array, reduction: Reduction) -> Array:

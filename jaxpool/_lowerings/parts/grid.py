@@ -37,7 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from .axis_slicing import each_tap, pad_axes
 
 
@@ -175,7 +175,7 @@ def materialize_row_major(x: Array, pooled: int) -> Array:
     An export with symbolic lengths leaves the layout to XLA: JAX (0.10.2) would ask for the sign
     of the product of the lengths, which may not be known.
     """
-    if not all(isinstance(length, int) for length in x.shape[:pooled]):
+    if not is_static(x.shape[:pooled]):
         return lax.optimization_barrier(x)
     merged_axes = x.reshape(math.prod(x.shape[:pooled]), *x.shape[pooled:])
     return lax.optimization_barrier(merged_axes).reshape(x.shape)

@@ -161,25 +161,28 @@ def combine_over_elements(
     phases = phases_of(axis)
     is_strided_row = position == -1 and axis.stride > 1
     is_padded = is_strided_row and len(phases.shifts) <= tuning.MAX_PADDED_SHIFTS
+
+    def combine_range(
+        by_shift: dict[int, Arrays], first: int, last: int, shifts: list[int]
+    ) -> Arrays:
+        if not shifts:
+            return _full_like(next(iter(by_shift.values())), constants, position, last - first)
+        terms = [
+            tuple(
+                _slice_or_pad(a, position, first - s, last - s, axis.out, identity)
+                for a, identity in zip(by_shift[s], identities, strict=True)
+            )
+            for s in shifts
+        ]
+        return combine(terms)
+
     groups: dict[int, list[Array]] = {}
     for phase, offsets in phases.offsets.items():
         by_shift = {shift: windows(offset) for shift, offset in offsets.items()}
-        full = phases.first, phases.last, list(by_shift)
-        parts = []
-        for first, last, shifts in (
-            [full] if is_padded else group_ranges(axis, phases, list(by_shift))
-        ):
-            terms = [
-                tuple(
-                    _slice_or_pad(a, position, first - s, last - s, axis.out, identity)
-                    for a, identity in zip(by_shift[s], identities, strict=True)
-                )
-                for s in shifts
-            ]
-            like = next(iter(by_shift.values()))
-            parts.append(
-                combine(terms) if terms else _full_like(like, constants, position, last - first)
-            )
+        shifts = list(by_shift)
+        full = phases.first, phases.last, shifts
+        ranges = [full] if is_padded else group_ranges(axis, phases, shifts)
+        parts = [combine_range(by_shift, *of_range) for of_range in ranges]
         groups[phase] = [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
     results = []
     for n, identity in enumerate(constants):

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from .. import tuning
 from .axis_slicing import concatenate, reshape_along
 
@@ -77,8 +77,7 @@ def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
 
 
 def _is_small(shape: Sequence[Any]) -> bool:
-    is_static = all(isinstance(length, int) for length in shape)
-    return is_static and math.prod(shape) <= tuning.MAX_CONSTANT_COUNTS
+    return is_static(shape) and math.prod(shape) <= tuning.MAX_CONSTANT_COUNTS
 
 
 def first_valid_offset(axis: Axis, start: Array) -> Array:
