@@ -20,15 +20,15 @@ from jax import Array, lax
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
-from ...reductions import Reduction, identity_array, identity_like, mask_with_identity
+from ...reductions import Reduction, identity_like, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import (
     ValueOffset,
     add_offset,
+    identity_pair,
     initial_pair,
     offset_dtype,
     reduce_pairs,
-    sentinel,
     set_sentinels,
 )
 from ..parts.axis_slicing import (
@@ -197,10 +197,7 @@ def _argreduce_axis(
     reduction: Reduction,
     may_be_empty: bool,
 ) -> ValueOffset:
-    low, high = lax_padding(axis)
-    values, offsets = pair
-    padding = identity_array(reduction, values.dtype), sentinel(offsets.dtype)
-    pair = pad(pair, position, low, high, padding)
+    pair = pad(pair, position, *lax_padding(axis), identity_pair(pair, reduction))
     for window, shifts in window_levels(axis.kernel, tuning.ARGREDUCE_RADIX)[::-1]:
         slices = shifted_slices(pair, axis, position, shifts, last=window == axis.kernel)
         parts = [

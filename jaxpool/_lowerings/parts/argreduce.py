@@ -62,7 +62,7 @@ def reduce_pairs_variadic(
     pairs: Sequence[ValueOffset], reduction: Reduction, may_be_empty: bool
 ) -> ValueOffset:
     """Reduce pairs as :func:`reduce_pairs` does; on CPU, the last step is one loop."""
-    identity = _identity_pair(pairs[0], reduction)
+    identity = identity_pair(pairs[0], reduction)
     combine = prefers_later(reduction, may_be_empty)
     return variadic_tree_reduce(combine, pairs, identity, prefers_first(reduction))
 
@@ -73,11 +73,11 @@ def reduce_unordered_pairs(pairs: Sequence[ValueOffset], reduction: Reduction) -
     Of equal values, the pair with the smallest offset is preferred. On CPU, the last step is one
     loop.
     """
-    identity = _identity_pair(pairs[0], reduction)
+    identity = identity_pair(pairs[0], reduction)
     return variadic_tree_reduce(prefers_first(reduction), pairs, identity)
 
 
-def _identity_pair(pair: ValueOffset, reduction: Reduction) -> tuple[np.ndarray, np.ndarray]:
+def identity_pair(pair: ValueOffset, reduction: Reduction) -> tuple[np.ndarray, np.ndarray]:
     """Return the pair of an empty window, in the dtypes of ``pair``."""
     values, offsets = pair
     return identity_array(reduction, values.dtype), sentinel(offsets.dtype)

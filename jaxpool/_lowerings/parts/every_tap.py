@@ -68,18 +68,14 @@ class Reads:
         sizes = [x.shape[axis] for axis in self.axes]
         return is_static(x.shape) and math.prod(sizes) <= INT32_MAX
 
-    def first_indices(self, x: Array) -> Array:
-        """Return the flat index along ``axes`` of the first element of each window."""
+    def flat_indices(self, x: Array, numbers: Array) -> Array:
+        """Return the flat index along ``axes`` of the taps ``numbers`` of each window."""
         counts = [self.shape[axis] for axis in self.axes]
         steps = [
             lax.broadcasted_iota(np.int32, counts, n) * np.int32(stride)
             for n, stride in enumerate(self.strides)
         ]
-        return self._flat(x, steps).reshape(-1)
-
-    def flat_shifts(self, x: Array, numbers: Array) -> Array:
-        """Return the distance of taps from the first element of their window, in flat indices."""
-        return self._flat(x, self.shifts(numbers))
+        return self._flat(x, steps).reshape(-1)[:, None] + self._flat(x, self.shifts(numbers))
 
     def _flat(self, x: Array, positions: Sequence[Array]) -> Array:
         """Combine positions along ``axes`` into flat indices."""
@@ -218,7 +214,7 @@ def _by_gather(
 ) -> Any:
     """Reduce a gather of all taps."""
     numbers = lax.iota(np.int32, reads.taps)
-    indices = reads.first_indices(arrays[0])[:, None] + reads.flat_shifts(arrays[0], numbers)
+    indices = reads.flat_indices(arrays[0], numbers)
     read_mode = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
     elements = [to_planes(a, reads.axes).at[:, indices].get(**read_mode) for a in arrays]
     window_entries = [to_planes(a, reads.axes)[:, :, None] for a in others]
