@@ -967,7 +967,7 @@ def test_a_bad_shape_is_refused(case: str) -> None:
 
 
 def test_lengths_and_window_of_a_geometry_are_compared() -> None:
-    lines = lines_of(lambda: jaxpool.geometry((6, 7), 3, 1), ValueError)
+    lines = error_lines("geometry", ValueError, lambda: jaxpool.geometry((6, 7), 3, 1))
     assert lines[1] == "  `window_shape` has 1 entry.", lines
     assert "one entry per pooled axis, such as (112, 112) and (3, 3)" in lines[2], lines
 
@@ -976,11 +976,12 @@ def test_lengths_and_window_of_a_geometry_are_compared() -> None:
 def test_a_window_that_fits_with_channels_first_gets_advice(op: str) -> None:
     pool = getattr(jaxpool, op)
     first = jnp.zeros((2, 3, 9, 8))
-    advice = lines_of(lambda: pool(first, (5, 7), 1), ValueError)[2]
+    advice = error_lines(op, ValueError, lambda: pool(first, (5, 7), 1))[2]
     assert advice.endswith('If the channels come first, give `data_format`="channels_first".')
     assert pool(first, (5, 7), 1, data_format="channels_first").shape[:2] == (2, 3)
     for other in (first[..., :6], first[:, :, 0]):
-        assert "channels" not in lines_of(lambda x=other: pool(x, (5, 7), 1), ValueError)[2]
+        lines = error_lines(op, ValueError, lambda x=other: pool(x, (5, 7), 1))
+        assert "channels" not in lines[2], lines
 
 
 def test_a_negative_length_is_not_called_padding() -> None:
