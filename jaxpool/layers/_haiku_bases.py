@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
-from jax.typing import ArrayLike
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from ._common import Padding, PerAxis, Rounding, module, not_installed, settings
 
@@ -37,7 +38,7 @@ def _changed_settings(layer: Layer) -> Iterator[str]:
 
 
 class Pool(Layer):
-    def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> Any:
+    def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> Array:
         return self._call(value, where=where)
 
 
@@ -57,6 +58,16 @@ class Sliding(Pool):
 class Windowed(Sliding):
     _: KW_ONLY
     implementation: str = "auto"
+
+
+@module
+class Indexed(Windowed):
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: DTypeLike | None = None
+
+    def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> tuple[Array, Array]:
+        return self._call(value, where=where)
 
 
 @module

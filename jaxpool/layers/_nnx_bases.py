@@ -7,7 +7,8 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import jax
-from jax.typing import ArrayLike
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from .._errors import message, naming_errors, shown
 from ._common import Padding, PerAxis, Rounding, hashable, module, not_installed, settings
@@ -53,7 +54,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 class Pool(Layer):
-    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Any:
+    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Array:
         return self._call(x, where=where)
 
 
@@ -72,6 +73,16 @@ class Sliding(Pool):
 class Windowed(Sliding):
     _: KW_ONLY
     implementation: str = "auto"
+
+
+@module
+class Indexed(Windowed):
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: DTypeLike | None = None
+
+    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> tuple[Array, Array]:
+        return self._call(x, where=where)
 
 
 @module

@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import ArrayLike
 
 from ._common import (
     Padding,
@@ -26,7 +26,7 @@ from ._common import (
     name_errors_of_layers,
     not_installed,
 )
-from ._haiku_bases import Adaptive, Global, Layer, Sliding, Windowed
+from ._haiku_bases import Adaptive, Global, Indexed, Layer, Sliding, Windowed
 from ._haiku_by_output import adaptive_avg_pool as adaptive_avg_pool
 from ._haiku_by_output import adaptive_max_pool as adaptive_max_pool
 from ._haiku_by_output import fractional_max_pool as fractional_max_pool
@@ -157,13 +157,10 @@ class GeMPool(Windowed):
 
 
 @module
-class MaxPoolWithArgmax(Windowed):
+class MaxPoolWithArgmax(Indexed):
     """:func:`max_pool_with_argmax` as a module: returns (values, indices)."""
 
     function = staticmethod(max_pool_with_argmax)
-    _: KW_ONLY
-    index_space: str | int = "spatial"
-    index_dtype: DTypeLike | None = None
 
 
 @module
@@ -269,13 +266,10 @@ class SoftPool(Windowed):
 
 
 @module
-class MinPoolWithArgmin(Windowed):
+class MinPoolWithArgmin(Indexed):
     """:func:`min_pool_with_argmin` as a module: returns (values, indices)."""
 
     function = staticmethod(min_pool_with_argmin)
-    _: KW_ONLY
-    index_space: str | int = "spatial"
-    index_dtype: DTypeLike | None = None
 
 
 @module

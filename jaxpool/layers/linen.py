@@ -82,7 +82,7 @@ class _Layer(nn.Module):
 
 
 class _Pool(_Layer):
-    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Any:
+    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> Array:
         return self._call(x, where=where)
 
 
@@ -99,6 +99,15 @@ class _Sliding(_Pool):
 class _Windowed(_Sliding):
     _: KW_ONLY
     implementation: str = "auto"
+
+
+class _Indexed(_Windowed):
+    _: KW_ONLY
+    index_space: str | int = "spatial"
+    index_dtype: DTypeLike | None = None
+
+    def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> tuple[Array, Array]:
+        return self._call(x, where=where)
 
 
 class _Adaptive(_Pool):
@@ -163,13 +172,11 @@ class GeMPool(_Windowed):
         return self._call(x, where=where, p=p)
 
 
-class MaxPoolWithArgmax(_Windowed):
+class MaxPoolWithArgmax(_Indexed):
     """:func:`jaxpool.max_pool_with_argmax` as a layer: returns (values, indices)."""
 
     op = staticmethod(jaxpool.max_pool_with_argmax)
     _: KW_ONLY
-    index_space: str | int = "spatial"
-    index_dtype: DTypeLike | None = None
 
 
 class MaxUnpool(_Layer):
@@ -273,13 +280,11 @@ class SoftPool(_Windowed):
     _: KW_ONLY
 
 
-class MinPoolWithArgmin(_Windowed):
+class MinPoolWithArgmin(_Indexed):
     """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
 
     op = staticmethod(jaxpool.min_pool_with_argmin)
     _: KW_ONLY
-    index_space: str | int = "spatial"
-    index_dtype: DTypeLike | None = None
 
 
 class StochasticPool(_Sliding):

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from jax import Array
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import ArrayLike
 
 import jaxpool
 
@@ -24,7 +24,7 @@ from ._common import (
     not_installed,
     stochastic,
 )
-from ._nnx_bases import Adaptive, Global, Layer, Random, Sliding, Windowed, static
+from ._nnx_bases import Adaptive, Global, Indexed, Layer, Random, Sliding, Windowed, static
 
 try:
     from flax import nnx
@@ -118,13 +118,10 @@ GeMPool.__init__.__annotations__["p"] = float | Sequence[Any] | ArrayLike
 
 
 @module
-class MaxPoolWithArgmax(Windowed):
+class MaxPoolWithArgmax(Indexed):
     """:func:`jaxpool.max_pool_with_argmax` as a layer: returns (values, indices)."""
 
     op = static(jaxpool.max_pool_with_argmax)
-    _: KW_ONLY
-    index_space: str | int = "spatial"
-    index_dtype: DTypeLike | None = None
 
 
 @module
@@ -229,13 +226,10 @@ class SoftPool(Windowed):
 
 
 @module
-class MinPoolWithArgmin(Windowed):
+class MinPoolWithArgmin(Indexed):
     """:func:`jaxpool.min_pool_with_argmin` as a layer: returns (values, indices)."""
 
     op = static(jaxpool.min_pool_with_argmin)
-    _: KW_ONLY
-    index_space: str | int = "spatial"
-    index_dtype: DTypeLike | None = None
 
 
 @module

@@ -71,6 +71,7 @@ EXTRAS = {
     "layers.haiku": {"haiku"},
     "layers._haiku_bases": {"haiku"},
     "layers.equinox": {"equinox"},
+    "layers._equinox_bases": {"equinox"},
 }
 """What single files may import besides, each an extra in pyproject.toml."""
 
