@@ -791,7 +791,7 @@ def test_other_errors(case: str) -> None:
 
 
 def test_a_finish_without_the_count_says_what_it_gets() -> None:
-    mean: Any = Reduction("own", jnp.add, 0, finish=lambda total: total)  # pyright: ignore
+    mean = Reduction("own", jnp.add, 0, finish=lambda total: total)  # pyright: ignore
     lines = error_lines("pool", TypeError, lambda: pool(np.ones((4, 1)), mean, (2,), 1))
     assert "with the combined values and the number of elements of each window." in lines[1]
     assert lines[2] == "  Give a function of 2 arguments."
