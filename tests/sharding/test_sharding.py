@@ -65,6 +65,11 @@ CHECKS = {
             "windows",
             "batch",
             "pytrees",
+            "TensorFlow",
+            "TensorFlow, argmax",
+            "oneDNN",
+            "oneDNN, training",
+            "oneDNN, average",
         )
     ),
     # inside shard_map, with constants and replicated arrays

@@ -19,6 +19,7 @@ from every_op import EVERY_OP, LOCAL, VARIANCE, numbers, with_gradient
 
 import jaxpool
 from jaxpool import filters
+from jaxpool.compat import onednn, tensorflow
 from jaxpool.sharding import pool_shards
 
 P = jax.P
@@ -59,6 +60,11 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "windows": lambda x: jaxpool.windows(x, (2, 2), 2),
     "batch": jax.vmap(lambda x: jaxpool.max_pool(x, (2, 2), 2)),
     "pytrees": lambda x: jaxpool.pool(x, VARIANCE, (3, 2), 2, "SAME"),
+    "TensorFlow": lambda x: tensorflow.max_pool(x, (3, 2), 2, "SAME"),
+    "TensorFlow, argmax": lambda x: tensorflow.max_pool_with_argmax(x, (3, 2), 2, "SAME")[0],
+    "oneDNN": lambda x: onednn.forward_inference(x, "max", (3, 2), (2, 1), 0, (1, 1), (1, 1)),
+    "oneDNN, training": lambda x: onednn.forward_training(x, "max", (3, 2), (2, 2))[0],
+    "oneDNN, average": lambda x: onednn.forward_training(x, "avg_exclude_padding", 2, 2)[0],
 }
 
 

@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from ..._autodiff.gather import gather
 from ..._numerics.divisors import counts, divide, zero_where_masked
+from ..._xla.sharding_types import with_sharding_types
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
@@ -21,6 +22,10 @@ from .call import Call
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | None]:
+    return with_sharding_types(functools.partial(_forward, call=call, dtype=dtype), src)
+
+
+def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | None]:
     if call.alg_kind != "max":
         return average(src, call, dtype), None
     x = crop(src, call)
@@ -32,6 +37,10 @@ def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | Non
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
+    return with_sharding_types(functools.partial(_forward_only, call=call, dtype=dtype), src)
+
+
+def _forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return average(src, call, dtype)
     x = crop(src, call)
@@ -40,6 +49,11 @@ def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> Array:
+    body = functools.partial(_backward, call=call, src_shape=src_shape)
+    return with_sharding_types(body, diff_dst, workspace)
+
+
+def _backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> Array:
     def forward(src: Array) -> Array:
         if call.alg_kind != "max":
             return average(src, call, np.dtype(np.float32))
