@@ -281,9 +281,9 @@ def _sorted_positions(spec: RankSpec, counts: Any, taps: int) -> Any:
     return position.clip(0, taps - 1)
 
 
-def at_counts(values: np.ndarray, counts: Any) -> Any:
+def at_counts(values: Any, counts: Any) -> Any:
     """Return ``values[count]`` for each count, a NumPy array if the counts are static."""
-    return values[counts] if isinstance(counts, np.ndarray) else jnp.asarray(values)[counts]
+    return (np if isinstance(counts, np.ndarray) else jnp).asarray(values)[counts]
 
 
 _MEDIAN_POOL = Op("median_pool", _median)

@@ -237,7 +237,7 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
     selected = quantile_positions(q, method, geometry.taps)
     counts = element_counts(x, valid, geometry)
     if any(selected.share):
-        weight_of = functools.partial(at_counts, np.asarray(selected.share))
+        weight_of = functools.partial(at_counts, selected.share)
         y = between(x, valid, geometry, (selected.low, selected.high), weight_of, _interpolated)
     else:
         y = ranked(x, valid, geometry, selected.low)
