@@ -45,25 +45,22 @@ from .implementations import (
     slices,
     tiled,
 )
-from .request import PLATFORMS, Platform, Row
+from .request import PLATFORMS, Row
 
-_CPU: tuple[Platform, ...] = ("cpu",)
-_GPU: tuple[Platform, ...] = ("gpu",)
-_TPU: tuple[Platform, ...] = ("tpu",)
 _TABLE = (
-    Row(match_chain, argreduce=_TPU),
-    Row(phase_pads, scatter=_TPU),
-    Row(select_chain, argreduce=_GPU),
-    Row(phase_stack, scatter=_GPU),
-    Row(phase_stack_at_once, scatter=_GPU),
-    Row(slices, reduce=_CPU, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(tiled, reduce=_CPU, argreduce=PLATFORMS, scatter=PLATFORMS),
+    Row(match_chain, argreduce=("tpu",)),
+    Row(phase_pads, scatter=("tpu",)),
+    Row(select_chain, argreduce=("gpu",)),
+    Row(phase_stack, scatter=("gpu",)),
+    Row(phase_stack_at_once, scatter=("gpu",)),
+    Row(slices, reduce=("cpu",), argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
+    Row(tiled, reduce=("cpu",), argreduce=PLATFORMS, scatter=PLATFORMS),
     Row(doubling, reduce=PLATFORMS, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(broadcast_steps, sum_transpose=(*_GPU, *_TPU)),
-    Row(padded_slices, sum_transpose=_CPU),
+    Row(broadcast_steps, sum_transpose=("gpu", "tpu")),
+    Row(padded_slices, sum_transpose=("cpu",)),
     Row(axis_by_axis, sum_transpose=PLATFORMS),
     Row(loop, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(separable, reduce=(*_GPU, *_TPU), argreduce=_GPU, sum_transpose=(*_GPU, *_TPU)),
+    Row(separable, reduce=("gpu", "tpu"), argreduce=("gpu",), sum_transpose=("gpu", "tpu")),
     Row(reduce_window, reduce=PLATFORMS, argreduce=PLATFORMS, sum_transpose=PLATFORMS),
     Row(mosaic),
 )
