@@ -90,18 +90,10 @@ class Geometry:
 
     def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the output shape of an input of ``shape``: pooled axes get their output length."""
-        return self._with_lengths(shape, self.out_shape)
-
-    def input_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of the input whose output has ``shape``."""
-        return self._with_lengths(shape, self.spatial_shape)
-
-    def _with_lengths(self, shape: Sequence[int], lengths: Sequence[int]) -> tuple[int, ...]:
-        """Return ``shape`` with other lengths of the pooled axes."""
-        result = list(shape)
-        for position, length in zip(self.positions, lengths, strict=True):
-            result[position] = length
-        return tuple(result)
+        out = list(shape)
+        for position, axis in zip(self.positions, self.axes, strict=True):
+            out[position] = axis.out
+        return tuple(out)
 
 
 @public

@@ -11,6 +11,7 @@ from jax import Array, lax
 from .._autodiff import rules
 from .._errors import message
 from .._geometry.resolve import Geometry, bound_of
+from .._lowerings.parts.axis_slicing import input_shape
 from .._lowerings.parts.window_counts import elements_per_window
 from .._lowerings.plan import plan_for
 from ..reductions import SUM, accumulator
@@ -53,7 +54,7 @@ def nan_unless_finite(x: Array) -> Array:
 
 def ones(x: Array, geometry: Geometry) -> Array:
     """Return one for every element, in an array with length 1 on all axes but the pooled ones."""
-    return jnp.ones(geometry.input_shape((1,) * x.ndim), x.dtype)
+    return jnp.ones(input_shape((1,) * x.ndim, geometry), x.dtype)
 
 
 def window_sum(

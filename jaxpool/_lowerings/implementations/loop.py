@@ -17,7 +17,7 @@ from jax import Array
 
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
-from ..parts.axis_slicing import pad_to_windows
+from ..parts.axis_slicing import input_shape, pad_to_windows
 from ..parts.every_tap import Reads, pad_for_scatter, reads_of, reduce_taps, sum_at_tap
 from ..parts.phases import transpose_padding
 from ..request import Request
@@ -40,7 +40,7 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     margins = {position: transpose_padding(axis) for axis, position in geometry.placed}
     g, offsets = materialize((g, offsets))  # or XLA:CPU pads g while offsets are still computed
     windows = pad_for_scatter(g, offsets, margins)
-    forward = reads_of(geometry, geometry.input_shape(g.shape))
+    forward = reads_of(geometry, input_shape(g.shape, geometry))
 
     def shifts(numbers: Array) -> list[Array]:
         ends = [axis.span - 1 for axis in geometry.axes]

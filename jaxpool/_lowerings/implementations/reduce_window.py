@@ -15,7 +15,7 @@ from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
-from ..parts.axis_slicing import iota, lax_padding, pad_axes
+from ..parts.axis_slicing import input_shape, iota, lax_padding, pad_axes
 from ..parts.float_order import (
     is_16_bit_extreme,
     is_float_extreme,
@@ -92,7 +92,7 @@ def sum_transpose(g: Array, geometry: Geometry) -> Array:
     With zeros between the values of strided windows, the windows of an element again form a window.
     """
     if 0 in g.shape:
-        return jnp.zeros(geometry.input_shape(g.shape), g.dtype)
+        return jnp.zeros(input_shape(g.shape, geometry), g.dtype)
     margins = {position: transpose_padding(axis) for axis, position in geometry.placed}
     dilated = pad_axes(g, margins)
     settings = configuration(geometry, g.ndim) | {

@@ -57,6 +57,14 @@ def pad_axes(x: T, margins: Mapping[int, tuple[int, int, int]], values: Any = 0)
     return jax.tree.map(pad_array, x, jax.tree.broadcast(values, x))
 
 
+def input_shape(shape: Sequence[int], geometry: Geometry) -> tuple[int, ...]:
+    """Return the shape of the array whose windows have ``shape``."""
+    result = list(shape)
+    for axis, position in geometry.placed:
+        result[position] = axis.size
+    return tuple(result)
+
+
 def each_tap(geometry: Geometry) -> Iterator[tuple[int, ...]]:
     """Iterate over the taps of a window in row-major order, as one offset per pooled axis."""
     return itertools.product(*map(range, geometry.kernel))
