@@ -1,6 +1,5 @@
 """oneDNN's front end: recorded runs, its scan in NumPy loops, backward from the workspace."""
 
-import doctest
 import itertools
 from typing import Any
 
@@ -13,7 +12,6 @@ from helpers import assert_same, permutation
 
 import jaxpool
 from jaxpool.compat import onednn
-from jaxpool.compat.onednn import primitive
 
 pytestmark = pytest.mark.grid(4)
 
@@ -30,7 +28,7 @@ DIFFERENCES = {
 }
 
 
-def words(case: dict[str, Any]) -> dict[str, Any]:
+def settings_of(case: dict[str, Any]) -> dict[str, Any]:
     """Return a case in oneDNN's terms: no auto_pad, ceil by a larger padding_r, dilation from 0."""
     attrs = case["attrs"]
     low, high = attrs["pads_begin"], attrs["pads_end"]
@@ -58,7 +56,7 @@ def words(case: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs(name: str) -> None:
     case, runs = CASES[name], RECORDED[name]
-    src, call = read(case["x"]), words(case)
+    src, call = read(case["x"]), settings_of(case)
     statuses = {run["status"] for run in runs.values()}
     assert len(statuses) == 1
     if statuses == {"error"} and name not in DIFFERENCES:
@@ -356,8 +354,3 @@ def test_what_backward_refuses(change: dict[str, Any], match: str) -> None:
 def test_reorder_keeps_the_rank() -> None:
     with pytest.raises(ValueError, match="differs in rank from"):
         onednn.reorder(X, "ncw", "nhwc")
-
-
-def test_docstring_examples() -> None:
-    result = doctest.testmod(primitive, extraglobs={"jnp": jnp})
-    assert result.failed == 0 and result.attempted > 4

@@ -9,6 +9,7 @@ are not drawn, because the front end is exact or refuses:
 * negative pads and strides, whose size arithmetic wraps in OpenVINO, and empty axes.
 """
 
+import functools
 import inspect
 from typing import Any
 
@@ -22,9 +23,9 @@ from compat_cases import (
     Case,
     Outcome,
     Refused,
+    agrees_with_record,
     array,
     assert_agrees,
-    failed_examples,
     generator,
     run,
     same,
@@ -222,23 +223,10 @@ def recorded_call(case: dict[str, Any], system: str) -> tuple[str, dict[str, Any
 @pytest.mark.grid(16)
 @pytest.mark.parametrize(("name", "system"), list(recorded_runs(*SYSTEMS)))
 def test_recorded_runs(name: str, system: str) -> None:
-    case, record = CASES[name], CASES[name]["runs"][system]
+    case = CASES[name]
     function, words = recorded_call(case, system)
-    x = read(case["x"])
-    with jax.enable_x64(x.dtype.itemsize == 8):
-        try:
-            got = getattr(front, function)(x, **words)
-            refused = False
-        except (TypeError, ValueError) as error:
-            assert len(str(error).splitlines()) == 3
-            got, refused = None, True
-    if refused or record["status"] != "ok":
-        agrees = refused == (record["status"] != "ok")
-    else:
-        parts = got if isinstance(got, tuple) else (got,)
-        agrees = same(np.asarray(parts[0]), read(record["values"]), 4)
-        if "indices" in record:
-            agrees = agrees and same(np.asarray(parts[-1]), read(record["indices"]))
+    call = functools.partial(getattr(front, function), **words)
+    agrees = agrees_with_record(call, read(case["x"]), case["runs"][system])
     assert agrees == ((name, system) not in OTHERWISE)
 
 
@@ -392,7 +380,3 @@ def test_an_empty_adaptive_result() -> None:
     for size in (0, -1):
         assert front.adaptive_avg_pool_v8(x, [size]).shape == (2, 3, 0)
         assert front.adaptive_max_pool_v8(x, np.array([size]))[1].shape == (2, 3, 0)
-
-
-def test_the_examples_of_the_docstrings() -> None:
-    assert failed_examples(front) == ""

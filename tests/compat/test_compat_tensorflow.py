@@ -3,7 +3,6 @@
 TensorFlow is not needed, since its results are recorded.
 """
 
-import doctest
 from fractions import Fraction
 from typing import Any
 
@@ -30,7 +29,7 @@ def channels_last(x: np.ndarray) -> np.ndarray:
     return np.moveaxis(x, 1, -1)
 
 
-def words(case: dict[str, Any]) -> dict[str, Any]:
+def settings_of(case: dict[str, Any]) -> dict[str, Any]:
     attrs = case["attrs"]
     padding: Any = {"valid": "VALID", "same_upper": "SAME"}.get(attrs["auto_pad"])
     if attrs["auto_pad"] == "explicit":
@@ -51,7 +50,7 @@ def flat(case: dict[str, Any], call: dict[str, Any]) -> tuple[np.ndarray, dict[s
 @pytest.mark.parametrize("name", [n for n, run in RECORDED.items() if run["status"] == "ok"])
 def test_recorded_runs(name: str) -> None:
     case, run = CASES[name], RECORDED[name]
-    call, x = words(case), jnp.asarray(channels_last(read(case["x"])))
+    call, x = settings_of(case), jnp.asarray(channels_last(read(case["x"])))
     op = tf.avg_pool if case["op"] == "avg_pool" else tf.max_pool
     assert agrees(np.asarray(op(x, **call)), channels_last(read(run["values"])))
     if "indices_nhwc" in run:
@@ -69,7 +68,7 @@ def test_recorded_runs(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n, run in RECORDED.items() if run["status"] == "error"])
 def test_recorded_refusals(name: str) -> None:
     case = CASES[name]
-    call, op = words(case), tf.max_pool
+    call, op = settings_of(case), tf.max_pool
     x = channels_last(read(case["x"]))
     if name in BY_ARGMAX:
         assert tf.max_pool(x, **call).size == 0
@@ -331,8 +330,3 @@ def test_averages_are_of_floats() -> None:
         tf.avg_pool(X, 2, 1, [(0, 0)] * 4)  # pyright: ignore
     with pytest.raises(TypeError, match="^tflite_average_pool_2d: `input` has dtype float32"):
         tf.tflite_average_pool_2d(X, 2, 2, 1, 1, "VALID")
-
-
-def test_docstring_examples() -> None:
-    result = doctest.testmod(tf, extraglobs={"jnp": jnp})
-    assert result.failed == 0 and result.attempted > 4

@@ -8,6 +8,7 @@ and invalid, with NaN, infinities and ties. Known differences:
 * dtypes that PyTorch has no kernel for are not drawn.
 """
 
+import functools
 import inspect
 import math
 from typing import Any
@@ -22,12 +23,11 @@ from compat_cases import (
     Case,
     Outcome,
     Refused,
+    agrees_with_record,
     array,
     check_batch,
     cotangent,
-    failed_examples,
     generator,
-    same,
 )
 from golden import CASES, read, recorded_runs
 from helpers import QUICK
@@ -307,32 +307,10 @@ def same_padding(attrs: dict[str, Any]) -> list[int]:
 
 @pytest.mark.parametrize("name", [name for name, _ in recorded_runs("torch")])
 def test_recorded_runs(name: str) -> None:
-    case, run = CASES[name], CASES[name]["runs"]["torch"]
+    case = CASES[name]
     function, words = recorded_call(case)
-    x = read(case["x"])
-
-    def call(x: Any) -> tuple[Any, ...]:
-        result = getattr(front, function)(x, **words)
-        return result if isinstance(result, tuple) else (result,)
-
-    with jax.enable_x64(x.dtype == np.int64):
-        if run["status"] != "ok":
-            agrees = False
-            try:
-                call(x)
-            except ValueError as error:
-                assert len(str(error).splitlines()) == 3
-                agrees = True
-        else:
-            got = call(x)
-            parts = {"values": got[0], "indices": got[-1]}
-            if "grad_input" in run:
-                parts["grad_input"] = jax.grad(lambda x: call(x)[0].sum())(jnp.asarray(x))
-            agrees = all(
-                same(np.asarray(part), read(run[key]), 4)
-                for key, part in parts.items()
-                if key in run
-            )
+    call = functools.partial(getattr(front, function), **words)
+    agrees = agrees_with_record(call, read(case["x"]), case["runs"]["torch"])
     assert agrees == (name not in OTHERWISE)
 
 
@@ -450,7 +428,3 @@ def test_key_in_place_of_samples() -> None:
         == values.tolist()  # fmt: skip
     with pytest.raises(ValueError, match="key"):
         front.fractional_max_pool2d(x, 2, 4)
-
-
-def test_the_examples_of_the_docstrings() -> None:
-    assert failed_examples(front) == ""
