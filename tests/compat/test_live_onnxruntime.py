@@ -22,20 +22,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compat_cases import generator
 from live_configurations import (
     BATCH,
     HOLLOW,
     Answer,
     Axis,
     Configuration,
-    assert_same,
+    assert_answers,
+    check_batch,
     draw_axes,
     draw_lead,
     draw_lowering,
     draw_max_op,
     draw_rounding,
-    generator,
-    run_jaxpool,
 )
 from peers import require
 
@@ -153,18 +153,13 @@ AVERAGE_DTYPES = ["float32"] * 3 + ["float16"]
 
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(MAX_DTYPES)))
 def test_max_values_and_indices_are_those_of_onnxruntime(number: int, dtype: str) -> None:
-    batch = [draw_max(number * BATCH + i, dtype) for i in range(BATCH)]
-    expected = [run_onnxruntime(c) for c in batch]
-    for c, got, want in zip(batch, run_jaxpool(batch, expected), expected, strict=True):
-        assert_same(c, got, want)
+    check_batch([draw_max(number * BATCH + i, dtype) for i in range(BATCH)], run_onnxruntime)
 
 
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(AVERAGE_DTYPES)))
 def test_averages_are_those_of_onnxruntime(number: int, dtype: str) -> None:
     batch = [draw_average(number * BATCH + i, dtype) for i in range(BATCH)]
-    expected = [run_onnxruntime(c) for c in batch]
-    for c, got, want in zip(batch, run_jaxpool(batch, expected), expected, strict=True):
-        assert_same(c, got, want, ulps=4)  # sums may have any order
+    check_batch(batch, run_onnxruntime, ulps=4)  # sums may have any order
 
 
 # --- the draws and the comparison detect faults ---------------------------------------------------
@@ -194,7 +189,7 @@ def is_noticed(c: Configuration, fault: Callable[[Configuration], Configuration]
     except Exception:  # the fault made windows that ONNX Runtime refuses
         return True
     try:
-        assert_same(c, wrong, run_onnxruntime(c))
+        assert_answers(c, wrong, run_onnxruntime(c))
     except AssertionError:
         return True
     return False
@@ -242,4 +237,4 @@ def test_the_code_of_a_failure_runs_and_gives_the_same_values() -> None:
     names: dict[str, Any] = {"np": np, "jaxpool": jaxpool}
     exec("\n".join(setup), names)
     got = c.from_layout(np.asarray(eval(call, names)))
-    assert_same(c, Answer(got), run_onnxruntime(c), ulps=4)
+    assert_answers(c, Answer(got), run_onnxruntime(c), ulps=4)
