@@ -1,13 +1,13 @@
 """``jax.export`` of the filters with symbolic sizes, against scipy."""
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from helpers import exported_call
 from peers import require
 
 require("scipy")
@@ -21,13 +21,7 @@ FOOTPRINT = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
 STRUCTURE = np.arange(9.0, dtype=np.float32).reshape(3, 3)
 AXES: dict[str, Any] = {"axes": (1, 2)}
 
-
-def exported(function: Any, constraints: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """Return the differentiable call of an artifact over (b, h, w, c)."""
-    shape = export.symbolic_shape("b, h, w, c", constraints=constraints)
-    artifact = export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
-    return export.deserialize(artifact.serialize(vjp_order=1)).call
-
+exported = functools.partial(exported_call, "b, h, w, c")
 
 CALLS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "a maximum": ("maximum_filter", (3,), AXES),

@@ -1,5 +1,6 @@
 """Blur pools against loops in float64 over ``numpy.pad``, and a maximum before them."""
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, lowered
+from helpers import assert_same, check_derivatives, exported_call, lowered
 
 import jaxpool
 from jaxpool.ops.blur import MODES
@@ -222,11 +223,7 @@ def test_a_stride_of_any_length_costs_nothing() -> None:
 # --- exports with symbolic sizes ------------------------------------------------------------------
 
 
-def exported(function: Any, *constraints: str) -> Any:
-    """Return the differentiable call of an artifact over (h, w)."""
-    shape = jax.export.symbolic_shape("h, w", constraints=constraints)
-    artifact = jax.export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
-    return jax.export.deserialize(artifact.serialize(vjp_order=1)).call
+exported = functools.partial(exported_call, "h, w")
 
 
 @pytest.mark.grid(10)
@@ -241,7 +238,7 @@ def test_padding_of_open_sizes_is_that_of_the_mode(
         return jaxpool.blur_pool(x, (4, 3), (2, 3), padding, **settings)
 
     for padding in (PADDING, "SAME"):
-        call = exported(lambda x, padding=padding: blur(x, padding), "h >= 3", "w >= 4")
+        call = exported(lambda x, padding=padding: blur(x, padding), ("h >= 3", "w >= 4"))
         for size in ((3, 4), (6, 7), (9, 20)):
             x = rng.standard_normal(size).astype(np.float32)
             pads = padding
@@ -269,8 +266,8 @@ def test_a_maximum_and_a_blur_of_open_sizes_need_bounds(rng: np.random.Generator
     """Windows of windows: elements beyond the ends of the blur are no padding of the maximum."""
     pool = lambda x: jaxpool.max_blur_pool(x, 2, 1, data_format="HW")  # noqa: E731
     with pytest.raises(ValueError, match="^max_blur_pool: pooled axis 0 has the symbolic size h"):
-        exported(pool, "h >= 3", "w >= 3")
+        exported(pool, ("h >= 3", "w >= 3"))
     x = rng.standard_normal((7, 9)).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2)).max((2, 3))
     want = blurred(windows, (3, 3), (1, 1), ((1, 1), (1, 1)), "reflect")
-    assert_same(exported(pool, "h >= 7", "w >= 7")(x), want.astype(np.float32), "bounded", ulps=4)
+    assert_same(exported(pool, ("h >= 7", "w >= 7"))(x), want.astype(np.float32), "bounded", ulps=4)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brute_force import elements_of_windows
-from jax import export
+from helpers import exported_call
 
 import jaxpool
 from jaxpool.compat import equinox, flax, onednn, onnx, openvino, tensorflow, torch
@@ -22,10 +22,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def exported(function: Any, constraints: tuple[str, ...] = FIT_INT32) -> Callable[..., Any]:
-    """Return the differentiable call of an artifact over (b, c, h, w)."""
-    shape = export.symbolic_shape("b, c, h, w", constraints=constraints)
-    artifact = export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
-    return export.deserialize(artifact.serialize(vjp_order=1)).call
+    return exported_call("b, c, h, w", function, constraints)
 
 
 def images(height: int, width: int) -> np.ndarray:
