@@ -254,33 +254,29 @@ def torch_programs(job: Job) -> dict[tuple[str, str], Run]:
 
     if not torch.cuda.is_available():
         return {}
-    pool = job.case.torch
     xs = [_tensor(job, x) for x in job.arrays(job.shape, 64)]
     gs = [_tensor(job, g) for g in job.arrays(job.out_shape, 8)]
 
-    def values(calls: int) -> Any:
+    def forward(pool: Callable[[Any], Any], calls: int) -> Any:
         with torch.no_grad():
             for call in range(calls):
                 result = pool(xs[call % 2])
         torch.cuda.synchronize()
         return result
 
-    def argmax(calls: int) -> Any:
-        with torch.no_grad():
-            for call in range(calls):
-                result = job.case.torch_argmax(xs[call % 2])
-        torch.cuda.synchronize()
-        return result
-
     def step(calls: int) -> Any:
         for call in range(calls):
             x = xs[call % 2].requires_grad_()
-            y = pool(x)
+            y = job.case.torch(x)
             result = y, torch.autograd.grad(y, x, gs[call % 2])[0]
         torch.cuda.synchronize()
         return result
 
-    runs = {"values": values, "argmax": argmax, "step": step}
+    runs = {
+        "values": functools.partial(forward, job.case.torch),
+        "argmax": functools.partial(forward, job.case.torch_argmax),
+        "step": step,
+    }
     return {(task, "torch"): runs[task] for task in job.case.tasks if task in runs}
 
 
