@@ -28,7 +28,7 @@ def report(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, str]:
     return dict(re.findall(r"^  (\S.*?)  +(.*(?:\n {17}.*)*)$", text, re.MULTILINE))
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def lines_of_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     """Return the lines of an error."""
     assert main(["bench", *arguments]) == 1
     return capsys.readouterr().err.splitlines()
@@ -122,7 +122,7 @@ def test_a_wrong_result_is_an_error_and_is_not_timed(
 ):
     wrong = {**programs._THEIRS, "max_pool": lambda found, x: -programs._extreme(found, -x)}
     monkeypatch.setattr(programs, "_THEIRS", wrong)
-    what, _, advice = said(capsys, "--shape", "2,9,9,3", *OPTIONS)
+    what, _, advice = lines_of_error(capsys, "--shape", "2,9,9,3", *OPTIONS)
     assert what.startswith("Results differ by ") and "rounding error of 0.0e+00" in what
     assert "doctor" in advice and "ms" not in capsys.readouterr().out
 
@@ -179,7 +179,7 @@ def test_the_named_implementation_is_measured() -> None:
 def test_what_cannot_be_measured_is_said(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ):
-    lines = said(capsys, *arguments)
+    lines = lines_of_error(capsys, *arguments)
     assert len(lines) == 3 and message in lines[0], lines
 
 

@@ -77,9 +77,9 @@ def test_every_module_has_tests_that_are_there() -> None:
 
 def test_a_fault_that_no_test_notices_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutations.Laboratory, "__init__", lambda *a: None)
-    monkeypatch.setattr(mutations.Laboratory, "tried", lambda *a: mutations.MISSED)
+    monkeypatch.setattr(mutations.Laboratory, "outcome", lambda *a: mutations.MISSED)
     assert mutations.main(["1", "2"]) == 2
-    monkeypatch.setattr(mutations.Laboratory, "tried", lambda *a: "found")
+    monkeypatch.setattr(mutations.Laboratory, "outcome", lambda *a: "found")
     assert mutations.main(["--random", "3", "--modules", "_geometry/axis.py"]) == 0
 
 
@@ -91,7 +91,7 @@ def test_the_tests_of_a_copy_notice_a_fault_and_pass_without(
     monkeypatch.setattr(mutations, "tests_of", lambda file: tests)
     laboratory = mutations.Laboratory(tmp_path, "not deep and not site")
     ((_, file, text),) = mutations.seeded_faults([1])
-    assert laboratory.tried(file, text) == "found"
+    assert laboratory.outcome(file, text) == "found"
     sound = (PACKAGE / file).read_text()
     assert (tmp_path / "jaxpool" / file).read_text() == sound
-    assert laboratory.tried(file, sound) == mutations.MISSED
+    assert laboratory.outcome(file, sound) == mutations.MISSED

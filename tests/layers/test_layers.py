@@ -302,12 +302,12 @@ def test_settings_after_the_padding_are_given_by_name(library: str) -> None:
 
 
 def test_an_nnx_layer_shows_the_signature_of_the_class_that_is_made() -> None:
-    class Mine(layers("nnx").MaxPool):
+    class Subclass(layers("nnx").MaxPool):
         def __init__(self, length: int) -> None:
             super().__init__((length, length), length)
 
-    assert [*inspect.signature(Mine).parameters] == ["length"]
-    assert [*inspect.signature(Mine(2)).parameters] == ["x", "where"]
+    assert [*inspect.signature(Subclass).parameters] == ["length"]
+    assert [*inspect.signature(Subclass(2)).parameters] == ["x", "where"]
 
 
 def test_a_view_of_an_nnx_model_is_deterministic() -> None:
@@ -359,12 +359,12 @@ def test_a_subclass_has_settings_of_its_own(library: str) -> None:
 def test_haiku_modules_print_their_arguments_and_take_a_name_as_haiku_does() -> None:
     ours = layers("haiku")
 
-    def told() -> list[str]:
+    def representations() -> list[str]:
         window = (3, 3, 1), 2, "SAME"
         assert ours.MaxPool(*window, -1, "name").module_name == "name"
         return [repr(ours.AvgPool(*window)), repr(ours.QuantilePool(*window, q=0.3))]
 
-    first, second = hk.transform(lambda: told()).apply({}, None)
+    first, second = hk.transform(representations).apply({}, None)
     assert first == "AvgPool(window_shape=(3, 3, 1), strides=2, padding='SAME')"
     assert second == "QuantilePool(window_shape=(3, 3, 1), strides=2, padding='SAME', q=0.3)"
 

@@ -52,7 +52,7 @@ def required(function: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: REQUIRED[p.name] for p in found if p.default is p.empty}
 
 
-def said(call: Callable[[], Any], error: type[Exception] = TypeError) -> list[str]:
+def lines_of_error(call: Callable[[], Any], error: type[Exception] = TypeError) -> list[str]:
     """Return the three lines of the error of a call."""
     with pytest.raises(error) as caught:
         call()
@@ -87,7 +87,7 @@ def test_a_word_of_another_library_is_translated(op: str) -> None:
     for theirs, ours in rows:
         arguments = {**required(function), theirs: REQUIRED.get(ours, 1)}
         arguments.pop(ours, None)
-        what, facts, advice = said(lambda arguments=arguments: function(**arguments))
+        what, facts, advice = lines_of_error(lambda arguments=arguments: function(**arguments))
         assert what == f"{op}: `{theirs}` is not an argument."
         assert f" {ours}," in facts or f" {ours}." in facts
         assert f"rite `{ours}` for `{theirs}`" in advice
@@ -98,7 +98,7 @@ def test_a_missing_argument_is_named(op: str) -> None:
     function = OPS[op]
     for name in required(function):
         arguments = {key: value for key, value in required(function).items() if key != name}
-        what, _, advice = said(lambda arguments=arguments: function(**arguments))
+        what, _, advice = lines_of_error(lambda arguments=arguments: function(**arguments))
         assert what == f"{op}: `{name}` is missing."
         assert name in advice
 
@@ -107,7 +107,7 @@ def test_a_missing_argument_is_named(op: str) -> None:
 def test_too_many_arguments_by_position(op: str) -> None:
     function = OPS[op]
     named = [p for p in parameters(function).values() if p.kind is not p.KEYWORD_ONLY]
-    what, facts, _ = said(lambda: function(*[1] * (len(named) + 1)))
+    what, facts, _ = lines_of_error(lambda: function(*[1] * (len(named) + 1)))
     assert what == f"{op}: {len(named) + 1} arguments are given by position."
     assert facts.endswith(", ".join(p.name for p in named) + ".")
 
@@ -139,13 +139,13 @@ def test_a_name_that_is_elsewhere(where: Any, name: str, hint: str) -> None:
 @pytest.mark.parametrize("op", sorted(OPS))
 def test_an_argument_that_is_given_twice(op: str) -> None:
     first = next(iter(parameters(OPS[op])))
-    what, *_ = said(lambda: OPS[op](X, **required(OPS[op])))
+    what, *_ = lines_of_error(lambda: OPS[op](X, **required(OPS[op])))
     assert what == f"{op}: `{first}` is given twice, by position and by name."
 
 
 @pytest.mark.parametrize("op", sorted(OPS))
 def test_a_word_that_nobody_knows(op: str) -> None:
-    what, _, advice = said(lambda: OPS[op](**required(OPS[op]), zebra=1))
+    what, _, advice = lines_of_error(lambda: OPS[op](**required(OPS[op]), zebra=1))
     assert what == f"{op}: `zebra` is not an argument."
     assert advice == "  Leave out `zebra`."
 
@@ -262,7 +262,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_the_error_says_what_to_write(name: str) -> None:
     call, needle = CALLS[name]
-    assert needle in "\n".join(said(call))
+    assert needle in "\n".join(lines_of_error(call))
 
 
 def test_eval_shape_is_indeed_the_way() -> None:
@@ -295,18 +295,20 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_for_batch_and_channels_are_recognised(name: str, op: str) -> None:
     settings, pooled = ENTRIES[name]
-    advice = said(lambda: OPS[op](X, **settings), ValueError)[2]
+    advice = lines_of_error(lambda: OPS[op](X, **settings), ValueError)[2]
     assert f"If some are for batch and channels, leave them out: {pooled}." in advice
 
 
 def test_an_example_without_a_batch() -> None:
-    advice = said(lambda: POOL(X[0], (2, 2, 1), (2, 2, 1)), ValueError)[2]
+    advice = lines_of_error(lambda: POOL(X[0], (2, 2, 1), (2, 2, 1)), ValueError)[2]
     assert "leave them out: (2, 2)." in advice
 
 
 def test_other_lengths_get_no_such_advice() -> None:
     for window in ((2, 3, 4, 5), (2, 1, 1, 3)):
-        assert "batch" not in said(lambda window=window: POOL(X, window, 1), ValueError)[2]
+        assert (
+            "batch" not in lines_of_error(lambda window=window: POOL(X, window, 1), ValueError)[2]
+        )
 
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -320,7 +322,7 @@ def test_a_mask_without_channels_gets_them(op: str) -> None:
     mask = np.ones((2, 8), bool)
     length = {"window_shape": (2,), "output_size": (2,), "x": SERIES}
     arguments |= {name: value for name, value in length.items() if name in arguments}
-    advice = said(lambda: OPS[op](**arguments, where=mask), ValueError)[2]
+    advice = lines_of_error(lambda: OPS[op](**arguments, where=mask), ValueError)[2]
     assert "give mask[..., None]." in advice
     jax.eval_shape(lambda: OPS[op](**arguments, where=mask[..., None]))
 
@@ -329,13 +331,13 @@ def test_a_mask_with_channels_elsewhere() -> None:
     first = X.transpose(0, 3, 1, 2)
     layout: dict[str, Any] = {"data_format": "channels_first", "window_shape": (2, 2)}
     mask = np.ones((2, 8, 8), bool)
-    advice = said(lambda: POOL(first, strides=2, **layout, where=mask), ValueError)[2]
+    advice = lines_of_error(lambda: POOL(first, strides=2, **layout, where=mask), ValueError)[2]
     assert "give mask[:, None]." in advice
     POOL(first, strides=2, **layout, where=mask[:, None])
 
 
 def test_a_mask_that_fits_nowhere_gets_no_such_advice() -> None:
-    advice = said(lambda: POOL(X, (2, 2), 2, where=np.ones((5, 7), bool)), ValueError)[2]
+    advice = lines_of_error(lambda: POOL(X, (2, 2), 2, where=np.ones((5, 7), bool)), ValueError)[2]
     assert "None" not in advice
 
 
@@ -369,7 +371,7 @@ def test_a_traced_setting_says_how_to_keep_it_static(op: str, name: str) -> None
 
 
 def test_jit_of_an_op_itself() -> None:
-    advice = said(lambda: jax.jit(POOL)(X, (2, 2), 2))[2]
+    advice = lines_of_error(lambda: jax.jit(POOL)(X, (2, 2), 2))[2]
     assert "`window_shape` in the static_argnames or static_argnums" in advice
     static = jax.jit(POOL, static_argnums=(1, 2))(X, (2, 2), 2)
     assert static.shape == jax.jit(lambda x: POOL(x, (2, 2), 2))(X).shape == (2, 4, 4, 3)
@@ -377,20 +379,20 @@ def test_jit_of_an_op_itself() -> None:
 
 def test_a_traced_setting_of_a_front_end_bears_its_name() -> None:
     call = jax.jit(lambda n: compat.torch.max_pool2d(jnp.asarray(X), n))
-    advice = said(lambda: call(2))[2]
+    advice = lines_of_error(lambda: call(2))[2]
     assert "name `kernel_size` in the static_argnames" in advice
 
 
 def test_a_list_that_holds_itself_is_not_searched_for_ever() -> None:
     endless: list[Any] = [2]
     endless.append(endless)
-    assert "`window_shape` contains [2, [...]]" in said(lambda: POOL(X, endless, 1))[0]
-    assert "4 entries" in said(lambda: POOL(X, (2, 2), [1, 1, endless, 1]), ValueError)[0]
+    assert "`window_shape` contains [2, [...]]" in lines_of_error(lambda: POOL(X, endless, 1))[0]
+    assert "4 entries" in lines_of_error(lambda: POOL(X, (2, 2), [1, 1, endless, 1]), ValueError)[0]
 
 
 def test_arrays_may_be_traced_and_get_no_such_advice() -> None:
     call = jax.jit(lambda mask: POOL(X, (2, 2), 2, where=mask))
-    assert "static" not in said(lambda: call(np.ones((2, 8, 8, 1), np.float32)))[2]
+    assert "static" not in lines_of_error(lambda: call(np.ones((2, 8, 8, 1), np.float32)))[2]
 
 
 # --- layers ---------------------------------------------------------------------------------------
@@ -408,17 +410,19 @@ def made(library: str, layer: str, *args: Any, **words: Any) -> Any:
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("layer", ["MaxPool", "AvgPool", "LpPool", "GeMPool", "MinPool"])
 def test_layers_name_our_words(library: str, layer: str) -> None:
-    what, facts, advice = said(lambda: made(library, layer, kernel_size=(2, 2), stride=2))
+    what, facts, advice = lines_of_error(lambda: made(library, layer, kernel_size=(2, 2), stride=2))
     assert what == f"{layer}: `kernel_size` and `stride` are not arguments."
     assert "window_shape, strides, padding" in facts
     assert advice == "  Write `window_shape` for `kernel_size`; write `strides` for `stride`."
-    assert said(lambda: made(library, layer, (2, 2)))[0] == f"{layer}: `strides` is missing."
+    assert (
+        lines_of_error(lambda: made(library, layer, (2, 2)))[0] == f"{layer}: `strides` is missing."
+    )
     assert made(library, layer, (2, 2), 2)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_adaptive_layers_name_our_words(library: str) -> None:
-    advice = said(lambda: made(library, "AdaptiveAvgPool", target_shape=(2, 2)))[2]
+    advice = lines_of_error(lambda: made(library, "AdaptiveAvgPool", target_shape=(2, 2)))[2]
     assert advice == "  Write `output_size` for `target_shape`."
 
 

@@ -126,7 +126,7 @@ class Laboratory:
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(PRELOADED)
 
-    def tried(self, file: str, faulty: str) -> str:
+    def outcome(self, file: str, faulty: str) -> str:
         """Return the outcome of the tests of a file when its text is ``faulty``."""
         path, tests = self.folder / "jaxpool" / file, tests_of(file)
         self.check(file)
@@ -234,7 +234,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         laboratory = Laboratory(Path(name), "not site" if options.deep else "not deep and not site")
         for position, (name, file, text) in enumerate(faults, start=1):
-            result = laboratory.tried(file, text)
+            result = laboratory.outcome(file, text)
             missed += [name] * (result == MISSED)
             print(f"{position}/{len(faults)}", result, name, flush=True)
     print(f"{len(faults) - len(missed)} of {len(faults)} faults found", *missed, sep="\n")
