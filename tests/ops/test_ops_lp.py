@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ masked_cases = pytest.mark.parametrize(
 EXPONENTS = [0.5, 1, 2, 40.5, math.inf]
 
 
-def lp(elements: Sequence[float], p: float) -> float:
+def lp(elements: Iterable[float], p: float) -> float:
     """Return the norm with exact scaling, in float64."""
     top = max(map(abs, elements), default=0)
     if p == math.inf or not top:

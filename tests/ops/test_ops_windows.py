@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -178,13 +178,11 @@ def test_torch_unfolds_the_same_windows(rng: np.random.Generator) -> None:
 # --- order statistics ----------------------------------------------------------------------------
 
 
-def ranked(elements: Sequence[float] | np.ndarray, rank: int) -> float:
-    if not len(elements):
+def ranked(elements: Iterable[float], rank: int) -> float:
+    ordered = sorted(elements)
+    if not ordered:
         return math.inf if rank >= 0 else -math.inf
-    elements = sorted(elements)
-    return (
-        elements[min(rank, len(elements) - 1)] if rank >= 0 else elements[max(rank, -len(elements))]
-    )
+    return ordered[min(rank, len(ordered) - 1)] if rank >= 0 else ordered[max(rank, -len(ordered))]
 
 
 @pytest.mark.parametrize(
