@@ -147,11 +147,16 @@ def _average(
     data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int], mode: str, bits: int
 ) -> Array:
     total, counts = _sums_and_counts(data, cfg, layout)
-    mul, h = _map_counts(reciprocal, counts)
+
+    def factor_and_shift(m: int) -> tuple[int, int]:
+        mul, h = reciprocal(m)
+        return mul, h + bits
+
+    mul, shift = _map_counts(factor_and_shift, counts)
     if data.dtype == jnp.int16:
-        y = round_shift_64(total, mul, h + bits, mode)
+        y = round_shift_64(total, mul, shift, mode)
     else:
-        y = round_shift_32(total * mul, h + bits, mode)
+        y = round_shift_32(total * mul, shift, mode)
     return _crop_to_size(saturate(y, data.dtype), layout, size)
 
 

@@ -67,8 +67,8 @@ def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, A
         options = {"where": selectable, "index_space": "window"}
         values, offsets = over_windows(max_pool_with_argmax, x, config, **options)
         empty = offsets == sentinel(offsets.dtype)
-        offsets = jnp.where(empty, np.zeros((), offsets.dtype), offsets)
-        return jnp.maximum(values, start_value), offsets
+        values = jnp.maximum(values, start_value)
+        return values, jnp.where(empty, np.zeros((), offsets.dtype), offsets)
 
     return argreduce, _gather_function(config.geometry(x.shape))
 
