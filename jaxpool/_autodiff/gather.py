@@ -46,7 +46,7 @@ def gather(
     """
     dtype = np.dtype(t.dtype)
     forward, transpose = (
-        choice_of(verb, geometry, dtype, any_offset=any_offset) for verb in ("gather", "scatter")
+        choice_of(name, geometry, dtype, any_offset=any_offset) for name in ("gather", "scatter")
     )
     return gather_by(forward, transpose, t, offsets, value)
 

@@ -75,15 +75,15 @@ def _plans(target: Platform) -> Iterator[str]:
 def _plan_lines(target: Platform, op: str, window: Any, strides: Any) -> Iterator[str]:
     choices = explain(SHAPE, window, strides, op=op).plan.choices
     yield row("", f"{op} {window} by {strides}")
-    yield row("", "  " + ", ".join(f"{c.verb} {getattr(c, target)}" for c in choices))
+    yield row("", "  " + ", ".join(f"{c.operation} {getattr(c, target)}" for c in choices))
     for name, why in dict.fromkeys(_reasons(target, choices)):
-        verbs = [c.verb for c in choices if (name, why) in _reasons(target, [c])]
-        yield row("", f"  not {name} for {', '.join(verbs)}: {why}")
+        operations = [c.operation for c in choices if (name, why) in _reasons(target, [c])]
+        yield row("", f"  not {name} for {', '.join(operations)}: {why}")
 
 
 def _reasons(target: Platform, choices: Iterable[Choice]) -> Iterator[tuple[str, str]]:
-    """Yield the implementations that were passed over on a platform, with the reasons."""
-    reasons = (reason for choice in choices for reason in choice.passed_over)
+    """Yield the implementations that were rejected on a platform, with the reasons."""
+    reasons = (reason for choice in choices for reason in choice.rejected)
     return ((name, why) for p, name, why in reasons if p == target)
 
 

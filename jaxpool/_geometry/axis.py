@@ -58,7 +58,7 @@ class Axis:
         return (self.kernel - 1) * self.dilation + 1
 
     @property
-    def reach(self) -> int:
+    def overshoot(self) -> int:
         """Elements by which the last window extends past the end of the axis; can be negative."""
         return self.start(self.out - 1) + self.span - self.size
 
@@ -80,7 +80,9 @@ class Axis:
         axis = replace(self, stride=min(self.stride, padded), dilation=dilation)
         if axis.out == 1:
             axis = replace(axis, stride=max(axis.stride, axis.span))
-        return axis if axis == self else replace(axis, overhang=max(0, axis.reach - axis.pad_high))
+        if axis == self:
+            return axis
+        return replace(axis, overhang=max(0, axis.overshoot - axis.pad_high))
 
     def start(self, window: int) -> int:
         """Return the position of the first tap of ``window``; it is negative in the low padding."""

@@ -8,7 +8,7 @@
     plan                the choice for each platform
 
 A row is a module with ``unsupported_reason(request)``, which returns None or the reason, and with
-any of the verbs
+any of the operations
 
     reduce(x, geometry, reduction)                   the reduction of every window, ``x`` a pytree
                                                      of arrays if the reduction combines several
@@ -17,11 +17,11 @@ any of the verbs
     scatter(g, offsets, geometry, dtype)             its transpose; the caller rounds to ``dtype``
     sum_transpose(g, geometry)                       the transpose of the sum of every window
 
-For a verb and a platform, the plan chooses the first row that lists the platform under the verb and
-has no reason against the request. A module may also have ``slower_reason(request)``, which only the
-plan regards. The implementation named by ``implementation=`` is used on every platform; a row that
-lists no platform is used only if it is named. The reasons of a row may depend on the platform, so a
-limit that was measured on one platform applies only there.
+For an operation and a platform, the plan chooses the first row that lists the platform under the
+operation and has no reason against the request. A module may also have ``slower_reason(request)``,
+which only the plan regards. The implementation named by ``implementation=`` is used on every
+platform; a row that lists no platform is used only if it is named. The reasons of a row may depend
+on the platform, so a limit that was measured on one platform applies only there.
 All implementations return equal results, except that sums may be rounded in a different order.
 """
 

@@ -1,4 +1,4 @@
-"""The choice of an implementation for each verb and platform, made before tracing and printable."""
+"""The choice of an implementation for each operation and platform, made before tracing."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from ..reductions import Reduction
 from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
 from .parts.float_order import to_native_dtype
-from .request import PLATFORMS, Platform, Request, Verb
+from .request import PLATFORMS, Operation, Platform, Request
 from .result_cache import cached_per_reduction
 
 NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.module, "reduce")))
@@ -23,28 +23,30 @@ NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.
 
 @dataclass(frozen=True)
 class Choice:
-    """The implementations chosen for one verb; calling the choice with arrays computes the verb.
+    """The implementations chosen for one operation; calling the choice computes the operation.
 
     Attributes:
-      verb: the verb to compute.
+      operation: the operation to compute.
       geometry: the windows.
       cpu, gpu, tpu: name of the implementation on each platform; gpu is cuda and rocm.
-      passed_over: (platform, name, reason) of every implementation that precedes the chosen one and
-        does not compute the verb, or computes it more slowly.
+      rejected: (platform, name, reason) of every implementation that precedes the chosen one and
+        does not compute the operation, or computes it more slowly.
     """
 
-    verb: Verb
+    operation: Operation
     geometry: Geometry
     cpu: str
     gpu: str
     tpu: str
-    passed_over: tuple[tuple[Platform, str, str], ...] = ()
+    rejected: tuple[tuple[Platform, str, str], ...] = ()
 
     def __call__(self, *arrays: Any, **settings: Any) -> Any:
-        """Return the verb of ``arrays``, computed by the implementation of the target platform."""
+        """Compute the operation by the implementation of the platform that is lowered for."""
         functions = {
             name: functools.partial(
-                getattr(IMPLEMENTATIONS[name].module, self.verb), geometry=self.geometry, **settings
+                getattr(IMPLEMENTATIONS[name].module, self.operation),
+                geometry=self.geometry,
+                **settings,
             )
             for name in (self.cpu, self.gpu, self.tpu)
         }
@@ -52,7 +54,7 @@ class Choice:
         return by_platform(*arrays, cpu=cpu, tpu=tpu, default=gpu)
 
     @property
-    def chosen(self) -> str:
+    def summary(self) -> str:
         """The chosen implementations as text: "tiled on cpu, doubling on gpu and tpu"."""
         names = {platform: getattr(self, platform) for platform in PLATFORMS}
         if len(set(names.values())) == 1:
@@ -62,9 +64,9 @@ class Choice:
 
     def lines(self) -> Iterator[str]:
         """Yield the choice as text, and then one line for each distinct name and reason."""
-        yield self.chosen
+        yield self.summary
         grouped: dict[tuple[str, str], list[str]] = {}
-        for platform, name, reason in self.passed_over:
+        for platform, name, reason in self.rejected:
             grouped.setdefault((name, reason), []).append(platform)
         for (name, reason), platforms in grouped.items():
             suffix = "" if len(platforms) == len(PLATFORMS) else f" on {' and '.join(platforms)}"
@@ -99,17 +101,17 @@ class Plan:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The choices that are not None."""
-        every = (getattr(self, verb) for verb in get_args(Verb))
+        every = (getattr(self, name) for name in get_args(Operation))
         return tuple(choice for choice in every if choice is not None)
 
     def __str__(self) -> str:
         return "\n".join([f"{self.reduction.name} over {self.geometry.kernel}", *self.lines()])
 
     def lines(self) -> Iterator[str]:
-        """Yield one line per verb, and one per implementation that was passed over."""
+        """Yield one line per operation, and one per rejected implementation."""
         for choice in self.choices:
             for n, line in enumerate(choice.lines()):
-                yield f"  {'' if n else choice.verb:14} {line}"
+                yield f"  {'' if n else choice.operation:14} {line}"
 
 
 def check_name(implementation: object) -> str:
@@ -131,37 +133,37 @@ def plan_for(
 ) -> Plan:
     """Return the plan for ``reduction`` over ``geometry`` of an array of ``dtype``.
 
-    A named implementation computes every verb that it supports. Raise NotImplementedError with its
-    reason if it does not support the values or the argmax.
+    A named implementation computes every operation that it supports. Raise NotImplementedError with
+    its reason if it does not support the values or the argmax.
     """
     forward_choice = functools.partial(choice_of, reduction=reduction)
-    makers: dict[Verb, Callable[..., Choice]] = {"reduce": forward_choice}
+    makers: dict[Operation, Callable[..., Choice]] = {"reduce": forward_choice}
     if reduction.comparator is not None:
         makers |= {"argreduce": forward_choice, "gather": choice_of, "scatter": choice_of}
     elif reduction.combine is lax.add:
         makers["sum_transpose"] = forward_choice
-    choices = {verb: make(verb, geometry, dtype, implementation) for verb, make in makers.items()}
-    backward = (choices.get(verb) for verb in get_args(Verb)[1:])
+    choices = {name: make(name, geometry, dtype, implementation) for name, make in makers.items()}
+    backward = (choices.get(name) for name in get_args(Operation)[1:])
     return Plan(geometry, reduction, implementation, choices["reduce"], *backward)
 
 
 @cached_per_reduction(maxsize=4096)
 def choice_of(
-    verb: Verb,
+    operation: Operation,
     geometry: Geometry,
     dtype: np.dtype,
     implementation: str = "auto",
     any_offset: bool = False,
     reduction: Reduction | None = None,
 ) -> Choice:
-    """Return the choice for one verb; see :class:`Request` for the arguments."""
+    """Return the choice for one operation; see :class:`Request` for the arguments."""
     names: dict[Platform, str] = {}
-    passed_over: list[tuple[Platform, str, str]] = []
+    rejected: list[tuple[Platform, str, str]] = []
     for platform in PLATFORMS:
-        request = Request(verb, geometry, reduction, dtype, any_offset, platform)
+        request = Request(operation, geometry, reduction, dtype, any_offset, platform)
         names[platform], reasons = _choose(request, implementation)
-        passed_over.extend((platform, name, reason) for name, reason in reasons.items())
-    return Choice(verb, geometry, **names, passed_over=tuple(passed_over))
+        rejected.extend((platform, name, reason) for name, reason in reasons.items())
+    return Choice(operation, geometry, **names, rejected=tuple(rejected))
 
 
 def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]:
@@ -172,7 +174,7 @@ def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]
     whose results the caller sees.
     """
     rows = IMPLEMENTATIONS.values()
-    named = [r for r in rows if r.name == implementation and hasattr(r.module, request.verb)]
+    named = [r for r in rows if r.name == implementation and hasattr(r.module, request.operation)]
     reasons = dict[str, str]()
     for row in (*named, *(row for row in rows if row.is_listed(request))):
         reason = row.reason(request, row.name == implementation)
@@ -181,7 +183,7 @@ def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]
         reasons[row.name] = reason
     else:
         raise AssertionError(f"no implementation of {request}")
-    if implementation in reasons and request.verb in ("reduce", "argreduce"):
+    if implementation in reasons and request.operation in ("reduce", "argreduce"):
         raise NotImplementedError(
             message(
                 f"$implementation = {implementation!r} does not support these windows.",

@@ -9,7 +9,7 @@ from jax import lax
 from .._geometry.resolve import Geometry
 from ..reductions import Reduction
 
-Verb = Literal["reduce", "argreduce", "gather", "scatter", "sum_transpose"]
+Operation = Literal["reduce", "argreduce", "gather", "scatter", "sum_transpose"]
 Platform = Literal["cpu", "gpu", "tpu"]
 PLATFORMS: tuple[Platform, ...] = ("cpu", "gpu", "tpu")
 
@@ -23,10 +23,10 @@ def has_rule(reduction: Reduction) -> bool:
 
 
 class Request(NamedTuple):
-    """One verb to compute on one platform.
+    """One operation to compute on one platform.
 
     Attributes:
-      verb: the verb to compute.
+      operation: the operation to compute.
       geometry: the windows.
       reduction: the reduction; None for ``gather`` and ``scatter``.
       dtype: dtype of the array; for a pytree of arrays, dtype of the first.
@@ -34,7 +34,7 @@ class Request(NamedTuple):
       platform: the platform that the program is lowered for.
     """
 
-    verb: Verb
+    operation: Operation
     geometry: Geometry
     reduction: Reduction | None
     dtype: np.dtype
@@ -42,7 +42,7 @@ class Request(NamedTuple):
     platform: Platform
 
     @property
-    def disagreement(self) -> str | None:
+    def unsplittable_reason(self) -> str | None:
         """The reason why a long window cannot be split into smaller windows by offset, or None."""
         if self.any_offset and not self.geometry.is_non_overlapping:
             return "overlapping windows may disagree about offsets that are not an argmax"
@@ -50,7 +50,7 @@ class Request(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An implementation and, for each verb, the platforms on which the plan may choose it."""
+    """An implementation and, for each operation, the platforms on which the plan may choose it."""
 
     module: ModuleType
     reduce: tuple[Platform, ...] = ()
@@ -65,13 +65,13 @@ class Row(NamedTuple):
         return self.module.__name__.rpartition(".")[2]
 
     def is_listed(self, request: Request) -> bool:
-        """Return whether the plan may choose the implementation for this verb and platform."""
-        return request.platform in getattr(self, request.verb)
+        """Return whether the plan may choose the implementation for this operation and platform."""
+        return request.platform in getattr(self, request.operation)
 
     def reason(self, request: Request, is_named: bool) -> str | None:
-        """Return why the implementation is passed over, or None.
+        """Return why the implementation is rejected, or None.
 
-        A named implementation is passed over only if it does not support the request, any other
+        A named implementation is rejected only if it does not support the request, any other
         also if it is slower.
         """
         unsupported = self.module.unsupported_reason(request)

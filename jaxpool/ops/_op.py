@@ -42,7 +42,7 @@ class Op:
       padding: a function of its options that says what padding holds: None, no elements;
         "constant", zeros that count; or a border of ``_lowerings.parts.borders``.
       has_reduction: whether it has an option ``reduction``, which may be a caller's own reduction.
-      is_twofold: whether it has windows over the results of windows.
+      has_nested_windows: whether it has windows over the results of windows.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Op:
     convert: Callable[..., Any] | None = None
     padding: Callable[..., str | None] | None = None
     has_reduction: bool = False
-    is_twofold: bool = False
+    has_nested_windows: bool = False
 
     @property
     def takes_any_size(self) -> bool:
@@ -62,7 +62,7 @@ class Op:
 
         This requires that windows read the same elements at every size, except for the padding.
         """
-        return self.arrays[:1] == ("where",) and not self.is_random and not self.is_twofold
+        return self.arrays[:1] == ("where",) and not self.is_random and not self.has_nested_windows
 
 
 def for_symbolic_sizes(op: Op, config: Any, options: dict[str, Any]) -> Callable[..., Any]:

@@ -286,4 +286,4 @@ def _border_of(mode: str) -> str:
 
 
 _BLUR_POOL = Op("blur_pool", _blur, _canonical_mode, padding=_border_of)
-_MAX_BLUR_POOL = Op("max_blur_pool", _max_blur, _canonical_blur, is_twofold=True)
+_MAX_BLUR_POOL = Op("max_blur_pool", _max_blur, _canonical_blur, has_nested_windows=True)

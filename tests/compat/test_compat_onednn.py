@@ -40,7 +40,7 @@ def settings_of(case: dict[str, Any]) -> dict[str, Any]:
             case["x"]["shape"][2:], attrs["kernel"], attrs["strides"], padding,
             dilations=attrs["dilations"], rounding=attrs["rounding"],
         ).axes  # fmt: skip
-        low, high = [a.pad_low for a in axes], [max(a.reach, 0) for a in axes]
+        low, high = [a.pad_low for a in axes], [max(a.overshoot, 0) for a in axes]
     include = "include" if attrs.get("include_pad") else "exclude"
     return {
         "alg_kind": "max" if case["op"] == "max_pool" else f"avg_{include}_padding",

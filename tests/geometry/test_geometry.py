@@ -352,4 +352,4 @@ def test_span_and_reach_are_those_of_the_taps() -> None:
         (axis,) = found.axes
         taps = [axis.start(axis.out - 1) + t * dilation for t in range(kernel)]
         assert axis.span == taps[-1] - taps[0] + 1
-        assert axis.reach == taps[-1] + 1 - size
+        assert axis.overshoot == taps[-1] + 1 - size

@@ -174,9 +174,9 @@ def test_doctor_shows_the_plan_of_this_machine(capsys: pytest.CaptureFixture[str
     assert plan.startswith("on cpu")
     for op, window, strides in doctor.CASES:
         made = jaxpool.explain(doctor.SHAPE, window, strides, op=op).plan
-        verbs = ", ".join(f"{choice.verb} {choice.cpu}" for choice in made.choices)
-        assert re.search(rf"{op} {re.escape(str(window))} by {strides}\n +{verbs}\n", plan)
-        for place, name, why in made.reduce.passed_over:
+        operations = ", ".join(f"{choice.operation} {choice.cpu}" for choice in made.choices)
+        assert re.search(rf"{op} {re.escape(str(window))} by {strides}\n +{operations}\n", plan)
+        for place, name, why in made.reduce.rejected:
             assert (f"not {name} for reduce" in plan and why in plan) or place != "cpu"
 
 

@@ -66,8 +66,8 @@ def test_any_offsets_are_read_and_written(case: Case, platform: str) -> None:
         place = place_of(case, out, int(offsets[out]))
         if place is not None:
             read[out], written[place] = x[place], written[place] + g[out]
-    for verb in ("gather", "scatter"):
-        assert choice_of(verb, geometry, np.dtype(np.float32), any_offset=True).gpu == "loop"
+    for operation in ("gather", "scatter"):
+        assert choice_of(operation, geometry, np.dtype(np.float32), any_offset=True).gpu == "loop"
     got = lowered(lambda x, o: gather(x, o, geometry, any_offset=True), platform, x, offsets)
     assert_same(got(x, offsets), read, platform)
     put = lowered(lambda g, o: scatter(g, o, geometry, any_offset=True), platform, g, offsets)

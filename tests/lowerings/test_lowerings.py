@@ -216,15 +216,17 @@ def reason(
     implementation: str, name: str, reduction: Reduction, dtype: np.dtype, argreduce: bool = False
 ) -> str | None:
     """Return why an implementation does not support a case, or None."""
-    verb = "argreduce" if argreduce else "reduce"
-    request = Request(verb, build(name)[0], reduction, dtype, False, "cpu")
+    operation = "argreduce" if argreduce else "reduce"
+    request = Request(operation, build(name)[0], reduction, dtype, False, "cpu")
     return IMPLEMENTATIONS[implementation].module.unsupported_reason(request)
 
 
 def planned(implementation: str, reduction: Reduction, name: str) -> Plan:
     """Return the plan of a case with one implementation on every platform."""
     geometry, n = build(name)[0], implementation
-    reduce, argreduce = (Choice(verb, geometry, n, n, n) for verb in ("reduce", "argreduce"))
+    reduce, argreduce = (
+        Choice(operation, geometry, n, n, n) for operation in ("reduce", "argreduce")
+    )
     return Plan(geometry, reduction, n, reduce, argreduce, None, None, None)
 
 

@@ -17,7 +17,7 @@ import jaxpool
 from jaxpool import Geometry
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings.plan import NAMES, choice_of, plan_for
-from jaxpool._lowerings.request import PLATFORMS, Request, Verb
+from jaxpool._lowerings.request import PLATFORMS, Operation, Request
 from jaxpool._xla.lost_rules import RULES_ARE_LOST
 from jaxpool.reductions import MAX, MIN, SUM, Reduction
 
@@ -67,7 +67,7 @@ def test_a_plan_has_a_choice_of_every_verb_of_its_reduction(
 ) -> None:
     plan = plan_for(GEOMETRIES[name], reduction, FLOAT32)
     backward = ("sum_transpose",) if reduction is SUM else ("argreduce", "gather", "scatter")
-    assert {choice.verb for choice in plan.choices} == {"reduce", *backward}
+    assert {choice.operation for choice in plan.choices} == {"reduce", *backward}
     assert all(choice.geometry == GEOMETRIES[name] for choice in plan.choices)
 
 
@@ -78,15 +78,17 @@ def test_a_choice_is_the_first_row_without_a_reason_and_has_those_before(
 ) -> None:
     for choice in plan_for(GEOMETRIES[name], reduction, FLOAT32).choices:
         for platform in PLATFORMS:
-            request = Request(choice.verb, GEOMETRIES[name], reduction, FLOAT32, False, platform)
-            rows = [r for r in IMPLEMENTATIONS.values() if platform in getattr(r, choice.verb)]
+            request = Request(
+                choice.operation, GEOMETRIES[name], reduction, FLOAT32, False, platform
+            )
+            rows = [r for r in IMPLEMENTATIONS.values() if platform in getattr(r, choice.operation)]
             reasons = [row.module.unsupported_reason(request) for row in rows]
             for n, row in enumerate(rows):
                 if reasons[n] is None and hasattr(row.module, "slower_reason"):
                     reasons[n] = row.module.slower_reason(request)
             first = reasons.index(None)
             assert rows[first].name == getattr(choice, platform)
-            listed = [(other, why) for on, other, why in choice.passed_over if on == platform]
+            listed = [(other, why) for on, other, why in choice.rejected if on == platform]
             before = [row.name for row in rows[:first]]
             assert listed == list(zip(before, reasons[:first], strict=True))
 
@@ -98,10 +100,10 @@ def test_a_plan_prints_what_and_why_without_contradiction(name: str, reduction: 
     title, *lines = str(plan).split("\n")
     assert title == f"{reduction.name} over {GEOMETRIES[name].kernel}"
     for choice in plan.choices:
-        at = next(n for n, line in enumerate(lines) if line.split()[0] == choice.verb)
+        at = next(n for n, line in enumerate(lines) if line.split()[0] == choice.operation)
         following = itertools.takewhile(lambda line: line.startswith("   "), lines[at + 1 :])
         printed = [line.strip() for line in following]
-        for platform, name_, reason in choice.passed_over:
+        for platform, name_, reason in choice.rejected:
             assert any(f"not {name_}" in line and reason in line for line in printed), platform
         everywhere = {line.split()[1] for line in printed if " on " not in line.split(":")[0]}
         for platform in PLATFORMS:
@@ -122,7 +124,7 @@ def test_some_plans_differ() -> None:
     plans = [plan_for(geometry, MAX, FLOAT32) for geometry in GEOMETRIES.values()]
     assert len({plan.reduce.cpu for plan in plans}) >= 2
     assert REFERENCE not in {plan.reduce.cpu for plan in plans}
-    assert any(plan.reduce.passed_over for plan in plans)
+    assert any(plan.reduce.rejected for plan in plans)
     scattered = {plan.scatter.cpu for plan in plans if plan.scatter is not None}
     assert scattered == {"slices", "tiled", "doubling"}
 
@@ -175,9 +177,11 @@ def test_a_named_implementation_computes_all_that_it_supports(name: str) -> None
             plan = plan_for(GEOMETRIES[name], MAX, FLOAT32, implementation)
             for choice in plan.choices:
                 refused = {
-                    platform for platform, name, _ in choice.passed_over if name == implementation
+                    platform for platform, name, _ in choice.rejected if name == implementation
                 }
-                for platform in set(PLATFORMS) - refused if hasattr(module, choice.verb) else ():
+                for platform in (
+                    set(PLATFORMS) - refused if hasattr(module, choice.operation) else ()
+                ):
                     assert getattr(choice, platform) == implementation
         else:
             what = f"implementation. = '{implementation}' does not support these windows"
@@ -193,10 +197,13 @@ def test_a_name_is_that_of_an_implementation_of_values() -> None:
 def test_every_row_lists_the_verbs_of_its_module() -> None:
     for name, row in IMPLEMENTATIONS.items():
         assert row.module.__doc__ and row.module.unsupported_reason.__doc__
-        for verb in get_args(Verb):
-            function = getattr(row.module, verb, None)
-            assert not any(row[1:]) or bool(function) == bool(getattr(row, verb)), (name, verb)
-            assert function is None or function.__doc__, (name, verb)
+        for operation in get_args(Operation):
+            function = getattr(row.module, operation, None)
+            assert not any(row[1:]) or bool(function) == bool(getattr(row, operation)), (
+                name,
+                operation,
+            )
+            assert function is None or function.__doc__, (name, operation)
 
 
 # --- what is compiled -----------------------------------------------------------------------------
@@ -396,8 +403,8 @@ def test_values_and_indices_come_from_one_loop(kernel: int, stride: int, data_fo
 def test_the_argmax_of_long_windows_without_overlap_has_its_own_choice_on_cpu() -> None:
     made = jaxpool.geometry((48, 32), (16, 8), (16, 8))
     plan = plan_for(Geometry(made.axes, (-3, -2)), MAX, FLOAT32)
-    assert plan.reduce.chosen == "tiled on cpu, reduce_window on gpu and tpu"
+    assert plan.reduce.summary == "tiled on cpu, reduce_window on gpu and tpu"
     assert plan.argreduce is not None
-    assert plan.argreduce.chosen == "slices on cpu, select_chain on gpu, tiled on tpu"
+    assert plan.argreduce.summary == "slices on cpu, select_chain on gpu, tiled on tpu"
     named = plan_for(plan.geometry, MAX, FLOAT32, "tiled")
-    assert named.argreduce is not None and named.argreduce.chosen == "tiled"
+    assert named.argreduce is not None and named.argreduce.summary == "tiled"

@@ -85,8 +85,10 @@ def on(platform: str, plan: Plan) -> Plan:
         name = choice and getattr(choice, platform)
         return choice and dataclasses.replace(choice, cpu=name, gpu=name, tpu=name)
 
-    verbs = ("reduce", "argreduce", "gather", "scatter", "sum_transpose")
-    return dataclasses.replace(plan, **{verb: everywhere(getattr(plan, verb)) for verb in verbs})
+    operations = ("reduce", "argreduce", "gather", "scatter", "sum_transpose")
+    return dataclasses.replace(
+        plan, **{operation: everywhere(getattr(plan, operation)) for operation in operations}
+    )
 
 
 def received(g: np.ndarray, offsets: np.ndarray, geometry: Geometry, shape: Any) -> np.ndarray:

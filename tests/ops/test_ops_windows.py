@@ -68,7 +68,7 @@ def taps_of(x: np.ndarray, fill: float, where: Any, case: str) -> np.ndarray:
     window = CASES[case].window
     x = x if where is None else np.where(where, x, fill)
     geometry = jaxpool.geometry(x.shape[1:-1], **window)
-    ends = [(a.pad_low, max(a.reach, 0)) for a in geometry.axes]
+    ends = [(a.pad_low, max(a.overshoot, 0)) for a in geometry.axes]
     padded = np.pad(x, [(0, 0), *ends, (0, 0)], constant_values=fill)
     parts = []
     for tap in itertools.product(*map(range, window["window_shape"])):

@@ -64,7 +64,9 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "TensorFlow, argmax": lambda x: tensorflow.max_pool_with_argmax(x, (3, 2), 2, "SAME")[0],
     "oneDNN": lambda x: onednn.forward_inference(x, "max", (3, 2), (2, 1), 0, (1, 1), (1, 1)),
     "oneDNN, training": lambda x: onednn.forward_training(x, "max", (3, 2), (2, 2))[0],
-    "oneDNN, average": lambda x: onednn.forward_training(x, "avg_exclude_padding", 2, 2)[0],
+    "oneDNN, average": lambda x: onednn.forward_training(x, "avg_exclude_padding", (2, 2), (2, 2))[
+        0
+    ],
 }
 
 

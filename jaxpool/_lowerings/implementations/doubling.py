@@ -54,12 +54,12 @@ from ..request import Request, has_rule
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why doubling does not support ``request``, or None."""
-    return request.disagreement
+    return request.unsplittable_reason
 
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation on GPU or TPU, or None."""
-    if request.verb != "reduce" or request.platform == "cpu":
+    if request.operation != "reduce" or request.platform == "cpu":
         return None
     if request.geometry.is_non_overlapping:
         return "windows do not overlap, so each element is read once"

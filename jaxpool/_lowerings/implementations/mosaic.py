@@ -43,7 +43,7 @@ interpreted = False
 def unsupported_reason(request: Request) -> str | None:
     """Return why the kernels do not support ``request``, or None."""
     geometry, reduction = request.geometry, request.reduction
-    if request.verb in ("reduce", "argreduce"):
+    if request.operation in ("reduce", "argreduce"):
         if reduction is None or reduction.extremum is None:
             return "the kernels compute only maxima and minima"
     if request.dtype not in _DTYPES:

@@ -33,7 +33,7 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why padded phases do not support ``request``, or None."""
-    return None if request.geometry.taps <= tuning.MAX_TERMS_ON_TPU else request.disagreement
+    return None if request.geometry.taps <= tuning.MAX_TERMS_ON_TPU else request.unsplittable_reason
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:

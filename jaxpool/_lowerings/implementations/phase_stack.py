@@ -22,7 +22,7 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why stacked phases do not support ``request``, or None."""
-    return None if request.geometry.taps <= tuning.MAX_TERMS_ON_GPU else request.disagreement
+    return None if request.geometry.taps <= tuning.MAX_TERMS_ON_GPU else request.unsplittable_reason
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:

@@ -46,7 +46,7 @@ def _min_taps_on_gpu(request: Request) -> int:
     number of bytes, and for the transpose of strided sums, whose windows contain one nonzero per
     stride.
     """
-    is_sparse = request.verb == "sum_transpose" and request.geometry.is_strided
+    is_sparse = request.operation == "sum_transpose" and request.geometry.is_strided
     if is_sparse or request.dtype.itemsize < 4:
         return tuning.MIN_16_BIT_SEPARATED_ON_GPU
     return tuning.MIN_SEPARATED_ON_GPU

@@ -58,22 +58,22 @@ Piece = tuple[int, Any]
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why slices do not support ``request``, or None."""
-    geometry, verb = request.geometry, request.verb
-    if verb == "reduce":
+    geometry, operation = request.geometry, request.operation
+    if operation == "reduce":
         limits = _max_kernels(request)
         pairs = [(axis.kernel, n) for axis, n in zip(geometry.axes, limits, strict=True)]
         return next((_too_long(kernel, n) for kernel, n in pairs if kernel > n), None)
-    if verb == "argreduce":
+    if operation == "argreduce":
         longest, limit = max(geometry.kernel), _max_argmax_kernel(request)
         return _too_long(longest, limit) if longest > limit else None
-    if verb == "scatter" and geometry.is_non_overlapping:
+    if operation == "scatter" and geometry.is_non_overlapping:
         return "windows do not overlap; tiles are broadcast instead"
-    any_offset = verb == "gather" or request.any_offset
+    any_offset = operation == "gather" or request.any_offset
     limit = tuning.MAX_SLICED_OFFSETS if any_offset else tuning.MAX_SCATTERED
     if geometry.taps > limit:
         return f"windows of {geometry.taps} elements; slices are faster up to {limit}"
-    is_strided = geometry.is_strided
-    if verb == "scatter" and -1 in geometry.positions and is_strided and not request.any_offset:
+    is_interleaved = -1 in geometry.positions and geometry.is_strided
+    if operation == "scatter" and is_interleaved and not request.any_offset:
         return "interleaving phases along the contiguous axis is slow"
     return None
 

@@ -50,7 +50,7 @@ from ..request import Request
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why the windows cannot be computed as tiles, or None."""
-    if request.verb == "scatter":
+    if request.operation == "scatter":
         return None if request.geometry.is_non_overlapping else "windows overlap"
     for axis in request.geometry.axes:
         if axis.dilation > 1 and axis.kernel > 1:
@@ -84,7 +84,7 @@ def _split_windows(x: Any, geometry: Geometry, padding: Any) -> tuple[Any, tuple
     shape = jax.tree.leaves(x)[0].shape
     split: list[tuple[int, ...]] = [(size,) for size in shape]
     for axis, position in geometry.placed:
-        x = pad(x, position, axis.pad_low, axis.reach, padding)
+        x = pad(x, position, axis.pad_low, axis.overshoot, padding)
         split[position] = (axis.out, axis.kernel)
     tiles = [size for sizes in split for size in sizes]
     elements = jax.tree.map(lambda a: a.reshape(tiles), x)

@@ -34,7 +34,7 @@ def pad_to_windows(x: T, geometry: Geometry, values: Any = 0) -> T:
 
 def crop_after_windows(x: T, geometry: Geometry) -> T:
     """Crop the entries after the last window."""
-    excess = {position: axis.reach - lax_padding(axis)[1] for axis, position in geometry.placed}
+    excess = {position: axis.overshoot - lax_padding(axis)[1] for axis, position in geometry.placed}
     return pad_axes(x, {position: (0, high, 0) for position, high in excess.items()})
 
 
@@ -97,7 +97,7 @@ def concatenate(parts: Sequence[Array], position: int) -> Array:
 
 def lax_padding(axis: Axis) -> tuple[int, int]:
     """Return the elements to add before and after an axis so that every window lies inside."""
-    return axis.pad_low, max(0, axis.reach)
+    return axis.pad_low, max(0, axis.overshoot)
 
 
 def is_padded(geometry: Geometry) -> bool:

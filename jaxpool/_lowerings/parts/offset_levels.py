@@ -66,7 +66,7 @@ def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     moves = list(_moves(geometry))
     masks = _masks(offsets, geometry, moves)
     for axis, position in geometry.placed:
-        x = pad(x, position, axis.pad_low, axis.reach)
+        x = pad(x, position, axis.pad_low, axis.overshoot)
     for move, moved in zip(moves[::-1], masks[::-1], strict=True):
         x = jnp.where(moved, _shift(x, move.position, -move.elements), x)
     x = elements_at(x, (0,) * len(geometry.axes), geometry)
