@@ -169,7 +169,7 @@ def resolve_axis(window: Window, index: int, size: int) -> Axis:
     if excess > 0 and (window.rounding != CEIL_OR_ONE or excess >= stride):
         raise ValueError(window_too_long("window_shape", index, kernel, dilation, size, padding))
     _check_length(index, size, padding)
-    out = _window_count(padded - span, stride, window.rounding, size + low)
+    out = window_count(padded - span, stride, window.rounding, size + low)
     overhang = max(0, (out - 1) * stride + span - padded)
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
 
@@ -193,7 +193,7 @@ def _same_padding(size: int, span: int, stride: int, word: str) -> tuple[int, in
     return (small, big) if word == "SAME_UPPER" else (big, small)
 
 
-def _window_count(slack: int, stride: int, rounding: str, start_limit: int) -> int:
+def window_count(slack: int, stride: int, rounding: str, start_limit: int) -> int:
     """Return the number of windows of an axis, with ``n = slack`` and ``L + PB = start_limit``."""
     if rounding == "floor":
         return slack // stride + 1

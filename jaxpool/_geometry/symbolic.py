@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .axis import Axis, cdiv
-from .resolve import axis_padding, is_at_least, resolve_axis
+from .resolve import axis_padding, is_at_least, resolve_axis, window_count
 from .window import Window
 
 
@@ -63,7 +63,8 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
     low, high = padding(window, index, size, span)
     covers = same and span > 1
     # Write the sizes as lax does: JAX may not recognise that different expressions are equal.
-    out = cdiv(size, stride) if covers else (size + low + high - span) // stride + 1
+    slack = size + low + high - span
+    out = cdiv(size, stride) if covers else window_count(slack, stride, window.rounding, size + low)
     min_size = span + max(span, stride)
     if is_at_least(size, min_size) and (stride == 1 or (isinstance(high, int) and not high)):
         return None

@@ -160,6 +160,22 @@ def test_symbolic_space_at_stride_one(padding: Any, rounding: Any) -> None:
     np.testing.assert_array_equal(artifact.call(x), pool(x))
 
 
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "ceil_torch"])
+@pytest.mark.parametrize("constraint", ["n >= 1", "n >= 5", "n >= 20"])
+def test_symbolic_space_beside_padding_as_long_as_a_window(rounding: Any, constraint: str) -> None:
+    """A window that would start in the padding at the end is none of "ceil_torch"."""
+
+    def both(x: jax.Array) -> Any:
+        window = {"window_shape": (3,), "strides": 1, "padding": ((1, 7),), "dilations": 2}
+        return jaxpool.max_pool_with_argmax(x, **window, rounding=rounding)
+
+    artifact = exported(both, "1, n, c", (constraint, "n <= 99"))
+    x = numbers(1, 3)[:, :, 0].repeat(3, axis=1)
+    for got, want in zip(artifact.call(x), both(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize(
     ("kernel", "stride", "low", "dilation"),
     [(2, 9, 0, 1), (3, 4, 0, 2), (1, 5, 0, 7), (2, 2, 7, 1), (2, 2, 9, 2), (2, 1, 5, 3)],
