@@ -66,11 +66,12 @@ def test_wheel_holds_the_whole_package(wheel: zipfile.ZipFile):
 def test_wheel_metadata(wheel: zipfile.ZipFile):
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     metadata = message_from_string(wheel.read(name).decode())
-    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-Expression"] == "Apache-2.0 AND CC-BY-4.0"  # the data of the demo
     assert metadata["Requires-Python"] == ">=3.11"
     always = [r for r in metadata.get_all("Requires-Dist", []) if "extra ==" not in r]
     assert {re.split(r"\W", r)[0] for r in always} == {"jax", "jaxlib", "numpy"}
-    assert any(n.endswith(".dist-info/licenses/LICENSE") for n in wheel.namelist())
+    for name in ("LICENSE", "jaxpool/_demo/digits.txt"):
+        assert any(n.endswith(f".dist-info/licenses/{name}") for n in wheel.namelist()), name
 
 
 def test_digits_are_small_and_whole():
