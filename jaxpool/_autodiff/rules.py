@@ -102,7 +102,7 @@ def extreme(x: Array, valid: Array | None, plan: Plan) -> Array:
     def reduce(x: Array, valid: Array | None) -> Array:
         return plan_.reduce(plan, mask_with_identity(x, valid, plan.reduction))
 
-    return selection(reduce, *_argreduce_and_gather(plan), x, valid)
+    return selection(reduce, *_argreduce_and_gather(plan, codes=valid is None), x, valid)
 
 
 def extreme_with_offsets(x: Array, valid: Array | None, plan: Plan) -> ValueOffset:
@@ -110,12 +110,15 @@ def extreme_with_offsets(x: Array, valid: Array | None, plan: Plan) -> ValueOffs
     return selection_with_offsets(*_argreduce_and_gather(plan), x, valid)
 
 
-def _argreduce_and_gather(plan: Plan) -> tuple[ArgReduce, Gather]:
-    def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        return plan_.argreduce(plan, mask_with_identity(x, valid, plan.reduction), valid)
+def _argreduce_and_gather(plan: Plan, codes: bool = False) -> tuple[ArgReduce, Gather]:
+    """Return both functions; ``codes``: whether codes may take the place of offsets."""
 
-    assert plan.gather is not None and plan.scatter is not None
-    return argreduce, functools.partial(gather_by, plan.gather, plan.scatter)
+    def argreduce(x: Array, valid: Array | None) -> ValueOffset:
+        return plan_.argreduce(plan, mask_with_identity(x, valid, plan.reduction), valid, codes)
+
+    gather, scatter = plan.coded[1:] if codes else (plan.gather, plan.scatter)
+    assert gather is not None and scatter is not None
+    return argreduce, functools.partial(gather_by, gather, scatter)
 
 
 def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Array:

@@ -22,6 +22,11 @@ operation and has no reason against the request. A module may also have ``slower
 which only the plan regards. The implementation named by ``implementation=`` is used on every
 platform; a row that lists no platform is used only if it is named. The reasons of a row may depend
 on the platform, so a limit that was measured on one platform applies only there.
+
+A row that lists platforms under ``codes`` returns codes in place of offsets, which only its own
+``gather`` and ``scatter`` can read. The plan chooses all three or none, and only where nothing else
+reads the offsets.
+
 All implementations return equal results, except that sums may be rounded in a different order.
 """
 
@@ -30,6 +35,7 @@ from types import MappingProxyType
 
 from .implementations import (
     axis_by_axis,
+    axis_codes,
     broadcast_steps,
     doubling,
     loop,
@@ -48,6 +54,7 @@ from .implementations import (
 from .request import PLATFORMS, Row
 
 _TABLE = (
+    Row(axis_codes, codes=("tpu",)),
     Row(match_chain, argreduce=("tpu",)),
     Row(phase_pads, scatter=("tpu",)),
     Row(select_chain, argreduce=("gpu",)),

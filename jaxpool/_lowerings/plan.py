@@ -18,6 +18,9 @@ from .parts.float_order import to_native_dtype
 from .request import PLATFORMS, Operation, Platform, Request
 from .result_cache import cached_per_reduction
 
+SELECTED: tuple[Operation, ...] = ("argreduce", "gather", "scatter")
+"""The operations of a selection whose offsets are read by no one else, see :attr:`Plan.coded`."""
+
 NAMES = ("auto", *(name for name, row in IMPLEMENTATIONS.items() if hasattr(row.module, "reduce")))
 
 
@@ -87,6 +90,8 @@ class Plan:
       gather, scatter: the choices for reading elements at the argmax, and for its transpose; None
         unless the reduction is a selection.
       sum_transpose: the choice for the transpose of a sum; None for other reductions.
+      coded: the choices for argreduce, gather and scatter if nothing else reads the offsets; empty
+        unless the reduction is a selection.
     """
 
     geometry: Geometry
@@ -97,6 +102,7 @@ class Plan:
     gather: Choice | None
     scatter: Choice | None
     sum_transpose: Choice | None
+    coded: tuple[Choice, ...] = ()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -112,6 +118,9 @@ class Plan:
         for choice in self.choices:
             for n, line in enumerate(choice.lines()):
                 yield f"  {'' if n else choice.operation:14} {line}"
+            for coded in self.coded:
+                if coded.operation == choice.operation and coded.summary != choice.summary:
+                    yield f"  {'':14} without indices: {coded.summary}"
 
 
 def check_name(implementation: object) -> str:
@@ -144,7 +153,12 @@ def plan_for(
         makers["sum_transpose"] = forward_choice
     choices = {name: make(name, geometry, dtype, implementation) for name, make in makers.items()}
     backward = (choices.get(name) for name in get_args(Operation)[1:])
-    return Plan(geometry, reduction, implementation, choices["reduce"], *backward)
+    coded = tuple(choices[name] for name in SELECTED if name in choices)
+    if reduction.extremum is not None and implementation == "auto":
+        coded = tuple(
+            choice_of(name, geometry, dtype, reduction=reduction, codes=True) for name in SELECTED
+        )
+    return Plan(geometry, reduction, implementation, choices["reduce"], *backward, coded)
 
 
 @cached_per_reduction(maxsize=4096)
@@ -155,12 +169,13 @@ def choice_of(
     implementation: str = "auto",
     any_offset: bool = False,
     reduction: Reduction | None = None,
+    codes: bool = False,
 ) -> Choice:
     """Return the choice for one operation; see :class:`Request` for the arguments."""
     names: dict[Platform, str] = {}
     rejected: list[tuple[Platform, str, str]] = []
     for platform in PLATFORMS:
-        request = Request(operation, geometry, reduction, dtype, any_offset, platform)
+        request = Request(operation, geometry, reduction, dtype, any_offset, platform, codes)
         names[platform], reasons = _choose(request, implementation)
         rejected.extend((platform, name, reason) for name, reason in reasons.items())
     return Choice(operation, geometry, **names, rejected=tuple(rejected))
@@ -207,9 +222,13 @@ def sum_transpose(plan: Plan, g: Array) -> Array:
     return plan.sum_transpose(g)
 
 
-def argreduce(plan: Plan, x: Array, valid: Array | None) -> ValueOffset:
-    """Return the value of every window, in the dtype of ``x``, and the offset of its argmax."""
-    assert plan.argreduce is not None
+def argreduce(plan: Plan, x: Array, valid: Array | None, codes: bool = False) -> ValueOffset:
+    """Return the value of every window, in the dtype of ``x``, and the offset of its argmax.
+
+    ``codes``: whether to return codes that ``plan.coded`` reads, in place of offsets.
+    """
+    choice = plan.coded[0] if codes else plan.argreduce
+    assert choice is not None
     promoted, reduction = to_native_dtype(x, plan.reduction)
-    values, offsets = plan.argreduce(promoted, valid, reduction=reduction)
+    values, offsets = choice(promoted, valid, reduction=reduction)
     return values.astype(x.dtype), offsets

@@ -32,6 +32,8 @@ class Request(NamedTuple):
       dtype: dtype of the array; for a pytree of arrays, dtype of the first.
       any_offset: for ``gather`` and ``scatter``, whether offsets may differ from the argmax.
       platform: the platform that the program is lowered for.
+      codes: whether codes may take the place of offsets, since only ``gather`` and ``scatter`` read
+        them.
     """
 
     operation: Operation
@@ -40,6 +42,7 @@ class Request(NamedTuple):
     dtype: np.dtype
     any_offset: bool
     platform: Platform
+    codes: bool = False
 
     @property
     def unsplittable_reason(self) -> str | None:
@@ -50,7 +53,11 @@ class Request(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An implementation and, for each operation, the platforms on which the plan may choose it."""
+    """An implementation and, for each operation, the platforms on which the plan may choose it.
+
+    ``codes`` are the platforms for an argmax whose codes take the place of offsets, its gather and
+    its scatter.
+    """
 
     module: ModuleType
     reduce: tuple[Platform, ...] = ()
@@ -58,6 +65,7 @@ class Row(NamedTuple):
     gather: tuple[Platform, ...] = ()
     scatter: tuple[Platform, ...] = ()
     sum_transpose: tuple[Platform, ...] = ()
+    codes: tuple[Platform, ...] = ()
 
     @property
     def name(self) -> str:
@@ -66,7 +74,8 @@ class Row(NamedTuple):
 
     def is_listed(self, request: Request) -> bool:
         """Return whether the plan may choose the implementation for this operation and platform."""
-        return request.platform in getattr(self, request.operation)
+        listed = getattr(self, request.operation) + (self.codes if request.codes else ())
+        return request.platform in listed
 
     def reason(self, request: Request, is_named: bool) -> str | None:
         """Return why the implementation is rejected, or None.

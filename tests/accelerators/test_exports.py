@@ -63,3 +63,25 @@ def test_elements_that_no_window_reads_have_the_gradient_zero() -> None:
         jax.tree.leaves(results(op, "tpu", x)), jax.tree.leaves(want), strict=True
     ):
         assert_same(np.asarray(got), np.asarray(expected), "tpu")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("pool", [jaxpool.max_pool, jaxpool.min_pool])
+def test_derivatives_by_codes_are_those_by_offsets(pool: Any, dtype: str) -> None:
+    """A TPU encodes the argmax of these windows; masked elements and indices need offsets."""
+
+    def derivatives(x: jax.Array, t: jax.Array) -> Any:
+        pooled = lambda x: pool(x, (3, 3), 1, "SAME", dilations=(1, 2))  # noqa: E731
+        squared = lambda x: (pooled(x) ** 2 * t).sum()  # noqa: E731
+        first = jax.grad(squared)
+        return jax.jvp(pooled, (x,), (t,)), first(x), jax.jvp(first, (x,), (t,))
+
+    x = hostile(2).astype(dtype)
+    t = jnp.asarray(np.random.default_rng(3).integers(-4, 5, x.shape), dtype)
+    want = jax.tree.leaves(jax.jit(derivatives)(x, t))
+    text = jax.export.export(jax.jit(derivatives), platforms=["tpu"])(x, t).mlir_module()
+    assert "scatter" not in text
+    got = jax.tree.leaves(lowered(derivatives, "tpu", x, t)(x, t))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(np.float32(a), np.float32(b), rtol=2e-2, atol=2e-2)
+        assert np.isnan(np.float32(a)).any() == np.isnan(np.float32(b)).any()

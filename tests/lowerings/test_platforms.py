@@ -20,14 +20,17 @@ import jaxpool
 from jaxpool._geometry.resolve import Geometry
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings import plan as _plan
+from jaxpool._lowerings.implementations import axis_codes
 from jaxpool._lowerings.parts import phase_sums
 from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
+from jaxpool._lowerings.request import Request
 from jaxpool.reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, mask_with_identity
 
 pytestmark = pytest.mark.grid(4)
 
 PLATFORMS = ("gpu", "tpu")
+FLOAT32 = np.dtype(np.float32)
 
 # spatial shape, window, strides, padding, dilations, rounding, axes after the pooled ones
 CASES: dict[str, tuple[Any, ...]] = {
@@ -239,3 +242,77 @@ def test_cases_reach_every_formulation() -> None:
         "phase_stack",
         "separable",
     }
+
+
+# --- codes in place of offsets --------------------------------------------------------------------
+
+# spatial shape, window, padding, dilations, axes after the pooled ones
+CODED: dict[str, tuple[Any, ...]] = {
+    "3 x 3": ((7, 6), (3, 3), ((1, 1), (1, 1)), 1, 1),
+    "padded on one side": ((6, 9), (3, 3), ((0, 2), (2, 0)), 1, 1),
+    "dilated": ((9, 7), (3, 2), ((3, 1), (0, 2)), 2, 1),
+    "channels first": ((5, 8), (4, 3), ((2, 1), (1, 1)), 1, 0),
+    "3-D": ((4, 5, 3), (2, 3, 2), ((1, 0), (1, 1), (0, 1)), 1, 1),
+    "one element along an axis": ((4, 6), (1, 5), ((0, 0), (1, 3)), 1, 1),
+    "as long as the axis": ((3, 4), (5, 8), ((2, 2), (3, 4)), 1, 1),
+}
+
+
+@pytest.mark.parametrize("reduction", [MAX, MIN, MAX_LAST_NAN], ids=lambda r: r.name)
+@pytest.mark.parametrize("case", CODED)
+def test_codes_name_the_elements_that_offsets_name(
+    case: str, reduction: Reduction, rng: np.random.Generator
+) -> None:
+    sizes, window, padding, dilations, behind = CODED[case]
+    made = jaxpool.geometry(sizes, window, 1, padding, dilations=dilations)
+    geometry = Geometry(made.axes, tuple(p - behind for p in range(-len(sizes), 0)))
+    shape = (2, 2, *sizes, *[3] * behind)
+    for operation in ("argreduce", "gather", "scatter"):
+        request = Request(operation, geometry, reduction, FLOAT32, False, "tpu", codes=True)
+        assert axis_codes.unsupported_reason(request) is None
+        assert axis_codes.unsupported_reason(request._replace(codes=False)) is not None
+    x = drawn(rng, shape, jnp.float32) * (-1 if reduction.extremum == "min" else 1)
+    t, g = rng.integers(-8, 9, (2, *shape)).astype(np.float32)
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def by_codes(x: jax.Array) -> Any:
+        values, codes = axis_codes.argreduce(x, None, geometry, reduction)
+        dx = axis_codes.scatter(jnp.asarray(g), codes, geometry, FLOAT32)
+        return values, axis_codes.gather(jnp.asarray(t), codes, geometry), dx, codes
+
+    plan = plan_for(geometry, reduction, FLOAT32)
+    assert plan.gather is not None
+    values, offsets = _plan.argreduce(plan, x, None)
+    got_values, got, dx, codes = by_codes(x)
+    assert codes.dtype == np.uint8
+    assert_same(np.asarray(got_values), np.asarray(values), case)
+    want = plan.gather(jnp.asarray(t), offsets)
+    assert_same(np.asarray(got), np.asarray(want), case)
+    sent = received(g, np.asarray(offsets), geometry, shape).astype(np.float32)
+    assert_same(np.asarray(dx), sent, case)
+
+
+def test_codes_are_chosen_for_all_operations_or_none() -> None:
+    def chosen(geometry: Geometry, *arguments: Any) -> set[str]:
+        plan = plan_for(geometry, *arguments)
+        assert [choice.operation for choice in plan.coded] == ["argreduce", "gather", "scatter"]
+        for choice in plan.coded:
+            assert (choice.cpu, choice.gpu) == (
+                getattr(plan, choice.operation).cpu,
+                getattr(plan, choice.operation).gpu,
+            )
+        return {choice.tpu == "axis_codes" for choice in plan.coded}
+
+    def images(length: int, *settings: Any, **others: Any) -> Geometry:
+        made = jaxpool.geometry((9, 8), (length, length), *settings, **others)
+        return Geometry(made.axes, (-3, -2))
+
+    same = images(3, 1, "SAME")
+    assert chosen(same, MAX, FLOAT32) == chosen(same, MIN, FLOAT32) == {True}
+    assert chosen(images(3, 1, "SAME", dilations=2), MAX, FLOAT32) == {True}
+    assert chosen(same, MAX, FLOAT32, "doubling") == {False}
+    for geometry in (images(3, 1), images(3, 2, "SAME"), images(2, 1, "SAME"), images(5, 1, 2)):
+        assert chosen(geometry, MAX, FLOAT32) == {False}
+    assert not plan_for(same, SUM, FLOAT32).coded
+    assert "without indices" in str(plan_for(same, MAX, FLOAT32))
+    assert "without indices" not in str(plan_for(images(3, 2), MAX, FLOAT32))

@@ -62,8 +62,8 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
-    match = _match_jointly if _is_read_jointly(geometry) else _match_by_axis
-    values, offsets = match(x, valid, geometry, reduction)
+    find = _match_jointly if _is_read_jointly(geometry) else _match_by_axis
+    values, offsets = find(x, valid, geometry, reduction)
     offsets = offsets.astype(jnp.int32).astype(offset_dtype(geometry))
     # Without a barrier, the kernel of a gradient would recompute the argmax.
     pair = lax.optimization_barrier((values, offsets))
@@ -90,7 +90,7 @@ def _match_jointly(
     offsets: list[Any] = [*np.arange(geometry.taps, dtype=np.float32)]
     if valid is None and _begins_in_padding(geometry):
         offsets[0] = first_offsets(major, x.ndim).astype(jnp.float32)
-    pair = _match(values, offsets, present, reduction)
+    pair = match(values, offsets, present, reduction)
     return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
 
 
@@ -136,14 +136,14 @@ def _join(
     if part_offsets:
         offsets = [offset + step for offset, step in zip(part_offsets, offsets, strict=True)]
     present = [offset >= 0 for offset in part_offsets] if masked else None
-    return _match([value for value, _ in parts], offsets, present, reduction)
+    return match([value for value, _ in parts], offsets, present, reduction)
 
 
 def _begins_in_padding(geometry: Geometry) -> bool:
     return any(axis.pad_low for axis in geometry.axes)
 
 
-def _match(
+def match(
     values: Sequence[Array],
     offsets: Sequence[Any],
     present: Sequence[Array] | None,
