@@ -158,7 +158,7 @@ def plan_for(
         coded = tuple(
             choice_of(name, geometry, dtype, reduction=reduction, codes=True) for name in SELECTED
         )
-    return Plan(geometry, reduction, implementation, choices["reduce"], *backward, coded)
+    return Plan(geometry, reduction, implementation, choices["reduce"], *backward, coded=coded)
 
 
 @cached_per_reduction(maxsize=4096)
