@@ -491,7 +491,7 @@ def _clear_caches() -> None:
     for name in jaxpool.reductions.__all__:
         reduction = getattr(jaxpool.reductions, name)
         if isinstance(reduction, jaxpool.Reduction):
-            reduction.cache.clear()
+            reduction.cached_results.clear()
     plan.plan_for.shared.cache_clear()
     plan.choice_of.shared.cache_clear()
     _sums.copies_of.cache_clear()

@@ -105,17 +105,17 @@ class Reduction:
     result: Callable[[DType], Any] | None = None
     associative: bool = True
     commutative: bool = True
-    cache: ClassVar[dict[Any, Any]]
+    cached_results: ClassVar[dict[Any, Any]]
     """Cached plans and compiled programs of this reduction, by the function that created them."""
 
     def __post_init__(self) -> None:
         if not callable(self.identity):
             object.__setattr__(self, "identity", functools.partial(_constant, self.identity))
-        vars(self)["cache"] = {}
+        vars(self)["cached_results"] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without cached values, which belong to this object."""
-        return {**vars(self), "cache": {}}
+        return {**vars(self), "cached_results": {}}
 
 
 def _constant(value: Any, _: Any) -> Any:

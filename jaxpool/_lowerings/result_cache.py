@@ -33,8 +33,8 @@ class CachedPerReduction:
         return self.shared(*args, **kwargs)
 
     def _cached_on(self, reduction: Reduction) -> Callable[..., Any]:
-        existing = reduction.cache.get(self)
-        return existing or reduction.cache.setdefault(self, self.cached(self.function))
+        existing = reduction.cached_results.get(self)
+        return existing or reduction.cached_results.setdefault(self, self.cached(self.function))
 
 
 def cached_per_reduction(

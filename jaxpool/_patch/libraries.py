@@ -125,7 +125,7 @@ _SWAP_FUNCTIONS: dict[str, Callable[[], Iterator[Swap]]] = {
 }
 
 
-@functools.cache
+@functools.lru_cache(maxsize=16)
 def swaps_of(library: str) -> tuple[Swap, ...]:
     """Return the swaps of an installed library, created once, before the library is patched."""
     swaps = tuple(_SWAP_FUNCTIONS[library]())
