@@ -59,6 +59,7 @@ LONG = values(max_pool, (31, 31), 1, "SAME")
 LONG_ARGMAX = values(jaxpool.max_pool_with_argmax, (31, 31), 1, "SAME")
 LONG_STEP = step(max_pool, (31, 31), 1, "SAME")
 ONE_AXIS = values(jaxpool.max_pool_with_argmax, (101,), 1, "SAME")
+ODD_ARGMAX = values(jaxpool.max_pool_with_argmax, (3, 3), 2, index_space="window")
 WIDE_ARGMAX = values(jaxpool.max_pool_with_argmax, (5, 5), 2, "SAME", index_space="window")
 PADDED_ARGMAX = values(jaxpool.max_pool_with_argmax, (3, 3), 1, "SAME", index_space="window")
 APART = step(max_pool, (2, 3), 6, dilations=2)
@@ -81,6 +82,7 @@ GENERALIZED_MEAN = step(jaxpool.gem_pool, (2, 2), 2)
 BLURRED = jax.ShapeDtypeStruct((64, 112, 112, 128), jnp.float32)
 BLUR_GRADIENT = lambda g: jax.linear_transpose(BLUR, BLURRED)(g)[0]  # noqa: E731
 LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
+ODD = (64, 55, 55, 128)
 PLANE = (512, 512)
 BOUNDS = {
     "ResNet's stem on GPU": Bound("H100", STEM, LARGE, "float32", 2, 1.2),
@@ -104,6 +106,8 @@ BOUNDS = {
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),
     "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 3, 1.01),
     "argmax of 5x5 on TPU": Bound("v5e", WIDE_ARGMAX, LARGE, "float32", 2, 1.01),
+    "argmax of odd lengths on v5e": Bound("v5e", ODD_ARGMAX, ODD, "bfloat16", 1, 1.01),
+    "argmax of odd lengths on v6e": Bound("v6e", ODD_ARGMAX, ODD, "float32", 1, 1.01),
     "soft on GPU": Bound("H100", SOFT, HALF, "bfloat16", 3, 9.1),
     "soft on TPU": Bound("v5e", SOFT, HALF, "bfloat16", 5, 15.1),
     "strided soft on TPU": Bound("v5e", SOFT_STRIDED, LARGE, "float32", 7, 4.95),

@@ -559,6 +559,16 @@ def test_the_tables_of_accelerators_are_those_of_the_results():
             lines.append(f"|{first}| {' | '.join([dtype, *cells])} |")
             took += [e["jaxpool"]["microseconds"] / e["lax"]["microseconds"] for e in figures]
     assert "\n".join(lines) in PERFORMANCE
+    *others, slowest = sorted(
+        each["jaxpool"]["microseconds"] / each["lax"]["microseconds"]
+        for (case, _, chip), each in steps.items()
+        if case == "alexnet-pool1" and chip in chips
+    )
+    cropped = steps["alexnet-pool1", "float32", "v6e"]
+    assert slowest == cropped["jaxpool"]["microseconds"] / cropped["lax"]["microseconds"]
+    performance = " ".join(PERFORMANCE.split())
+    assert f"takes {slowest:.2f} times as long as lax" in performance
+    assert f"and {others[0]:.2f} to {others[-1]:.2f} times as long otherwise" in performance
     assert f"it takes {min(took):.2f} to {max(took):.2f} of the time" in text
 
 

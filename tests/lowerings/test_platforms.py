@@ -20,7 +20,7 @@ import jaxpool
 from jaxpool._geometry.resolve import Geometry
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings import plan as _plan
-from jaxpool._lowerings.implementations import axis_codes
+from jaxpool._lowerings.implementations import axis_codes, match_chain
 from jaxpool._lowerings.parts import phase_sums
 from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
@@ -147,6 +147,41 @@ def test_windows_of_identities(case: str, rng: np.random.Generator) -> None:
     geometry, shape = built(case)
     x = np.where(rng.random(shape) < 0.1, rng.integers(-2, 3, shape), -np.inf)
     check(geometry, jnp.asarray(x, jnp.float32), None, 3)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("window", [(3, 2), (2, 3)])
+def test_elements_that_are_strided_slices(
+    window: tuple[int, int], masked: bool, rng: np.random.Generator
+) -> None:
+    made = jaxpool.geometry((9, 7), window, (2, 3))
+    geometry, shape = Geometry(made.axes, (-3, -2)), (8, 9, 7, 128)
+    valid = jnp.asarray(rng.random(shape) < 0.6) if masked else None
+    assert match_chain.is_sliced_in_place(shape, geometry)
+    check(geometry, drawn(rng, shape, jnp.float32), valid, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "padding", "expected"),
+    [
+        ((64, 55, 55, 128), 0, True),
+        ((64, 27, 27, 192), 0, True),
+        ((64, 55, 55, 64), 0, True),
+        ((64, 55, 55, 128), 1, False),  # slices of a padded array
+        ((64, 56, 56, 128), 0, False),  # multiples of the stride
+        ((64, 57, 56, 128), 0, False),  # columns along sublanes pad as little
+        ((12, 55, 55, 256), 0, False),  # columns along sublanes pad less than the batch
+        ((32, 147, 147, 64), 0, False),  # columns along lanes pad less than channels
+        ((1, 55, 55, 128), 0, False),  # only one axis is not pooled
+    ],
+)
+def test_which_arrays_are_strided_slices(
+    shape: tuple[int, ...], padding: int, expected: bool
+) -> None:
+    """XLA:TPU would store each slice of an array whose minor axes are pooled."""
+    made = jaxpool.geometry(shape[1:3], (3, 3), 2, ((padding, 0), (padding, 0)))
+    geometry = Geometry(made.axes, (-3, -2))
+    assert match_chain.is_sliced_in_place(shape, geometry) == expected
 
 
 @pytest.mark.parametrize("case", ["overlapping", "whole groups", "levels"])

@@ -9,9 +9,15 @@ the cycles. All arithmetic is in 32 bits, since a TPU v5e cannot compare shorter
 are floats, -1 in a window without an element: XLA:TPU makes one kernel of two results that are
 floats.
 
-Strided windows with few elements read all axes jointly and in place, see :mod:`..parts.grid`. Other
-windows are reduced along one axis after another, the last axis first. Along an axis, windows are
-built from smaller windows, and the first of these that matches gives the offset.
+Strided windows with few elements read all axes jointly and in place, see :mod:`..parts.grid`. If an
+axis is no multiple of its stride, the grid needs a padded copy of the array. XLA:TPU also reads
+strided slices in place, but only in a layout whose pooled axes are major; in others each slice is
+stored. XLA:TPU chooses the layout that pads least, unless an operation next to it requires another.
+So the elements are slices where such a layout pads less than all others, and windows do not extend
+past an end: slices of a padded array take more cycles than the grid.
+
+Other windows are reduced along one axis after another, the last axis first. Along an axis, windows
+are built from smaller windows, and the first of these that matches gives the offset.
 
 Padding has the identity as its value. So a window that begins in padding has offset 0 only if each
 of its elements is the identity, and its argmax is then its first element. If elements are masked,
@@ -19,6 +25,8 @@ the offset -1 marks those that are not valid.
 """
 
 import functools
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,18 +34,29 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._geometry.axis import cdiv
 from ..._geometry.resolve import Geometry, is_static
 from ...reductions import Reduction, identity_array
 from .. import tuning
 from ..parts import grid
 from ..parts.argreduce import ValueOffset, offset_dtype, set_sentinels
-from ..parts.axis_slicing import lax_padding, pad, pooled_first, shifted_slices, window_levels
+from ..parts.axis_slicing import (
+    each_offset,
+    is_padded,
+    lax_padding,
+    pad,
+    pooled_first,
+    shifted_slices,
+    window_levels,
+)
 from ..parts.float_order import takes_last_nan
 from ..parts.window_counts import first_offsets
 from ..request import Request
 
 _NO_OFFSET = np.float32(-1)
 _MAX_TAPS = 2**24
+_SUBLANES, _LANES = 8, 128
+"""Lengths of a tile, to which XLA:TPU pads the two minor axes of a layout."""
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -81,9 +100,10 @@ def _match_jointly(
 ) -> ValueOffset:
     """Return the argreduction by one chain over the offsets of all axes."""
     order, inverse, major = pooled_first(geometry, x.ndim)
+    read = each_offset if is_sliced_in_place(x.shape, geometry) else grid.each_offset
 
     def elements_of(a: Array, padding: np.ndarray) -> list[Array]:
-        return grid.each_offset(jnp.transpose(a, order), major, padding)
+        return [*read(jnp.transpose(a, order), major, padding)]
 
     values = elements_of(x, identity_array(reduction, x.dtype))
     present = None if valid is None else elements_of(valid, np.zeros((), bool))
@@ -92,6 +112,27 @@ def _match_jointly(
         offsets[0] = first_offsets(major, x.ndim).astype(jnp.float32)
     pair = match(values, offsets, present, reduction)
     return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
+
+
+def is_sliced_in_place(shape: Sequence[Any], geometry: Geometry) -> bool:
+    """Return whether strided slices read an array in place, and the grid would need a copy."""
+    if is_padded(geometry) or not any(axis.size % axis.stride for axis in geometry.axes):
+        return False
+    if not is_static(shape):
+        return False
+    pooled = {len(shape) + position for position in geometry.positions}
+    sizes: dict[bool, list[int]] = {True: [], False: []}
+    for minor in itertools.permutations((axis for axis, n in enumerate(shape) if n > 1), 2):
+        sizes[pooled.isdisjoint(minor)].append(_padded_size(shape, *minor))
+    return min(sizes[True], default=math.inf) < min(sizes[False], default=0)
+
+
+def _padded_size(shape: Sequence[int], sublanes: int, lanes: int) -> int:
+    """Return the elements of an array whose axes ``sublanes`` and ``lanes`` are padded to tiles."""
+    padded = list(shape)
+    for axis, tile in ((sublanes, _SUBLANES), (lanes, _LANES)):
+        padded[axis] = cdiv(shape[axis], tile) * tile
+    return math.prod(padded)
 
 
 def _match_by_axis(
