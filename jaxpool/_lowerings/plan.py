@@ -153,11 +153,12 @@ def plan_for(
         makers["sum_transpose"] = forward_choice
     choices = {name: make(name, geometry, dtype, implementation) for name, make in makers.items()}
     backward = (choices.get(name) for name in get_args(Operation)[1:])
-    coded = tuple(choices[name] for name in SELECTED if name in choices)
-    if reduction.extremum is not None and implementation == "auto":
-        coded = tuple(
-            choice_of(name, geometry, dtype, reduction=reduction, codes=True) for name in SELECTED
-        )
+    codes = implementation == "auto"  # a named implementation finds offsets, not codes
+    coded = tuple(
+        choice_of(name, geometry, dtype, implementation, reduction=reduction, codes=codes)
+        for name in SELECTED
+        if name in makers
+    )
     return Plan(geometry, reduction, implementation, choices["reduce"], *backward, coded=coded)
 
 

@@ -28,7 +28,7 @@ class Request(NamedTuple):
     Attributes:
       operation: the operation to compute.
       geometry: the windows.
-      reduction: the reduction; None for ``gather`` and ``scatter``.
+      reduction: the reduction; it may be None for ``gather`` and ``scatter``.
       dtype: dtype of the array; for a pytree of arrays, dtype of the first.
       any_offset: for ``gather`` and ``scatter``, whether offsets may differ from the argmax.
       platform: the platform that the program is lowered for.

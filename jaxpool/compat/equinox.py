@@ -29,7 +29,7 @@ from jax.typing import ArrayLike
 
 from .._errors import counted, message, naming_errors, public_constructor, shown
 from .._geometry.arguments import is_sequence
-from .._geometry.resolve import check_known
+from .._geometry.resolve import check_known, is_static
 from .._geometry.window import Pairs, Window
 from ..ops.adaptive import adaptive_avg_pool as _global_avg
 from ..ops.adaptive import adaptive_max_pool as _global_max
@@ -87,7 +87,7 @@ def _over_windows(op: Callable[..., Array], layer: Any, x: ArrayLike, **settings
     padding = tuple(map(tuple, layer.padding))
     sizes, window = x.shape[1:], Window(layer.kernel_size, layer.stride)
     settings["data_format"] = "channels_first"
-    if all(isinstance(n, int) for n in (*sizes, *itertools.chain(*padding))):
+    if is_static([*sizes, *itertools.chain(*padding)]):
         if layer.use_ceil:
             padding = _padding_with_last_window(sizes, window, padding)
         return pool_or_empty(op, x, 1, window.kernel, window.strides, padding, **settings)
@@ -234,7 +234,7 @@ def _over_pieces(
                     "Use jaxpool.adaptive_avg_pool, whose windows may overlap.",
                 )
             )
-    if not all(isinstance(size, int) for size in x.shape[1:]):
+    if not is_static(x.shape[1:]):
         return global_op(x, target, data_format="channels_first")
     return _pool_pieces(op, x, target)
 

@@ -23,7 +23,8 @@ Codes are no offsets, so the plan chooses them only where nothing but ``gather``
 reads them.
 """
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from ..._xla.select import select
 from ...reductions import Reduction, identity_array
 from .. import tuning
@@ -71,8 +72,8 @@ def slower_reason(request: Request) -> str | None:
 
 
 def _is_window_per_element(axis: Axis) -> bool:
-    is_static = isinstance(axis.size, int) and isinstance(axis.out, int)
-    return is_static and axis.stride == 1 and axis.out == axis.size and not axis.has_empty_window
+    is_known = is_static([axis.size, axis.out])
+    return is_known and axis.stride == 1 and axis.out == axis.size and not axis.has_empty_window
 
 
 def _digit_bits(axis: Axis) -> int:
@@ -122,9 +123,9 @@ def _numbers(axis: Axis, position: int, low: int, start: int, rank: int) -> list
 
 def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` that each code names, along the last axis first."""
-    codes, zero = offsets.astype(jnp.int32), np.zeros((), x.dtype)
+    codes = offsets.astype(jnp.int32)
     for axis, position, low in [*_digits(geometry)][::-1]:
-        padded = pad(x, position, *lax_padding(axis), zero)
+        padded = pad(x, position, *lax_padding(axis))
         elements = shifted_slices(padded, axis, position, range(axis.kernel), True)
         x = elements[-1]
         for tap in range(axis.kernel - 1)[::-1]:
@@ -148,23 +149,16 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     for axis, position, low in _digits(major):
         g = grid.materialize_row_major(g, pooled)
         terms = [_term(g, codes, axis, position, low, tap) for tap in range(axis.kernel)]
-        g = _sum(terms, accum_dtype)
+        g = functools.reduce(lax.add, (term.astype(accum_dtype) for term in terms))
     return jnp.transpose(g.astype(dtype).astype(accum_dtype), inverse)
-
-
-def _sum(terms: Sequence[Array], dtype: np.dtype) -> Array:
-    total = terms[0].astype(dtype)
-    for term in terms[1:]:
-        total = lax.add(total, term.astype(dtype))
-    return total
 
 
 def _term(g: Array, codes: Array, axis: Axis, position: int, low: int, tap: int) -> Array:
     """Return for each element the value of the window that reads it at ``tap``, if it is named."""
     shift = axis.pad_low - tap * axis.dilation
-    zero = np.zeros((), g.dtype)
-    shifted, named = (pad(a, position, -shift, shift, np.zeros((), a.dtype)) for a in (g, codes))
-    return select(_is_digit(named.astype(jnp.int32), axis, low, tap), shifted, zero)
+    shifted, named = pad((g, codes), position, -shift, shift)
+    is_named = _is_digit(named.astype(jnp.int32), axis, low, tap)
+    return select(is_named, shifted, np.zeros((), g.dtype))
 
 
 def _is_digit(codes: Array, axis: Axis, low: int, tap: int) -> Array:
