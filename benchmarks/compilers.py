@@ -89,7 +89,12 @@ def prepare(schedules: bool = False) -> None:
         os.environ["LIBTPU_INIT_ARGS"] = f"--xla_jf_dump_to={SCHEDULES} --xla_jf_dump_llo_text=true"
 
 
-def compiled(chip: str, f: Callable[..., Any], *arguments: Any) -> Any:
+def compiled(
+    chip: str,
+    f: Callable[..., Any],
+    *arguments: Any,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
     """Return ``f`` compiled for arguments: any objects with a shape and a dtype."""
     import jax
     from jax.experimental.layout import Format, Layout
@@ -103,7 +108,8 @@ def compiled(chip: str, f: Callable[..., Any], *arguments: Any) -> Any:
     )
     spec_options = {} if jit_options else {"sharding": sharding}
     specs = [jax.ShapeDtypeStruct(a.shape, a.dtype, **spec_options) for a in arguments]
-    return jax.jit(f, **jit_options).trace(*specs).lower(lowering_platforms=(platform,)).compile()
+    traced = jax.jit(f, **jit_options).trace(*specs)
+    return traced.lower(lowering_platforms=(platform,)).compile(compiler_options=compiler_options)
 
 
 def costs(chip: str, f: Callable[..., Any], *arguments: Any) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """Every public op and filter compiles for TPU and GPU: results and gradients, in three dtypes."""
 
+import functools
+from pathlib import Path
 from typing import Any
 
 import compilers
@@ -87,3 +89,18 @@ def test_every_filter_compiles(name: str, chip: str) -> None:
 
     dtypes = ("bool",) if binary else ("float32", "bfloat16", "int32")
     compilers.compiled(chip, all_of_them, *compilers.specs([((12, 14), d) for d in dtypes]))
+
+
+@pytest.mark.parametrize("chip", ["H100"])
+@pytest.mark.parametrize("window", [(2,), (3, 3), (31, 1)])
+def test_no_masked_argmax_adds_with_saturation(
+    window: tuple[int, ...], chip: str, tmp_path: Path
+) -> None:
+    """ptxas of CUDA 12.8 to 13.0 inverts a comparison of such a sum with its limit."""
+    pool = functools.partial(jaxpool.max_pool_with_argmax, window_shape=window, strides=1)
+    shape = (2, *[32] * len(window), 3)
+    specs = compilers.specs([(shape, "float32"), (shape, "bool")])
+    dumps = {"xla_dump_to": str(tmp_path), "xla_gpu_dump_llvmir": True, "xla_dump_emitter_re": ".*"}
+    compilers.compiled(chip, lambda x, mask: pool(x, where=mask), *specs, compiler_options=dumps)
+    kernels = [path.read_text() for path in tmp_path.glob("*.ir-with-opt.ll")]
+    assert kernels and not any("llvm.uadd.sat" in kernel for kernel in kernels)

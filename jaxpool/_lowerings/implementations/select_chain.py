@@ -14,11 +14,15 @@ is computed at the end from the index of the window, only for such windows. A ma
 would be compared at each offset, and XLA:GPU makes a table of each comparison in a separate kernel.
 The mask is used nevertheless for a selection in which elements may tie with the identity and differ
 from it.
+
+A chain carries a mask beside its offsets, and the sentinel replaces offsets only at the end. LLVM
+would make a saturating addition from ``offset == 255 ? 255 : offset + 1``; ptxas of CUDA 12.8 to
+13.0 then inverts a comparison of the result with 255 on GPUs from Hopper on.
 """
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,15 +32,7 @@ from jax import Array, lax
 from ..._geometry.resolve import Geometry
 from ...reductions import Reduction, identity_array
 from .. import tuning
-from ..parts.argreduce import (
-    ValueOffset,
-    add_offset,
-    initial_pair,
-    offset_dtype,
-    prefers_later,
-    sentinel,
-    set_sentinels,
-)
+from ..parts.argreduce import ValueOffset, offset_dtype, sentinel, set_sentinels
 from ..parts.axis_slicing import (
     each_tap,
     elements_at,
@@ -47,6 +43,17 @@ from ..parts.axis_slicing import (
 )
 from ..parts.window_counts import first_valid_offset
 from ..request import Request
+
+
+class Chained(NamedTuple):
+    """Values, their window offsets, and whether each has an element.
+
+    Elements have no offsets, and without a mask every value has an element.
+    """
+
+    values: Array
+    offsets: Array | None
+    valid: Array | None
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -64,16 +71,17 @@ def argreduce(
     """Return the value of every window and the offset of its argmax, row-major."""
     dtype = offset_dtype(geometry)
     masked = valid is not None or reduction.extremum is None
-    values, offsets = initial_pair(x, valid, dtype) if masked else (x, None)
-    end = len(geometry.axes)
+    if masked and valid is None:
+        valid = jnp.ones(x.shape, bool)
+    chained, end = Chained(x, None, valid), len(geometry.axes)
     for first in [0] if geometry.taps <= tuning.MAX_CHAINED_ON_GPU else reversed(range(end)):
         group, unit = _sub_geometry(geometry, first, end), _sub_geometry(geometry, end, None).taps
-        group_dtype = dtype if masked else offset_dtype(_sub_geometry(geometry, first, None))
-        values, offsets = _chain_axes(values, offsets, group, unit, group_dtype, reduction, masked)
-        end = first
+        group_dtype = offset_dtype(_sub_geometry(geometry, first, None))
+        chained, end = _chain_axes(chained, group, unit, group_dtype, reduction), first
+    values, offsets, valid = chained
     assert offsets is not None
-    if masked:
-        return set_sentinels((values, offsets), geometry)
+    if valid is not None:
+        return set_sentinels((values, jnp.where(valid, offsets, sentinel(dtype))), geometry)
     return values, _correct_offsets(offsets, values == identity_array(reduction, x.dtype), geometry)
 
 
@@ -83,57 +91,59 @@ def _sub_geometry(geometry: Geometry, first: int, end: int | None) -> Geometry:
 
 
 def _chain_axes(
-    values: Array,
-    offsets: Array | None,
-    group: Geometry,
-    unit: int,
-    dtype: np.dtype,
-    reduction: Reduction,
-    masked: bool,
-) -> ValueOffset:
-    """Return the value and offset of each window along the axes of ``group``.
+    chained: Chained, group: Geometry, unit: int, dtype: np.dtype, reduction: Reduction
+) -> Chained:
+    """Return the result of each window along the axes of ``group``.
 
     Args:
-      values: elements, or results of the axes after ``group``.
-      offsets: the offsets of ``values``; None if these are elements.
+      chained: elements, or results of the axes after ``group``.
       group: the axes to reduce.
       unit: the number of window offsets per step along the last axis of ``group``.
       dtype: the dtype of the resulting offsets.
       reduction: a maximum or minimum.
-      masked: whether offsets may be sentinels; if not, the offsets of padding do not matter.
     """
+    values, offsets, valid = chained
     values = pad_to_windows(values, group, identity_array(reduction, values.dtype))
     if offsets is not None:
-        offsets = pad_to_windows(offsets.astype(dtype), group, sentinel(dtype))
-    pair: Any = (values, offsets)
+        offsets = pad_to_windows(offsets.astype(dtype), group, np.zeros((), dtype))
+    if valid is not None:
+        valid = pad_to_windows(valid, group, np.zeros((), bool))
+    chained = Chained(values, offsets, valid)
 
-    def chain(steps: Sequence[int], parts: Sequence[Any]) -> ValueOffset:
-        pairs = [
-            _add_step(p, step * unit, dtype, masked) for p, step in zip(parts, steps, strict=True)
-        ]
-        return functools.reduce(prefers_later(reduction, masked), pairs)
+    def chain(steps: Sequence[int], parts: Sequence[Chained]) -> Chained:
+        moved = [_add_step(p, step * unit, dtype) for p, step in zip(parts, steps, strict=True)]
+        return functools.reduce(functools.partial(_prefer_later, reduction), moved)
 
     if max(group.kernel) <= tuning.LONGEST_CHAINED_ON_GPU:
         parts = [
-            jax.tree.map(lambda a, taps=taps: elements_at(a, taps, group), pair)
+            jax.tree.map(lambda a, taps=taps: elements_at(a, taps, group), chained)
             for taps in each_tap(group)
         ]
         return chain(range(group.taps), parts)
     ((axis, position),) = group.placed
     for window, shifts in window_levels(axis.kernel, tuning.CHAIN_RADIX_ON_GPU)[::-1]:
         last = window == axis.kernel
-        pair = chain(shifts, shifted_slices(pair, axis, position, shifts, last))
-    return pair
+        chained = chain(shifts, shifted_slices(chained, axis, position, shifts, last))
+    return chained
 
 
-def _add_step(
-    pair: tuple[Array, Array | None], step: int, dtype: np.dtype, masked: bool
-) -> ValueOffset:
-    """Return ``pair`` with ``step`` added to its offsets; without offsets they are ``step``."""
-    values, offsets = pair
+def _add_step(chained: Chained, step: int, dtype: np.dtype) -> Chained:
+    """Return ``chained`` with ``step`` added to its offsets; offsets of elements are ``step``."""
+    values, offsets, valid = chained
     if offsets is None:
-        return values, jnp.full(values.shape, step, dtype)
-    return add_offset((values, offsets), step, masked)
+        return Chained(values, jnp.full(values.shape, step, dtype), valid)
+    return Chained(values, offsets + np.asarray(step, dtype), valid)
+
+
+def _prefer_later(reduction: Reduction, a: Chained, b: Chained) -> Chained:
+    """Return ``b`` where it is strictly preferred to the earlier ``a``, otherwise ``a``."""
+    comparator = reduction.comparator
+    assert comparator is not None and a.offsets is not None and b.offsets is not None
+    prefers_b, valid = comparator(b.values, a.values), None
+    if a.valid is not None and b.valid is not None:
+        prefers_b, valid = b.valid & (prefers_b | ~a.valid), a.valid | b.valid
+    values = lax.select(prefers_b, b.values, a.values)
+    return Chained(values, lax.select(prefers_b, b.offsets, a.offsets), valid)
 
 
 def _correct_offsets(offsets: Array, is_identity: Array, geometry: Geometry) -> Array:
