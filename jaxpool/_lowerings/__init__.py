@@ -61,7 +61,7 @@ _TABLE = (
     Row(phase_stack, scatter=("gpu",)),
     Row(phase_stack_at_once, scatter=("gpu",)),
     Row(slices, reduce=("cpu",), argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(tiled, reduce=("cpu",), argreduce=PLATFORMS, scatter=PLATFORMS),
+    Row(tiled, reduce=PLATFORMS, argreduce=PLATFORMS, scatter=PLATFORMS),
     Row(doubling, reduce=PLATFORMS, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
     Row(broadcast_steps, sum_transpose=("gpu", "tpu")),
     Row(padded_slices, sum_transpose=("cpu",)),

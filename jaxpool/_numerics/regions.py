@@ -27,6 +27,7 @@ from .._autodiff import boxes as maps
 from .._autodiff.linear import tangent_only
 from .._lowerings.boxes import Boxes, SampledElements
 from .._lowerings.parts.axis_slicing import iota
+from .quotient import rounded_quotient
 
 _NEIGHBOURING_SAMPLES = 7
 
@@ -107,7 +108,7 @@ def _quotient(a: Array, b: Array | int) -> Array:
     XLA:CPU multiplies by the inverse of a divisor that is constant in a loop. The ``where`` makes
     the divisor an array of one entry for each element.
     """
-    return a / jnp.where(a == a, jnp.asarray(b, a.dtype), a)
+    return rounded_quotient(a, jnp.where(a == a, jnp.asarray(b, a.dtype), a))
 
 
 def _iota(length: int, axis: int, like: Array) -> Array:

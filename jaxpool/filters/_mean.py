@@ -15,8 +15,7 @@ scipy.
 
 A mean is linear: its derivative is the mean of the tangents, rounded like other sums.
 
-Source: Knuth, The Art of Computer Programming, 4.2.2, theorem B; Dekker 1971, "A floating-point
-technique for extending the available precision", for splitting a float into halves.
+Source: Knuth, The Art of Computer Programming, 4.2.2, theorem B.
 """
 
 import functools
@@ -32,6 +31,7 @@ from .._lowerings import plan as plan_
 from .._lowerings import tuning
 from .._numerics import integer_mean
 from .._numerics.divisors import window_sum
+from .._numerics.quotient import halves
 from .._xla.by_platform import by_platform
 from ..reductions import SUM
 from ._sums import Pair, map_sums, pair_sums
@@ -95,7 +95,7 @@ def _quotient(total: Pair, divisor: int) -> Array:
     if low is None:
         return high
     quotient, remainder = _approximate_quotient(high, divisor), high
-    for half in _halves(quotient):
+    for half in halves(quotient):
         for factor in _integer_halves(divisor, high.dtype):
             remainder = remainder - half * factor
     refined = quotient + _division(remainder + low, divisor)
@@ -118,15 +118,6 @@ def _division(a: Array, divisor: int) -> Array:
     """
     one = np.ones((), a.dtype)
     return a / jnp.where(lax.is_finite(a), np.asarray(divisor, a.dtype), one)
-
-
-def _halves(a: Array) -> tuple[Array, Array]:
-    """Return two floats of half the precision whose sum is ``a``; products of halves are exact."""
-    digits = jnp.finfo(a.dtype).nmant + 1
-    integer = np.dtype(f"int{8 * a.dtype.itemsize}")
-    mask = np.asarray(-1 << (digits // 2), integer)
-    high = lax.bitcast_convert_type(lax.bitcast_convert_type(a, integer) & mask, a.dtype)
-    return high, a - high
 
 
 def _integer_halves(integer: int, dtype: np.dtype) -> list[np.ndarray]:

@@ -4,8 +4,11 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+
+from jaxpool._numerics import quotient
 
 
 def _load() -> ModuleType:
@@ -43,3 +46,16 @@ def test_sums_of_whole_numbers_are_exact() -> None:
         got = numerics.jaxpool_sum(x, window, 7) * window
         want = np.lib.stride_tricks.sliding_window_view(x, window)[::7].sum(1)
         np.testing.assert_allclose(got, want, rtol=1e-15, atol=1e-9)
+
+
+@pytest.mark.parametrize("units", [-2, -1, 0, 1, 2])
+def test_a_quotient_off_by_units_is_corrected(units: int) -> None:
+    rng = np.random.default_rng(5)
+    a, b = (rng.uniform(0.5, 2, 20_000) * 2.0 ** rng.integers(-20, 20, 20_000) for _ in range(2))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    a[:5_000], b[:5_000] = rng.integers(1, 1_000, (2, 5_000))
+    approximate = ((a / b).view(np.int32) + units).view(np.float32)
+    got = quotient.corrected_quotient(jnp.asarray(approximate), jnp.asarray(a), jnp.asarray(b))
+    # The quotient of the remainder may round the last unit differently in one of 10^6 quotients.
+    assert np.count_nonzero(np.asarray(got) != a / b) <= 1
+    np.testing.assert_array_equal(got[:5_000], (a / b)[:5_000])

@@ -50,6 +50,9 @@ from ..parts.float_order import (
 from ..parts.offset_levels import gather as gather
 from ..parts.offset_levels import scatter as scatter
 from ..request import Request, has_rule
+from . import reduce_window, tiled
+
+_READ_ONCE = "windows do not overlap, so each element is read once"
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -58,18 +61,30 @@ def unsupported_reason(request: Request) -> str | None:
 
 
 def slower_reason(request: Request) -> str | None:
-    """Return why the plan prefers another implementation on GPU or TPU, or None."""
-    if request.operation != "reduce" or request.platform == "cpu":
+    """Return why the plan prefers another implementation, or None."""
+    if request.operation != "reduce":
         return None
-    if request.geometry.is_non_overlapping:
-        return "windows do not overlap, so each element is read once"
+    if request.platform == "cpu":
+        return _slower_on_cpu(request)
+    if request.geometry.is_non_overlapping and not tiled.is_long_sum(request):
+        return _READ_ONCE
     return _slower_on_gpu(request) if request.platform == "gpu" else _slower_on_tpu(request)
+
+
+def _slower_on_cpu(request: Request) -> str | None:
+    geometry, reduction = request.geometry, request.reduction
+    if reduction is None or not has_rule(reduction):
+        return None
+    are_tiles = tiled.unsupported_reason(request) is None
+    if are_tiles or geometry.is_non_overlapping and reduce_window.only_axis(geometry):
+        return _READ_ONCE
+    return reduce_window.faster_in_rows_reason(geometry)
 
 
 def _slower_on_gpu(request: Request) -> str | None:
     axis = max(request.geometry.axes, key=lambda a: a.kernel / a.stride)
     kernel, limit = axis.kernel, tuning.SHORTEST_DOUBLED_ON_GPU * axis.stride
-    if kernel < limit:
+    if kernel < limit and not tiled.is_long_sum(request):
         return (
             f"{kernel} elements on one axis; doubling is faster from {limit} at this stride on GPU"
         )

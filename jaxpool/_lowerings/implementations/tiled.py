@@ -46,6 +46,7 @@ from ..parts.float_order import (
 from ..parts.grid import phase_axis_indices
 from ..parts.phases import crop, windows_of_groups
 from ..request import Request
+from . import reduce_window
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -58,6 +59,34 @@ def unsupported_reason(request: Request) -> str | None:
         if axis.out > 1 and axis.stride != axis.kernel:
             return f"windows of {axis.kernel} elements at stride {axis.stride} are not tiled"
     return None
+
+
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers ``lax.reduce_window``, or None."""
+    if request.operation != "reduce":
+        return None
+    if request.platform == "cpu":
+        return _slower_on_cpu(request)
+    return None if is_long_sum(request) else "each element is read once without tiles, too"
+
+
+def is_long_sum(request: Request) -> bool:
+    """Return whether adding one element after another would lose digits of a sum."""
+    is_sum = request.reduction is not None and not request.reduction.idempotent
+    return is_sum and max(request.geometry.kernel) > tuning.LONGEST_SUMMED
+
+
+def _slower_on_cpu(request: Request) -> str | None:
+    geometry, reduction = request.geometry, request.reduction
+    assert reduction is not None, "a request for values has a reduction"
+    is_sum, is_extreme = reduction.combine is lax.add, reduction.extremum is not None
+    if not is_sum and not is_extreme:
+        return None
+    is_copied = any(axis.pad_low or axis.overshoot for axis in geometry.axes)
+    is_wide, on_one_axis = request.dtype.itemsize >= 4, reduce_window.only_axis(geometry)
+    if is_copied and (is_sum and (is_wide or on_one_axis) or is_wide and on_one_axis):
+        return "a copy of the array without the elements left over, or with padding, would be tiled"
+    return reduce_window.faster_in_rows_reason(geometry)
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
