@@ -212,6 +212,33 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [make((k, k), 1, first=True) for k in (2, 3, 4, 5, 6)
          for make in (padded_maximum, padded_average, average_gradient)],
     ),
+    "MIN_ROW_REDUCED": (
+        (32, 64, 80, 128, 256),
+        [make((k,), s, first=True, shape=(16, 4, 65541)) for k in (48, 72, 96, 160)
+         for s in (k, k // 3 + 1) for make in (max_pool, average)],
+    ),
+    "MAX_WINDOWS_OF_ELEMENT": (
+        (1, 2, 4, 8, 16),
+        [make((101,), s, first=True, shape=(16, 4, 65541)) for s in (51, 34, 17, 9)
+         for make in (max_pool, average)],
+    ),
+    "MIN_BLOCK": (
+        (4, 8, 16, 32, 64),
+        both_layouts(average, *(((2 * g,), g) for g in (6, 12, 20, 40)), shape=(8, 4096, 64)),
+    ),
+    "MIN_BLOCK_OF_EXTREMES": (
+        (8, 16, 24, 32, 64),
+        [max_pool((2 * g,), g, shape=(8, 16384, 32), dtype=dtype) for g in (12, 20, 28, 40)
+         for dtype in ("float32", "bfloat16")],
+    ),
+    "MIN_BLOCK_TRANSPOSED": (
+        (2, 4, 8, 16, 32),
+        both_layouts(average_gradient, *(((2 * g, 2 * g), g) for g in (2, 3, 6, 12, 24))),
+    ),
+    "MAX_BLOCKS_OF_WINDOW": (
+        (4, 8, 16, 32, 64),
+        both_layouts(average, *(((24 * n,), 24) for n in (6, 12, 24, 48)), shape=(8, 4096, 64)),
+    ),
     "MAX_COPIED": (
         (0, 2**24),
         [average((3, 3), 1, padding=1, shape=shape)

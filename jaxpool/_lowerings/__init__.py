@@ -36,6 +36,7 @@ from types import MappingProxyType
 from .implementations import (
     axis_by_axis,
     axis_codes,
+    blocks,
     broadcast_steps,
     doubling,
     loop,
@@ -61,7 +62,8 @@ _TABLE = (
     Row(phase_stack, scatter=("gpu",)),
     Row(phase_stack_at_once, scatter=("gpu",)),
     Row(slices, reduce=("cpu",), argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(tiled, reduce=PLATFORMS, argreduce=PLATFORMS, scatter=PLATFORMS),
+    Row(tiled, reduce=("cpu", "gpu"), argreduce=PLATFORMS, scatter=PLATFORMS),
+    Row(blocks, reduce=("cpu", "gpu"), sum_transpose=("cpu", "gpu")),
     Row(doubling, reduce=PLATFORMS, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
     Row(broadcast_steps, sum_transpose=("gpu", "tpu")),
     Row(padded_slices, sum_transpose=("cpu",)),

@@ -17,39 +17,41 @@ or by mathematics are not tuned, and are defined where they are used.
 # --- values and argmax by slices ------------------------------------------------------------------
 
 LONGEST_SLICED = 6
-"""Maximum elements on an axis for which overlapping windows are reduced by slices; longer windows
-are composed of smaller windows."""
+"""Maximum elements on an axis for which overlapping windows are reduced by slices."""
 
 LONGEST_SLICED_STRIDED = 16
 """Maximum elements on an axis for which values are reduced by slices, if no element is read more
-than LONGEST_SLICED times. Composed windows are computed at every element, including elements where
-no window starts. Slices are up to twice as fast for longer windows too, but the program grows with
-the number of slices."""
+than LONGEST_SLICED times. For longer windows the program would grow."""
 
 LONGEST_SLICED_SUM = 7
 """As LONGEST_SLICED, for sums along an axis other than the contiguous one."""
 
 MIN_SHORT_ROW, MAX_SHORT_ROW = 3, 15
 """Minimum and maximum elements of a row for which strided sums along one axis use
-``lax.reduce_window``. Means of 5 to 9 elements then take 0.4 to 0.9 of the time of slices, but up
-to twice the time in rows of 2 or 16 elements."""
+``lax.reduce_window``. Means of 5 to 9 elements then take 0.4 to 0.9 of the time of slices."""
 
 SHORTEST_PADDED_ROW = 3
 """Minimum elements on the contiguous axis for which padded sums and extremes at stride 1 along this
-axis use ``lax.reduce_window`` instead of slices. With 3x3 windows, means then take 0.4 to 0.8 of
-the time, and maxima 0.6 to 0.9."""
+axis use ``lax.reduce_window``. Means of 3x3 then take 0.4 to 0.8 of the time, maxima 0.6 to 0.9."""
 
 MIN_ROW_REDUCED, MAX_WINDOWS_OF_ELEMENT = 80, 8
 """Minimum elements of a window along the contiguous axis alone, and maximum number of windows that
 contain an element, for which ``lax.reduce_window`` computes values. Windows of 100 and 1,000
 elements then take 0.1 to 0.6 of the time of composed windows (bfloat16 0.4 to 1.3), and maxima of
-non-overlapping windows 0.5 of the time of tiles; maxima of 64 elements would take three times it.
-Along another axis, composed windows are faster if they overlap."""
+non-overlapping windows 0.5 of the time of tiles. Of 64 elements, they would take three times it."""
+
+MIN_BLOCK, MIN_BLOCK_OF_EXTREMES, MIN_BLOCK_TRANSPOSED = 16, 24, 4
+"""Minimum elements of a block for which strided windows are windows of blocks: for sums, for maxima
+and minima on CPU, and for transposes of sums. Sums of 32 to 1,000 elements at half the stride then
+take 0.1 to 0.7 of the time of composed windows, their gradients 0.06 to 0.8. Extremes along rows
+have blocks from MIN_ROW_REDUCED elements on."""
+
+MAX_BLOCKS_OF_WINDOW = 16
+"""Maximum blocks of a window that ``lax.reduce_window`` reduces one by one."""
 
 MAX_COPIED = 2**17
 """Maximum elements of an array for which sums at stride 1 are slices of a padded copy. They compile
-in half the time or less and run 0.9 to 1.2 times as long. For larger arrays they run 1.5 to 1.9
-times as long."""
+in half the time or less and run 0.9 to 1.2 times as long, in larger arrays 1.5 to 1.9 times."""
 
 LONGEST_SLICED_APART = 32
 """As LONGEST_SLICED, for the argmax of non-overlapping windows in channels last."""
@@ -68,17 +70,16 @@ MAX_JOINT = 9
 Reducing axis by axis reads fewer elements, but stores the intermediate arrays."""
 
 FEW_ELEMENTS = 4
-"""Maximum elements of a window that may be computed twice: a separate loop computes values next to
-the argmax, the argmax of 16-bit floats runs in float32, and a result is recomputed by the
-operations that read it."""
+"""Maximum elements of a window that may be computed twice: for values beside the argmax, in float32
+for 16-bit floats, and by each operation that reads a result."""
 
 MAX_FUSED = 16
 """Maximum elements of non-overlapping windows for which the argmax along one axis is not stored for
 the next axis."""
 
 MIN_BYTES_OF_SEGMENTS = 2**24
-"""Minimum bytes of an array for which one loop per segment computes both values and argmax. Reading
-the array only once then saves more than concatenating the results costs."""
+"""Minimum bytes of an array for which one loop per segment computes both values and argmax: reading
+the array only once saves more than concatenating the results costs."""
 
 ARGREDUCE_RADIX = 4
 """Number of smaller windows that compose a long window at each level of an argmax."""
@@ -103,7 +104,7 @@ MAX_SLICED_OFFSETS = 64
 
 OFFSETS_AT_ONCE = 8
 """Offsets that each step of a loop over all offsets reads. With 1, the loop takes ten times as
-long. With 16, it takes 0.7 to 1.1 of the time, and compiles up to twice as long."""
+long. With 16, it compiles up to twice as long."""
 
 MAX_SCATTERED = 9
 """Maximum elements of overlapping windows, and of windows along the contiguous axis, for which one
@@ -116,14 +117,13 @@ the cotangents instead of storing them."""
 MAX_PADDED_WINDOWS = 2**18
 """Maximum number of windows for which a scatter of strided windows pads the windows, which saves
 XLA:CPU loops at the borders. Gradients of 3x3/2 maxima then compile in 0.5 to 0.7 of the time and
-run 0.9 to 1.2 times as long. For more windows, the copies cost memory."""
+run 0.9 to 1.2 times as long."""
 
 MAX_PADDED_SHIFTS = 2
 """Maximum number of windows that contain an element of the contiguous axis for which a strided
 transpose along this axis pads the contribution of each window, which saves XLA:CPU loops at the
-ends. Gradients of 3x3/2 in channels first compile in 0.8 to 0.9 of the time, run 0.7 to 1.05 times
-as long and use 11 bytes per output, not 18. With 3 windows, soft pools of 5/2 take 1.3 times as
-long."""
+ends. Gradients of 3x3/2 in channels first run 0.7 to 1.05 times as long and use 11 bytes per
+output, not 18. With 3 windows, soft pools of 5/2 take 1.3 times as long."""
 
 LONGEST_SCATTERED = 7
 """Maximum elements on an axis for which a transpose along the axis has one slice per offset."""
@@ -135,9 +135,8 @@ SCATTER_RADIX = 6
 
 MAX_STACKED = 64
 """Maximum elements of a window for which ``windows`` stacks one slice per offset. A reduction of
-the windows then fuses with the slices, and the windows are not stored; sums of larger windows take
-many times as long. A function that does not fuse compiles in 2.5 s at 100 elements, in two steps in
-0.3 s."""
+the windows then fuses with the slices, and the windows are not stored. A function that does not
+fuse compiles in 2.5 s at 100 elements, in two steps in 0.3 s."""
 
 LONGEST_STACKED = 32
 """Maximum elements on an axis for which ``windows`` stacks them in one step instead of two."""
@@ -194,8 +193,7 @@ but the gradient of 15x15 windows moves fewer bytes in levels."""
 MIN_STORED_SUMS = 4
 """Elements of non-overlapping windows from which CPU stores their sums and averages, in channels
 last. With the gradients, the statistics of a batch then take 0.9 of the time after 2x2 windows and
-0.55 after 4x4, a ReLU 0.9 and 0.67, and a sigmoid 1.2 and 1.0. After windows of two elements they
-take 1.1 to 1.3. Without gradients, a sigmoid after 2x2 takes 1.5, a mean 0.4."""
+0.55 after 4x4, a ReLU 0.9 and 0.67, and a sigmoid 1.2 and 1.0."""
 
 MAX_IN_NETWORK = 64
 """Maximum elements of a window for which order statistics sort slices by comparators. For 100
@@ -216,16 +214,14 @@ MAX_TAPS_UNROLLED = 32
 
 MAX_ADDED_AT_ONCE = 7
 """Maximum number of taps that a sum adds sequentially. With 6, means of 7x7 take three times the
-memory and no less time, and means of 31 along columns, which are 7 sums of blocks, take a third
-more memory. For sums of 8 taps, two levels take a fifth less time than one."""
+memory. For sums of 8 taps, two levels take a fifth less time than one."""
 
 COST_OF_LEVEL = 2
 """Cost of one more level of composed windows in a sum, in additions."""
 
 ROWS_OF_BLOCK, SHORTEST_IN_BLOCKS, MIN_ROW_OF_BLOCKS = 4, 11, 16
 """Rows per block, and minimum taps and minimum elements of a row for which sums over windows are
-sums of blocks. In planes, blocks take a fourth to two thirds of the time of composed windows; they
-are slower if a row is the 3 channels of an image."""
+sums of blocks. In planes, they then take a fourth to two thirds of the time of composed windows."""
 
 MAX_TAPS_AT_ONCE = 2**20
 """Maximum number of taps of all windows of a block, which a function of a window receives as one
@@ -241,6 +237,10 @@ instead of 8.1 times, and on v5e, including vector memory, 3.6 times instead of 
 SHORTEST_DOUBLED_ON_TPU = 7
 """Minimum elements on an axis for which TPU composes the values of windows from smaller windows."""
 
+MIN_ROW_TILED_ON_GPU = 32
+"""Minimum elements of non-overlapping windows along the contiguous axis for which GPU reduces
+tiles. On an H200, they then take 0.6 to 0.85 of the time of ``lax.reduce_window``."""
+
 SHORTEST_DOUBLED_ON_GPU = 64
 """Minimum elements on an axis, divided by its stride, for which GPU composes the values of windows
 from smaller windows. On an H100, ``lax.reduce_window`` takes 13.6 times as long as a copy for 101
@@ -249,8 +249,7 @@ one by one would lose digits."""
 
 MIN_SEPARATED_ON_GPU, MIN_SEPARATED_ON_TPU = 25, 25
 """Minimum elements of a window for which values on GPU, and sums on TPU, are computed axis by axis.
-On an H100, 5x5 then takes 0.7 of the time in channels last and 1.1 in channels first, and 7x7 takes
-0.5 and 0.7. 3x3 would take 1.2."""
+On an H100, 5x5 then takes 0.7 of the time in channels last and 1.1 in channels first."""
 
 MIN_16_BIT_SEPARATED_ON_GPU = 9
 """As MIN_SEPARATED_ON_GPU, for dtypes of less than 32 bits, of which the same bytes hold more
@@ -260,8 +259,7 @@ in float32."""
 LONGEST_ADAPTIVE_SLID = 7
 """Maximum elements on an axis for which adaptive windows of equal length and stride are computed as
 those of fixed pooling. Longer windows that tile the axis are reduced in parallel on GPU and TPU.
-For longer windows that overlap by one element, CPU finds the argmax of 12x12 in a sixth of the time
-if they are ragged."""
+CPU finds the argmax of 12x12, overlapping by one, in a sixth of the time if they are ragged."""
 
 LONGEST_SUMMED = 256
 """Maximum elements on an axis for which a sum on TPU, and its transpose on GPU and TPU, reads every
@@ -269,8 +267,7 @@ element: an addition costs less than storing the sums of smaller windows."""
 
 LONGEST_SUMMED_IN_ROWS_ON_TPU = 7
 """As LONGEST_SUMMED, if only the contiguous axis is pooled. On v5e, a rolling mean of 101 of 1e6
-samples then moves 16 MB instead of 2,056 MB and compiles in 1 s instead of 53 s. With this limit,
-windows over two axes would move ten times as much."""
+samples then moves 16 MB instead of 2,056 MB and compiles in 1 s instead of 53 s."""
 
 MAX_CHAINED_ON_GPU = 16
 """Maximum elements of a window for which the argmax on GPU is one chain over all axes. On an H100,
@@ -278,14 +275,12 @@ axis by axis takes 0.46 of the time for 5x5, 0.24 for 7x7, and 1.6 for 3x3."""
 
 LONGEST_CHAINED_ON_GPU = CHAIN_RADIX_ON_GPU = 16
 """Maximum elements on an axis for which the argmax along it is one chain on GPU, and number of
-smaller windows that compose a longer axis at each level. On an H100, two chains of 31 elements take
-13.6 times as long as one axis of 101 elements in levels of 16."""
+smaller windows that compose a longer axis at each level."""
 
 MAX_MATCHED_ON_TPU = 36
 """Maximum elements of a window for which the argmax of strided windows on TPU is one chain over all
 axes. On v5e, 5x5 at stride 2 in float32 takes 82 us, and 533 us axis by axis. For 7x7, XLA:TPU
-generates 53 kernels, which take 1651 us, and axis by axis takes 766 us. Non-overlapping windows
-take as long as tiles."""
+generates 53 kernels, which take 1651 us, and axis by axis takes 766 us."""
 
 MATCH_RADIX_ON_TPU = 4
 """Number of smaller windows that compose an axis at each level of an argmax on TPU. On v5e, 13x13
@@ -313,9 +308,8 @@ shifted reads of the array. On an H100, 7x7 with its gradient would take four ti
 does not fuse 49 terms."""
 
 LONGEST_JOINED_ON_GPU = 16
-"""As LONGEST_JOINED, on GPU, and also for joining all windows that contain an element; each axis is
-one kernel. On an H100, variances of 15x15 windows at stride 1 then move half of the bytes, and 0.7
-with their gradient."""
+"""As LONGEST_JOINED, on GPU, and also for joining all windows that contain an element. On an H100,
+variances of 15x15 windows at stride 1 then move half of the bytes, 0.7 with their gradient."""
 
 MAX_WEIGHTED_ON_GPU, MAX_WEIGHTED_ON_TPU = 49, 36
 """Maximum elements of a window for which one kernel adds all weighted elements. XLA:TPU stores 49
@@ -326,18 +320,17 @@ MAX_WEIGHTED_AT_BORDERS = 16
 
 LONGEST_WEIGHTS = 1024
 """Maximum number of windows of an axis for which their weights are constants, which XLA makes part
-of the kernel. For longer axes, 6 to 12 small kernels compute the weights, so that constants do not
-enlarge the program."""
+of the kernel. For longer axes, 6 to 12 small kernels compute the weights."""
 
 MAX_TERMS_AT_ONCE = 16
 """Maximum elements of a window for which GPU and TPU recompute the terms of scaled sums for each
 window that contains the element. At 3x3, values then move 5 to 27 times fewer bytes, and values
-with the gradient 2 to 6 times fewer. XLA:TPU takes several times as long to compile them."""
+with the gradient 2 to 6 times fewer."""
 
 MIN_TERMS_STORED_ON_TPU = 6
 """Minimum elements of windows at stride 1 for which TPU stores the terms of scaled sums before it
 joins them. On v5e, `logsumexp_pool` of 3x3 on 64 images of 112x112x128 in bfloat16 then takes 2760
-us instead of 5063. For 3 elements along an axis, storing would take 574 us instead of 296."""
+us instead of 5063."""
 
 BYTES_OF_TILE, MAX_BYTES_OF_KERNEL = 4096, 12 << 20
 """Bytes of a tile of 8 or 16 images and 128 channels in the vector memory of a TPU, and maximum

@@ -70,6 +70,11 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "3-D, ceil": ((5, 4, 6), (2, 2, 3), (2, 3, 2), ((0, 1), (1, 0), (0, 0)), 1, "ceil"),
     "3-D, tiled, channels first": (
         (4, 3, 6), (2, 1, 3), (2, 1, 3), ((0, 0), (1, 0), (0, 0)), 1, "floor", (-3, -2, -1)),
+    "blocks of 6 elements": ((53,), (18,), (12,), ((3, 2),), 1, "ceil"),
+    "18 blocks, last axis": ((91,), (72,), (4,), ((1, 5),), 1, "floor", (-1,)),
+    "blocks of 24 elements": ((130,), (72,), (48,), ((5, 0),), 1, "ceil_torch"),
+    "2-D, blocks": ((14, 37), (4, 18), (2, 12), ((1, 0), (0, 2)), 1, "ceil", (-2, -1)),
+    "blocks in gaps": ((40,), (6,), (9,), ((4, 7),), 1, "ceil"),
 }  # fmt: skip
 
 # One of each kind, for the long list of dtypes.
@@ -445,6 +450,7 @@ OPS: dict[str, Callable[..., Any]] = {
 }
 X = np.arange(2 * 6 * 8 * 3, dtype=np.float32).reshape(2, 6, 8, 3)
 TILED: dict[str, Any] = {"window_shape": (2, 4), "strides": (2, 4)}
+BLOCKS = {("blocks", op) for op in OPS if op != "max_pool_with_argmax"}
 
 
 @over_implementations
@@ -452,10 +458,11 @@ TILED: dict[str, Any] = {"window_shape": (2, 4), "strides": (2, 4)}
 def test_the_named_implementation_is_the_one_that_runs(op: str, implementation: str) -> None:
     named = functools.partial(OPS[op], **TILED, implementation=implementation)
     program = str(jax.make_jaxpr(named)(X))
-    by_windows = implementation in ("reduce_window", "separable")
+    by_windows = implementation in ("blocks", "reduce_window", "separable")
     assert ("reduce_window" in program) == by_windows
     reshaped = "reduce_max" in program or "reduce_min" in program or "reduce_sum" in program
-    assert reshaped == (implementation == "tiled") or "reduce[" in program
+    has_tiles = implementation == "tiled" or (implementation, op) in BLOCKS
+    assert reshaped == has_tiles or "reduce[" in program
     plain = OPS[op](X, **TILED)
     jax.tree.map(lambda a, b: assert_same(a, b, (op, implementation)), named(X), plain)
 

@@ -190,7 +190,8 @@ def test_a_named_implementation_computes_all_that_it_supports(name: str) -> None
 
 
 def test_a_name_is_that_of_an_implementation_of_values() -> None:
-    assert NAMES == ("auto", "slices", "tiled", "doubling", "separable", REFERENCE, "mosaic")
+    names = ("auto", "slices", "tiled", "blocks", "doubling", "separable", REFERENCE, "mosaic")
+    assert names == NAMES
     assert set(NAMES[1:]) < set(IMPLEMENTATIONS)
 
 

@@ -67,7 +67,12 @@ def slower_reason(request: Request) -> str | None:
         return None
     if request.platform == "cpu":
         return _slower_on_cpu(request)
-    return None if is_long_sum(request) else "each element is read once without tiles, too"
+    longest = max(
+        axis.kernel if position == -1 else 1 for axis, position in request.geometry.placed
+    )
+    if is_long_sum(request) or longest >= tuning.MIN_ROW_TILED_ON_GPU:
+        return None
+    return "each element is read once without tiles, too"
 
 
 def is_long_sum(request: Request) -> bool:

@@ -1,0 +1,107 @@
+"""Reduce blocks of elements, and then windows of whole blocks: for long windows at long strides.
+
+Let ``g`` be the greatest common divisor of the kernel ``K`` and the stride ``S``. A window consists
+of ``K / g`` blocks of ``g`` elements, and the next window begins ``S / g`` blocks later:
+
+    b[i] = combine over j of x[i * g - pad_low + j],    y[o] = combine over t of b[o * S / g + t].
+
+Blocks do not overlap, so each element is read once, and windows read an array that is ``g`` times
+shorter. The transpose of a sum repeats, for each element of a block, the sum of the windows that
+contain the block.
+"""
+
+import functools
+import math
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array, lax
+
+from ..._geometry.axis import Axis
+from ..._geometry.resolve import Geometry
+from ..._xla.by_platform import by_platform
+from ..._xla.materialize import materialize
+from ...reductions import Reduction
+from .. import tuning
+from ..request import Platform, Request
+from . import axis_by_axis, broadcast_steps, doubling, reduce_window, tiled
+from .reduce_window import argreduce as argreduce
+
+
+def unsupported_reason(request: Request) -> str | None:
+    """Return why windows do not consist of blocks, or None."""
+    if any(axis.dilation > 1 and axis.kernel > 1 for axis in request.geometry.axes):
+        return "a dilated window does not consist of blocks"
+    if all(_block_length(axis) == 1 for axis in request.geometry.axes):
+        return "kernel and stride have no common divisor"
+    return None
+
+
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers another implementation, or None."""
+    if request.geometry.is_non_overlapping:
+        return "windows do not overlap, so each element is read once"
+    longest = max(_block_length(axis) for axis in request.geometry.axes if axis.out > 1)
+    shortest = _min_block(request)
+    if longest < shortest:
+        return f"blocks of {longest} elements; they are faster from {shortest}"
+    return None
+
+
+def _min_block(request: Request) -> int:
+    """Return the number of elements from which blocks are faster."""
+    if request.operation == "sum_transpose":
+        return tuning.MIN_BLOCK_TRANSPOSED
+    reduction = request.reduction
+    if request.platform != "cpu" or reduction is None or reduction.combine is lax.add:
+        return tuning.MIN_BLOCK
+    in_rows = any(position == -1 and axis.kernel > 1 for axis, position in request.geometry.placed)
+    return tuning.MIN_ROW_REDUCED if in_rows else tuning.MIN_BLOCK_OF_EXTREMES
+
+
+def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
+    """Return the reduction of every window."""
+    on_cpu, elsewhere = (
+        functools.partial(_reduce, geometry=geometry, reduction=reduction, platform=platform)
+        for platform in ("cpu", "gpu")
+    )
+    return by_platform(x, cpu=on_cpu, default=elsewhere)
+
+
+def _reduce(x: Any, geometry: Geometry, reduction: Reduction, platform: Platform) -> Any:
+    tiles, windows = _tiles_and_windows(geometry)
+    dtype = np.dtype(jax.tree.leaves(x)[0].dtype)
+    request = Request("reduce", tiles, reduction, dtype, False, platform)
+    reduces_rows = platform == "cpu" and tiled.slower_reason(request) is not None
+    blocks = materialize((reduce_window if reduces_rows else tiled).reduce(x, tiles, reduction))
+    few = max(windows.kernel) <= tuning.MAX_BLOCKS_OF_WINDOW
+    return (reduce_window if few else doubling).reduce(blocks, windows, reduction)
+
+
+def sum_transpose(g: Array, geometry: Geometry) -> Array:
+    """Return for each element the sum of the values of all windows that contain it."""
+    tiles, windows = _tiles_and_windows(geometry)
+    few = max(windows.kernel) <= tuning.MAX_BLOCKS_OF_WINDOW
+    totals = (reduce_window if few else axis_by_axis).sum_transpose(g, windows)
+    return broadcast_steps.sum_transpose(materialize(totals), tiles)
+
+
+def _block_length(axis: Axis) -> int:
+    return math.gcd(axis.kernel, axis.stride)
+
+
+def _tiles_and_windows(geometry: Geometry) -> tuple[Geometry, Geometry]:
+    """Return the geometries of the blocks of elements, and of the windows of blocks."""
+    tiles, windows = zip(*map(_tile_and_window, geometry.axes), strict=True)
+    return Geometry(tiles, geometry.positions), Geometry(windows, geometry.positions)
+
+
+def _tile_and_window(axis: Axis) -> tuple[Axis, Axis]:
+    length = _block_length(axis)
+    kernel, stride = axis.kernel // length, axis.stride // length
+    blocks = (axis.out - 1) * stride + kernel
+    pads = axis.pad_low, axis.pad_high, axis.overhang
+    return Axis(axis.size, length, length, 1, *pads, blocks), Axis(
+        blocks, kernel, stride, 1, 0, 0, 0, axis.out
+    )
