@@ -31,7 +31,7 @@ from .._lowerings import plan as plan_
 from .._lowerings import tuning
 from .._numerics import integer_mean
 from .._numerics.divisors import window_sum
-from .._numerics.quotient import halves
+from .._numerics.quotient import halves, rounded_quotient
 from .._xla.by_platform import by_platform
 from ..reductions import SUM
 from ._sums import Pair, map_sums, pair_sums
@@ -112,12 +112,13 @@ def _approximate_quotient(a: Array, divisor: int) -> Array:
 
 
 def _division(a: Array, divisor: int) -> Array:
-    """Return ``a / divisor``, hiding from XLA that the divisor is constant.
+    """Return ``a / divisor``, correctly rounded, hiding from XLA that the divisor is constant.
 
-    XLA would multiply by the reciprocal of a constant.
+    XLA would multiply by the reciprocal of a constant. A mean halfway between two floats is rounded
+    to even only if this quotient has no error.
     """
     one = np.ones((), a.dtype)
-    return a / jnp.where(lax.is_finite(a), np.asarray(divisor, a.dtype), one)
+    return rounded_quotient(a, jnp.where(lax.is_finite(a), np.asarray(divisor, a.dtype), one))
 
 
 def _integer_halves(integer: int, dtype: np.dtype) -> list[np.ndarray]:
