@@ -28,7 +28,6 @@ from .._lowerings import tuning
 from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later
 from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import Fold
-from .._xla.materialize import materialize
 from ..reductions import MIN, Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
@@ -179,8 +178,6 @@ def weighted_extreme(
     weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
     weights = _cast_weights(weights, np.dtype(extended.dtype))
     weights = -weights if reduction is MIN else weights
-    if len(offsets) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
-        weights = materialize(weights)
     y = _over_taps(extended, weights, taps, reduction)
     return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
 
@@ -200,7 +197,12 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
     """Return the extreme over the taps, processed sequentially; differentiable in both arrays."""
 
     def term(weights: Array | None, number: Any, element: Array) -> Array:
-        return element if weights is None else element + weights[number]
+        if weights is None:
+            return element
+        weight = weights[number]
+        if len(taps) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
+            weight = jnp.where(element == element, weight, element)
+        return element + weight
 
     def reduce(operands: Operands) -> Array:
         extended, weights = operands

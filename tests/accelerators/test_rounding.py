@@ -34,3 +34,16 @@ def test_means_divide_with_a_correction(window: int, chip: str, tmp_path: Path) 
     mean = lambda x: filters.uniform_filter1d(x, window, 0)  # noqa: E731
     spec = jax.ShapeDtypeStruct((40, 37), np.float32)
     assert divisions(chip, mean, spec, tmp_path) == (2, 1)
+
+
+NAMES = {"grey_opening": 2, "grey_closing": 2, "white_tophat": 3, "black_tophat": 3}
+"""The filters that subtract and add the same number, with the number of their operations."""
+
+
+@pytest.mark.parametrize("chip", ["v5e", "H100"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_structure_of_one_element_rounds_twice(name: str, chip: str) -> None:
+    structure = np.full((1, 1), 1.7, np.float32)
+    of = lambda x: getattr(filters, name)(x, structure=structure)  # noqa: E731
+    text = compilers.compiled(chip, of, jax.ShapeDtypeStruct((8, 128), np.float32)).as_text()
+    assert len(re.findall(r" = f32\S* (?:add|subtract)\(", text)) == NAMES[name]
