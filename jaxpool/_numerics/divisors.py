@@ -17,6 +17,7 @@ from .._lowerings.plan import plan_for
 from ..reductions import SUM, accumulator
 from . import integer_mean
 from .checks import check_real
+from .quotient import rounded_quotient
 
 _MAX_ELEMENTS = 2**28
 
@@ -84,6 +85,13 @@ def count_array(geometry: Geometry, valid: Array | None, rank: int) -> Array:
     """Return the number of elements of each window, an array of ``rank`` axes that broadcasts."""
     count = jnp.asarray(counts(geometry, valid, include_pad=False))
     return count.reshape((1,) * (rank - count.ndim) + count.shape)
+
+
+def divide_exactly(total: Array, divisor: Array) -> Array:
+    """Return :func:`divide` of two arrays of one shape and dtype, correctly rounded everywhere."""
+    empty, one = divisor == 0, np.ones((), divisor.dtype)
+    quotient = rounded_quotient(total, jnp.where(empty, one, divisor))
+    return jnp.where(empty, np.zeros((), total.dtype), quotient)
 
 
 def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:

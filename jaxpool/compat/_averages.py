@@ -24,10 +24,12 @@ from .._numerics.divisors import (
     check_averageable,
     counts,
     divide,
+    divide_exactly,
     window_sum,
     zero_where_masked,
 )
 from .._numerics.integer_mean import Rounding
+from .._numerics.quotient import rounded_quotient
 from .._xla.materialize import materialize
 from .._xla.sharding_types import varying_zeros
 from ..ops import adaptive
@@ -177,7 +179,8 @@ def _quantised_average(
     total = sequential_sum(terms, geometry)
     zero = opaque_zeros(total)
     divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
-    return saturate(jnp.round(divide(total, divisor) / (y_scale + zero) + y_zero), x.dtype)
+    mean = divide_exactly(total, divisor)
+    return saturate(jnp.round(rounded_quotient(mean, y_scale + zero) + y_zero), x.dtype)
 
 
 def sequential_sum(x: Array, geometry: Geometry) -> Array:
@@ -238,7 +241,7 @@ def quantised_global_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, (x_scale, x_zero, y_scale, y_zero))
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     total = total.astype(jnp.float32)
-    factor = x_scale / (y_scale * count + opaque_zeros(total))
+    factor = rounded_quotient(x_scale, y_scale * count + opaque_zeros(total))
     return saturate(jnp.round(jnp.round(total * factor) + y_zero), x.dtype)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jaxpool import filters
+from jaxpool.compat import onednn, onnx
 
 
 def divisions(chip: str, f: Callable[..., Any], spec: Any, folder: Path) -> tuple[int, int]:
@@ -47,3 +48,31 @@ def test_a_structure_of_one_element_rounds_twice(name: str, chip: str) -> None:
     of = lambda x: getattr(filters, name)(x, structure=structure)  # noqa: E731
     text = compilers.compiled(chip, of, jax.ShapeDtypeStruct((8, 128), np.float32)).as_text()
     assert len(re.findall(r" = f32\S* (?:add|subtract)\(", text)) == NAMES[name]
+
+
+SCALES = np.float32(0.3), np.uint8(7), np.float32(0.7), np.uint8(9)
+AVERAGES: dict[str, tuple[Callable[..., Any], Any, int]] = {
+    "onnx": (lambda x: onnx.qlinear_average_pool(x, *SCALES, kernel_shape=(3, 2)), np.uint8, 2),
+    "onnx_global": (lambda x: onnx.qlinear_global_average_pool(x, *SCALES), np.uint8, 1),
+    "onednn_int8": (
+        lambda x: onednn.forward_inference(x, "avg_exclude_padding", (3, 2), (1, 1), 0, 1, 1),
+        np.int8,
+        1,
+    ),
+    "onednn_int32": (
+        lambda x: onednn.forward_inference(x, "avg_include_padding", (3, 2), (1, 1)),
+        np.int32,
+        1,
+    ),
+}
+"""Averages of integers from quotients of floats: a function, its dtype and number of quotients."""
+
+
+@pytest.mark.parametrize("chip", ["H100"])
+@pytest.mark.parametrize("name", AVERAGES)
+def test_averages_of_integers_divide_with_a_correction(
+    name: str, chip: str, tmp_path: Path
+) -> None:
+    of, dtype, quotients = AVERAGES[name]
+    spec = jax.ShapeDtypeStruct((2, 3, 8, 7), dtype)
+    assert divisions(chip, of, spec, tmp_path) == (2 * quotients, quotients)

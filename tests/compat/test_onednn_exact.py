@@ -68,6 +68,18 @@ def test_averages_of_large_integers_add_in_row_major_order(whole: bool) -> None:
     assert_same(got[0, 0], added_in_order(x, (3, 4), 2, whole).astype(np.int32), kind)
 
 
+@pytest.mark.parametrize("kind", ["avg_include_padding", "avg_exclude_padding"])
+def test_averages_of_bytes_are_rounded_quotients(kind: str) -> None:
+    """A product with the reciprocal of 82 gives less than 3.5 for the sum 287, and rounds to 3."""
+    taps, sums = 82, np.arange(6 * 82)
+    x = (sums[:, np.newaxis] // taps + (np.arange(taps) < sums[:, np.newaxis] % taps)).astype(
+        np.int8
+    )
+    got = onednn.forward_inference(x[:, np.newaxis], kind, (taps,), (1,))
+    want = np.rint(sums.astype(np.float32) / np.float32(taps)).astype(np.int8)
+    assert_same(got[:, 0, 0], want, kind)
+
+
 @pytest.mark.grid(3)
 @pytest.mark.parametrize(
     ("tag", "plain"),

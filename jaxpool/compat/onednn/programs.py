@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._autodiff.gather import gather
-from ..._numerics.divisors import counts, divide, zero_where_masked
+from ..._numerics.divisors import counts, divide_exactly, window_sum, zero_where_masked
 from ..._xla.sharding_types import with_sharding_types
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
@@ -75,9 +75,12 @@ def average(src: Array, call: Call, dtype: np.dtype) -> Array:
     include_padding = call.alg_kind == "avg_include_padding"
     divisor = math.prod(call.settings.window.kernel) if include_padding else None
     x = crop(src, call, 0).astype(jnp.float32)
-    if src.dtype == jnp.int32:  # the last bits of a sum of large numbers depend on its order
-        sequential = for_symbolic_sizes(_SEQUENTIAL_AVERAGE, call.settings, {"divisor": divisor})
-        return convert(sequential(x, None), dtype)
+    if jnp.issubdtype(src.dtype, jnp.integer):
+        # The last bits of a sum of large numbers depend on its order.
+        rule = {"divisor": divisor, "in_order": src.dtype == jnp.int32}
+        return convert(
+            for_symbolic_sizes(_AVERAGE_OF_INTEGERS, call.settings, rule)(x, None), dtype
+        )
     options = {"count_include_pad": False, "divisor_override": divisor}
     return convert(over_windows(avg_pool, x, call.settings, **options), dtype)
 
@@ -124,15 +127,15 @@ def _keep_offsets(offsets: Array, *geometry_arguments: Any, **index_options: Any
     return offsets
 
 
-def _sequential_average(
-    x: Array, where: Any, *, config: Configuration, divisor: int | None
+def _average_of_integers(
+    x: Array, where: Any, *, config: Configuration, divisor: int | None, in_order: bool
 ) -> Array:
     geometry = config.geometry(x.shape)
-    total = sequential_sum(zero_where_masked(x, where), geometry)
+    total = (sequential_sum if in_order else window_sum)(zero_where_masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
-    return divide(total, jnp.asarray(count, jnp.float32) + opaque_zeros(total))
+    return divide_exactly(total, jnp.asarray(count, jnp.float32) + opaque_zeros(total))
 
 
 _MAX_FROM_START = Op("max", _max_from_start)
 _MAX_WITH_OFFSETS = Op("max", _max_with_offsets, convert=_keep_offsets)
-_SEQUENTIAL_AVERAGE = Op("avg", _sequential_average)
+_AVERAGE_OF_INTEGERS = Op("avg", _average_of_integers)
