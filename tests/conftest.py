@@ -59,6 +59,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = left_out(items, config.option.share)
         items[:] = [item for item in items if item not in others]
         config.hook.pytest_deselected(items=list(others))
+    if jax.default_backend() != "cpu":
+        skip_programs_of_the_cpu(items)
 
 
 def pytest_collection_finish() -> None:
@@ -88,6 +90,14 @@ def left_out(items: Sequence[pytest.Item], share: str) -> set[pytest.Item]:
     number, count = map(int, share.split("/"))
     deep = [item for item in items if item.get_closest_marker("deep")]
     return {item for place, item in enumerate(deep) if place % count != number}
+
+
+def skip_programs_of_the_cpu(items: Sequence[pytest.Item]) -> None:
+    """Skip the tests whose memory, loops or flushed numbers are those of XLA:CPU."""
+    skip = pytest.mark.skip(reason="asserts about the program that XLA:CPU compiles")
+    for item in items:
+        if item.get_closest_marker("cpu_program"):
+            item.add_marker(skip)
 
 
 @pytest.fixture

@@ -470,6 +470,7 @@ def test_the_backward_function_holds_just_these_bytes(op: str) -> None:
         assert sum(leaf.nbytes for leaf in jax.tree.leaves(pull)) <= 2 * 4 * 6 * 3 + 8
 
 
+@pytest.mark.cpu_program
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("window", [(2, 2), (3, 1), (3, 2)], ids=str)
 @over_extremes

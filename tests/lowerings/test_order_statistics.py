@@ -86,6 +86,7 @@ def counts(axis: Any, absent: np.ndarray | None) -> np.ndarray:
     return before[..., stops] - before[..., starts]
 
 
+@pytest.mark.cpu_program
 def test_a_block_is_a_fraction_of_a_long_axis() -> None:
     """Memory of a rolling median: a few copies of the array."""
     x = jax.ShapeDtypeStruct((2**18,), jnp.float32)

@@ -386,6 +386,7 @@ def test_auto_and_the_reference_agree(op: str, window: str) -> None:
     assert_same(auto, reference, (op, window), ulps=ulps)
 
 
+@pytest.mark.cpu_program
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("kernel, stride", [(2, 2), (3, 2), (3, 1), (5, 1)])

@@ -103,6 +103,7 @@ def temporaries(function: Any, x: jax.ShapeDtypeStruct) -> int:
     return held.temp_size_in_bytes
 
 
+@pytest.mark.cpu_program
 @pytest.mark.parametrize("window", [(1001,), (3000,)])
 def test_memory_does_not_grow_with_the_window(window: tuple[int, ...]) -> None:
     x = jax.ShapeDtypeStruct((20_000,), jnp.float32)
@@ -137,6 +138,7 @@ def test_gradients_hold_at_most_ten_arrays(op: str, window: tuple[int, ...]) -> 
     assert temporaries(gradient, x) <= 10 * 4 * x.size
 
 
+@pytest.mark.cpu_program
 @pytest.mark.parametrize("padding, most", [("VALID", 9), ("SAME", 12)])
 def test_gradients_of_long_windows_hold_positions_in_two_bytes(padding: str, most: int) -> None:
     """At the ends, SAME has windows of an even length, which need two elements each."""

@@ -267,6 +267,7 @@ def test_narrow_floats_are_rounded_once(op: str) -> None:
     assert_same(quick(x), quick(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
 
 
+@pytest.mark.cpu_program
 @pytest.mark.parametrize("op", OPS)
 def test_programs_have_neither_a_scatter_nor_an_array_of_boxes_and_images(op: str) -> None:
     x = jax.ShapeDtypeStruct((2, 30, 40, 64), jnp.float32)

@@ -228,6 +228,7 @@ def test_behind_a_block_that_is_cut_short_the_next_row_begins(rng: np.random.Gen
     check_writes(case, BLOCKS[case], indices, rng)
 
 
+@pytest.mark.cpu_program
 def test_a_batch_has_one_choice_for_all_its_indices(rng: np.random.Generator) -> None:
     """If vmap turned the choice into a selection, both branches would run; the scatter is slow."""
     c = BLOCKS["2x2, a rest"]
