@@ -28,6 +28,17 @@ def materialize(arrays: T) -> T:
     return by_platform(arrays, cpu=store, default=_unchanged)
 
 
+def materialize_axis(arrays: T) -> T:
+    """Return results along one axis, on CPU and GPU stored before the next axis is reduced.
+
+    XLA:GPU would fuse the reductions along two axes into one kernel. There a thread reads all
+    elements of a window, and neighbouring threads read far apart. Along one axis after another, the
+    last axis last, neighbouring threads read neighbours of the array.
+    """
+    store = lax.optimization_barrier if BARRIER_HOLDS else _store_by_branch
+    return by_platform(arrays, cpu=store, tpu=_unchanged, default=lax.optimization_barrier)
+
+
 def _store_by_branch(arrays: T) -> T:
     """Return the arrays from a conditional whose constant predicate is hidden from the compiler."""
     never = lax.optimization_barrier(np.zeros((), np.bool_))

@@ -79,6 +79,10 @@ FOOTPRINT = np.hypot(*np.mgrid[-7:8, -7:8]) < 7.5
 DISC = values(jaxpool.filters.median_filter, footprint=FOOTPRINT)
 STRUCTURE = step(jaxpool.filters.grey_erosion, structure=np.arange(225.0).reshape(15, 15))
 GENERALIZED_MEAN = step(jaxpool.gem_pool, (2, 2), 2)
+ADAPTIVE = {"output_size": (5, 5), "data_format": "NCHW"}
+ADAPTIVE_VALUES = values(jaxpool.adaptive_avg_pool, **ADAPTIVE)
+ADAPTIVE_MAXIMUM = step(jaxpool.adaptive_max_pool, **ADAPTIVE)
+PLANES = (64, 64, 56, 56)
 BLURRED = jax.ShapeDtypeStruct((64, 112, 112, 128), jnp.float32)
 BLUR_GRADIENT = lambda g: jax.linear_transpose(BLUR, BLURRED)(g)[0]  # noqa: E731
 LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
@@ -98,6 +102,8 @@ BOUNDS = {
     "tiled in 3-D on GPU": Bound("H100", TILED_3D, (2, 16, 56, 56, 128), "float32", 2, 1.2),
     "tiled average on GPU": Bound("H100", TILED_AVERAGE, LARGE, "bfloat16", 2, 1.23),
     "tiled average on TPU": Bound("v5e", TILED_AVERAGE, LARGE, "bfloat16", 3, 1.2),
+    "adaptive average on GPU": Bound("H100", ADAPTIVE_VALUES, PLANES, "float32", 2, 1.19),
+    "adaptive maximum on GPU": Bound("H100", ADAPTIVE_MAXIMUM, PLANES, "float32", 5, 1.25),
     "median over a disc on GPU": Bound("H100", DISC, PLANE, "float32", 140, 143),
     "structure of 15x15 on GPU": Bound("H100", STRUCTURE, PLANE, "float32", 5, 3.5),
     "argmax of 3x3 without strides on TPU": Bound("v5e", PADDED_ARGMAX, SMALL, "float32", 3, 1.34),

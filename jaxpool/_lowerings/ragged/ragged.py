@@ -28,7 +28,7 @@ from jax import Array, lax
 
 from ..._geometry.ragged import RaggedAxis
 from ..._xla.by_platform import by_platform
-from ..._xla.materialize import materialize
+from ..._xla.materialize import materialize_axis
 from ...reductions import MAX, Reduction, identity_array
 from .. import tuning
 from ..parts.argreduce import ValueOffset, reduce_unordered_pairs
@@ -89,7 +89,7 @@ def apply_per_axis(
     for position, axis in zip(positions, axes, strict=True):
         fused_elements *= axis.longest
         if fused_elements > tuning.MAX_RAGGED_JOINT and fused_elements > axis.longest:
-            x, fused_elements = materialize(x), axis.longest
+            x, fused_elements = materialize_axis(x), axis.longest
         x = step(x, position, axis)
     return x
 
@@ -176,7 +176,7 @@ def argreduce(
     values, reduction = to_native_dtype(x, reduction)
     placed_axes = zip(positions, axes, bits_below(axes), strict=True)
     for n, (position, axis, shift) in enumerate(placed_axes):
-        values, offsets = materialize((values, offsets)) if n else (values, offsets)
+        values, offsets = materialize_axis((values, offsets)) if n else (values, offsets)
         values, offsets = _argreduce_axis(values, offsets, position, axis, shift, reduction)
     return values.astype(x.dtype), offsets
 
@@ -188,7 +188,8 @@ def _argreduce_axis(
     if axis.longest > tuning.LONGEST_RAGGED:
         bits = piece_length(axis).bit_length() - 1
         pieces, groups = axis.pieces(1 << bits)
-        x, offsets = materialize(_argreduce_axis(x, offsets, position, pieces, shift, reduction))
+        pairs = _argreduce_axis(x, offsets, position, pieces, shift, reduction)
+        x, offsets = materialize_axis(pairs)
         return _argreduce_axis(x, offsets, position, groups, shift + bits, reduction)
     slices = [slice_of_windows(x, position, axis, offset) for offset in range(axis.longest)]
     added = [_add_offset(offsets, position, axis, n, shift) for n in range(axis.longest)]

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.ragged import RaggedAxis
-from ..._xla.materialize import materialize
+from ..._xla.materialize import materialize_axis
 from ...reductions import MIN, SUM
 from .. import tuning
 from ..parts.argreduce import ValueOffset
@@ -46,7 +46,7 @@ def scatter(g: Array, offsets: Array, positions: Sequence[int], axes: Axes) -> A
     """Return the sum, for each element, of the values of the windows whose offset names it."""
     placed_axes = list(zip(positions, axes, bits_below(axes), strict=True))
     for position, axis, shift in placed_axes[::-1]:
-        g, offsets = materialize((g, offsets))
+        g, offsets = materialize_axis((g, offsets))
         g, offsets = _scatter_axis(g, offsets, position, axis, shift)
     return g
 
