@@ -147,6 +147,19 @@ def test_a_program_stays_fused(name: str, chip: str) -> None:
     assert figures["megabytes"] <= bound.moved * least
 
 
+@pytest.mark.parametrize("chip", ["H100"])
+def test_sums_of_adaptive_windows_keep_rows_contiguous(chip: str) -> None:
+    """XLA:GPU would store a gather along rows with the gathered axis as the slowest one.
+
+    It would also fuse the sums along both axes into one kernel with distant reads.
+    """
+    arguments = compilers.specs([((64, 64, 56, 56), "float32")])
+    gradient = step(jaxpool.adaptive_avg_pool, **ADAPTIVE)
+    entry = compilers.compiled(chip, gradient, *arguments).as_text().partition("ENTRY")[2]
+    assert entry.count("= f32[64,64,5,56]{3,2,1,0} fusion(") == 2
+    assert " = f32[56," not in entry
+
+
 def mixed(x: jax.Array, weights: jax.Array) -> jax.Array:
     """A convolution of 1x1."""
     return jax.lax.conv_general_dilated(

@@ -429,15 +429,19 @@ def test_vmap_and_ranks_that_may_not_be_promoted(op: str, rng: np.random.Generat
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
-@pytest.mark.parametrize("case", ["2-D irregular", "2-D one sliding", "2-D sliding", "1-D long"])
-def test_platforms_agree(case: str, platform: str, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("layout", ["channels_last", "channels_first"])
+@pytest.mark.parametrize(
+    "case", ["2-D irregular", "2-D one sliding", "2-D sliding", "2-D up and down", "1-D long"]
+)
+def test_platforms_agree(case: str, layout: str, platform: str, rng: np.random.Generator) -> None:
     shape, sizes = CASES[case]
+    shape = shape if layout == "channels_last" else (shape[0], shape[-1], *shape[1:-1])
     x = jnp.asarray(permutation(shape, np.float32, rng))
 
     def both(x: jax.Array) -> list[jax.Array]:
         found = []
         for op in (jaxpool.adaptive_max_pool, jaxpool.adaptive_avg_pool):
-            pool = lambda x, op=op: op(x, sizes)  # noqa: E731
+            pool = lambda x, op=op: op(x, sizes, data_format=layout)  # noqa: E731
             y, pull = jax.vjp(pool, x)
             found += [y, pull(jnp.cos(jnp.arange(y.size, dtype=y.dtype)).reshape(y.shape))[0]]
         return found

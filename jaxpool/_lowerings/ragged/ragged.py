@@ -98,6 +98,9 @@ def reduce_axis(x: Array, position: int, axis: RaggedAxis, reduction: Reduction)
     """Return the reduction of every window along one axis."""
     arguments = {"position": position, "axis": axis, "reduction": reduction}
     by_slices = functools.partial(_reduce_slices, **arguments)
+    if position == -1 and axis.size <= min(tuning.MAX_RAGGED_COMPARED, len(axis.starts) - 1):
+        by_elements = functools.partial(_reduce_selected, **arguments)
+        return by_platform(x, cpu=by_slices, tpu=by_slices, default=by_elements)
     if not _is_irregular(axis):
         return by_slices(x)
     one_by_one = functools.partial(_reduce_each, **arguments)
@@ -120,6 +123,21 @@ def _reduce_each(x: Array, position: int, axis: RaggedAxis, reduction: Reduction
 
     windows = zip(axis.starts, axis.lengths, strict=True)
     return jnp.stack([reduce_window(*window) for window in windows], position)
+
+
+def _reduce_selected(x: Array, position: int, axis: RaggedAxis, reduction: Reduction) -> Array:
+    """Reduce, for every window, all elements of the axis, as the identity outside the window.
+
+    XLA:GPU would store a gather along the contiguous axis transposed, so that the next kernel reads
+    neighbours far apart.
+    """
+    starts, identity = np.array(axis.starts), identity_array(reduction, x.dtype)
+    ends, parts = starts + np.array(axis.lengths), []
+    for index in range(axis.size):
+        contained = reshape_along((starts <= index) & (index < ends), position, x.ndim)
+        element = lax.slice_in_dim(x, index, index + 1, axis=position)
+        parts.append(jnp.where(contained, element, identity))
+    return reduce_slices(reduction, parts)
 
 
 def _reduce_slices(x: Array, position: int, axis: RaggedAxis, reduction: Reduction) -> Array:
