@@ -5,6 +5,7 @@ The lengths of these axes may be symbolic. Planes are reduced as in
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,9 +16,12 @@ from jax import Array
 
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry, is_static
+from .._lowerings import tuning
+from .._lowerings.implementations import reduce_window
 from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
 from .._lowerings.parts.grid import phase_axis_indices
+from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
 from ..reductions import MAX, SUM, Reduction, accumulator, mask_with_identity
 from .linear import is_differentiable, linear_map
@@ -66,7 +70,7 @@ class Planes(NamedTuple):
 def plane_sum(x: Array, planes: Planes) -> Array:
     """Return the sum of every plane."""
     shape = x.shape
-    forward = lambda x: reduce_axes(_split(x, planes), planes.element_axes(x.ndim), SUM)  # noqa: E731
+    forward = functools.partial(_reduce, planes=planes, reduction=SUM)
     if not is_differentiable(x):
         return forward(x)
 
@@ -104,8 +108,29 @@ def _argreduce_and_gather(planes: Planes, maximum: Reduction) -> tuple[ArgReduce
 
 
 def _largest(x: Array, valid: Array | None, planes: Planes) -> Array:
-    elements = _split(mask_with_identity(x, valid, MAX), planes)
-    return reduce_axes(elements, planes.element_axes(x.ndim), MAX)
+    return _reduce(mask_with_identity(x, valid, MAX), planes, MAX)
+
+
+def _reduce(x: Array, planes: Planes, reduction: Reduction) -> Array:
+    """Return the reduction of every plane."""
+
+    def over_axes(x: Array) -> Array:
+        return reduce_axes(_split(x, planes), planes.element_axes(x.ndim), reduction)
+
+    if not _are_many_and_small(x.shape, planes):
+        return over_axes(x)
+    by_threads = functools.partial(
+        reduce_window.reduce, geometry=planes.geometry, reduction=reduction
+    )
+    return by_platform(x, cpu=over_axes, tpu=over_axes, default=by_threads)
+
+
+def _are_many_and_small(shape: Sequence[int], planes: Planes) -> bool:
+    """Return whether one GPU thread per plane, beside others in memory, reads all its elements."""
+    if -1 in planes.positions or not is_static(shape):
+        return False
+    size = math.prod(planes.lengths)
+    return 0 < size <= tuning.LONGEST_SUMMED and math.prod(shape) >= tuning.MIN_PLANES * size
 
 
 def _split(x: Array, planes: Planes) -> Array:

@@ -12,10 +12,11 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_same, check_derivatives, error_lines, permutation
+from helpers import assert_same, check_derivatives, error_lines, lowered, permutation
 from peers import require
 
 import jaxpool
+from jaxpool._lowerings import tuning
 
 pytestmark = pytest.mark.grid(4)
 
@@ -223,6 +224,34 @@ def test_one_program_for_every_platform(op: str) -> None:
     program = jax.export.export(gradient, platforms=("cpu", "cuda", "tpu"))
     platforms = program(jax.ShapeDtypeStruct((2, 7, 8, 3), jnp.float32)).platforms
     assert platforms == ("cpu", "cuda", "tpu")
+
+
+@over_ops
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("channels_last", (2, 5, 9, 3)), ("HNWC", (5, 2, 9, 3))]
+)
+def test_small_planes_on_gpu(
+    op: str,
+    layout: str,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each plane is the window of one thread; no other test has these shapes, which are cached."""
+    monkeypatch.setattr(tuning, "MIN_PLANES", 6)
+    x = jnp.asarray(permutation(shape, np.float32, rng))
+
+    def both(x: jax.Array) -> list[jax.Array]:
+        y, pull = jax.vjp(lambda x: OPS[op](x, data_format=layout), x)
+        return [y, pull(jnp.cos(y))[0]]
+
+    text = jax.jit(both).trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    assert "stablehlo.reduce_window" in text
+    run = lowered(both, "cuda", x)
+    monkeypatch.undo()
+    for image in (x, x.reshape(-1).at[5].set(jnp.nan).at[-9].set(-jnp.inf).reshape(shape)):
+        for got, want in zip(run(image), both(image), strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-7)
 
 
 @over_ops
