@@ -224,12 +224,10 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     ),
     "MIN_BLOCK": (
         (4, 8, 16, 32, 64),
-        both_layouts(average, *(((2 * g,), g) for g in (6, 12, 20, 40)), shape=(8, 4096, 64)),
-    ),
-    "MIN_BLOCK_OF_EXTREMES": (
-        (8, 16, 24, 32, 64),
-        [max_pool((2 * g,), g, shape=(8, 16384, 32), dtype=dtype) for g in (12, 20, 28, 40)
-         for dtype in ("float32", "bfloat16")],
+        [average((2 * g,), g, first=shape[1] == 64, shape=shape) for g in (6, 12, 20, 40)
+         for shape in ((8, 4096, 64), (8, 64, 4096))]
+        + [max_pool((2 * g,), g, shape=(8, 16384, 32), dtype=dtype) for g in (12, 20, 40)
+           for dtype in ("float32", "bfloat16")],
     ),
     "MIN_BLOCK_TRANSPOSED": (
         (2, 4, 8, 16, 32),
@@ -237,7 +235,8 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     ),
     "MAX_BLOCKS_OF_WINDOW": (
         (4, 8, 16, 32, 64),
-        both_layouts(average, *(((24 * n,), 24) for n in (6, 12, 24, 48)), shape=(8, 4096, 64)),
+        [average((24 * n,), 24, first=shape[1] == 64, shape=shape) for n in (6, 12, 24, 48)
+         for shape in ((8, 4096, 64), (8, 64, 4096))],
     ),
     "MAX_COPIED": (
         (0, 2**24),

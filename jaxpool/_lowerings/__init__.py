@@ -63,7 +63,7 @@ _TABLE = (
     Row(phase_stack_at_once, scatter=("gpu",)),
     Row(slices, reduce=("cpu",), argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
     Row(tiled, reduce=("cpu", "gpu"), argreduce=PLATFORMS, scatter=PLATFORMS),
-    Row(blocks, reduce=("cpu", "gpu"), sum_transpose=("cpu", "gpu")),
+    Row(blocks, reduce=("cpu", "gpu"), argreduce=("cpu", "gpu"), sum_transpose=("cpu", "gpu")),
     Row(doubling, reduce=PLATFORMS, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
     Row(broadcast_steps, sum_transpose=("gpu", "tpu")),
     Row(padded_slices, sum_transpose=("cpu",)),

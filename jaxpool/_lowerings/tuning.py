@@ -40,11 +40,10 @@ contain an element, for which ``lax.reduce_window`` computes values. Windows of 
 elements then take 0.1 to 0.6 of the time of composed windows (bfloat16 0.4 to 1.3), and maxima of
 non-overlapping windows 0.5 of the time of tiles. Of 64 elements, they would take three times it."""
 
-MIN_BLOCK, MIN_BLOCK_OF_EXTREMES, MIN_BLOCK_TRANSPOSED = 16, 24, 4
-"""Minimum elements of a block for which strided windows are windows of blocks: for sums, for maxima
-and minima on CPU, and for transposes of sums. Sums of 32 to 1,000 elements at half the stride then
-take 0.1 to 0.7 of the time of composed windows, their gradients 0.06 to 0.8. Extremes along rows
-have blocks from MIN_ROW_REDUCED elements on."""
+MIN_BLOCK, MIN_BLOCK_TRANSPOSED = 16, 4
+"""Minimum elements of a block for which strided windows are windows of blocks, and for which
+transposes of sums are. Sums of 32 to 1,000 elements at half the stride then take 0.1 to 0.7 of the
+time of composed windows, their gradients 0.06 to 0.8."""
 
 MAX_BLOCKS_OF_WINDOW = 16
 """Maximum blocks of a window that ``lax.reduce_window`` reduces one by one."""
@@ -62,8 +61,7 @@ elements on the other axes."""
 
 MIN_ROWS = 4
 """Minimum elements on the other axes for which the argmax of windows along the contiguous axis is
-found in full rows. Loops are then as long as a row, but the maximum of a window is stored once for
-each of its elements."""
+found in full rows. Loops are then as long as a row."""
 
 MAX_JOINT = 9
 """Maximum elements of a window over neighbouring axes for which one loop reads all of them.
@@ -74,8 +72,7 @@ FEW_ELEMENTS = 4
 for 16-bit floats, and by each operation that reads a result."""
 
 MAX_FUSED = 16
-"""Maximum elements of non-overlapping windows for which the argmax along one axis is not stored for
-the next axis."""
+"""Maximum elements of tiles for which the argmax along one axis is not stored for the next."""
 
 MIN_BYTES_OF_SEGMENTS = 2**24
 """Minimum bytes of an array for which one loop per segment computes both values and argmax: reading
@@ -111,8 +108,7 @@ MAX_SCATTERED = 9
 loop scatters all offsets."""
 
 MAX_FUSED_COTANGENTS = 4
-"""Maximum elements of a window for which a scatter in channels last fuses with the computation of
-the cotangents instead of storing them."""
+"""Maximum elements of a window for which a scatter in channels last recomputes the cotangents."""
 
 MAX_PADDED_WINDOWS = 2**18
 """Maximum number of windows for which a scatter of strided windows pads the windows, which saves
@@ -248,8 +244,8 @@ elements, and the argmax, composed of smaller windows, 3.2 times as long. Adding
 one by one would lose digits."""
 
 MIN_SEPARATED_ON_GPU, MIN_SEPARATED_ON_TPU = 25, 25
-"""Minimum elements of a window for which values on GPU, and sums on TPU, are computed axis by axis.
-On an H100, 5x5 then takes 0.7 of the time in channels last and 1.1 in channels first."""
+"""Minimum elements of a window for which values on GPU, and sums on TPU, are computed axis by axis:
+on an H100, 5x5 then takes 0.7 of the time in channels last and 1.1 in channels first."""
 
 MIN_16_BIT_SEPARATED_ON_GPU = 9
 """As MIN_SEPARATED_ON_GPU, for dtypes of less than 32 bits, of which the same bytes hold more

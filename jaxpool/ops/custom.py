@@ -74,8 +74,8 @@ def pool(
     Derivatives: forward and reverse mode on every backend, of every order for which ``prepare``,
       ``combine`` and ``finish`` are differentiable. MAX, MIN and every reduction with a
       ``comparator`` have the derivatives of :func:`max_pool`. With ``implementation=``
-      "reduce_window", "separable" or "tiled", a combine other than ``jnp.add`` and ``lax.add`` has
-      the derivatives that JAX defines for such a window, if any.
+      "reduce_window", "separable", "blocks" or "tiled", a combine other than ``jnp.add`` and
+      ``lax.add`` has the derivatives that JAX defines for such a window, if any.
     Edge cases: a window without elements gives ``finish`` of the identity and a count of 0. NaN and
       infinities propagate as ``combine`` propagates them.
     Raises:

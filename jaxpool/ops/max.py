@@ -49,8 +49,9 @@ def max_pool(
       data_format: "channels_last" (any batch axes, pooled axes, channels), "channels_first", or
         letters such as "NHWC", "NCDHW", "HW", which fix the rank.
       where: boolean mask that broadcasts to ``x``; elements where it is False are ignored.
-      implementation: "auto", or one of "slices", "tiled", "doubling", "separable", "reduce_window"
-        and "mosaic". A named implementation runs or raises; no other one replaces it.
+      implementation: "auto", or one of "slices", "tiled", "blocks", "doubling", "separable",
+        "reduce_window" and "mosaic". A named implementation runs or raises; no other one replaces
+        it.
     Returns:
       Array of the dtype of ``x``. Its shape (:func:`output_shape`) differs on the pooled axes only.
     Derivatives: forward and reverse mode, any order. The tangent is that of the first maximum, in

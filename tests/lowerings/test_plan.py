@@ -147,7 +147,9 @@ def test_windows_without_overlap_read_any_offset_and_long_ones_by_a_loop() -> No
         (SUM, "float32", (64,), 1, "doubling"),
         (MAX, "float32", (1, 101), 1, "doubling"),
         (MAX, "float32", (101,), 2, "reduce_window"),
-        (MAX, "float32", (101,), 101, "reduce_window"),
+        (MAX, "float32", (101,), 101, "tiled"),
+        (MAX, "float32", (31,), 31, "reduce_window"),
+        (SUM, "float32", (96,), 32, "blocks"),
     ],
 )
 def test_who_finds_values_on_a_gpu(

@@ -15,8 +15,9 @@ import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
@@ -24,9 +25,16 @@ from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
 from ...reductions import Reduction
 from .. import tuning
+from ..parts.argreduce import (
+    ValueOffset,
+    add_offset,
+    offset_dtype,
+    reduce_unordered_pairs,
+    sentinel,
+)
+from ..parts.axis_slicing import each_tap, elements_at
 from ..request import Platform, Request
 from . import axis_by_axis, broadcast_steps, doubling, reduce_window, tiled
-from .reduce_window import argreduce as argreduce
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -34,30 +42,43 @@ def unsupported_reason(request: Request) -> str | None:
     if any(axis.dilation > 1 and axis.kernel > 1 for axis in request.geometry.axes):
         return "a dilated window does not consist of blocks"
     if all(_block_length(axis) == 1 for axis in request.geometry.axes):
-        return "kernel and stride have no common divisor"
-    return None
+        return "windows and strides have no common divisor"
+    if request.operation != "argreduce":
+        return None
+    if request.reduction is not None and request.reduction.extremum is None:
+        return "a selection other than a maximum or minimum"
+    blocks = math.prod(axis.kernel // _block_length(axis) for axis in request.geometry.axes)
+    limit = tuning.MAX_SLICED_OFFSETS
+    return f"windows of {blocks} blocks; at most {limit} are compared" if blocks > limit else None
 
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
     if request.geometry.is_non_overlapping:
         return "windows do not overlap, so each element is read once"
-    longest = max(_block_length(axis) for axis in request.geometry.axes if axis.out > 1)
+    if request.operation == "argreduce" and request.platform == "gpu" and not _in_rows(request):
+        return "no window extends along rows; chains of selects are faster"
+    lengths = [_block_length(axis) for axis in request.geometry.axes if axis.out > 1]
+    longest = max(lengths, default=1)
     shortest = _min_block(request)
     if longest < shortest:
         return f"blocks of {longest} elements; they are faster from {shortest}"
     return None
 
 
+def _in_rows(request: Request) -> bool:
+    """Return whether windows extend along the contiguous axis."""
+    return any(position == -1 and axis.kernel > 1 for axis, position in request.geometry.placed)
+
+
 def _min_block(request: Request) -> int:
     """Return the number of elements from which blocks are faster."""
     if request.operation == "sum_transpose":
         return tuning.MIN_BLOCK_TRANSPOSED
-    reduction = request.reduction
-    if request.platform != "cpu" or reduction is None or reduction.combine is lax.add:
-        return tuning.MIN_BLOCK
-    in_rows = any(position == -1 and axis.kernel > 1 for axis, position in request.geometry.placed)
-    return tuning.MIN_ROW_REDUCED if in_rows else tuning.MIN_BLOCK_OF_EXTREMES
+    selects = request.reduction is not None and request.reduction.extremum is not None
+    if request.platform == "cpu" and selects and _in_rows(request):
+        return tuning.MIN_ROW_REDUCED
+    return tuning.MIN_BLOCK
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
@@ -75,14 +96,45 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction, platform: Platform
     request = Request("reduce", tiles, reduction, dtype, False, platform)
     reduces_rows = platform == "cpu" and tiled.slower_reason(request) is not None
     blocks = materialize((reduce_window if reduces_rows else tiled).reduce(x, tiles, reduction))
-    few = max(windows.kernel) <= tuning.MAX_BLOCKS_OF_WINDOW
+    few = windows.taps <= tuning.MAX_BLOCKS_OF_WINDOW
     return (reduce_window if few else doubling).reduce(blocks, windows, reduction)
+
+
+def argreduce(
+    x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
+) -> ValueOffset:
+    """Return the value of every window and the offset of its argmax, row-major.
+
+    Along several axes, the offsets of consecutive blocks are not in order, so they are compared.
+    """
+    tiles, windows = _tiles_and_windows(geometry)
+    values, offsets = tiled.argreduce(x, valid, tiles, reduction)
+    blocks = values, _window_offsets(offsets, tiles, geometry)
+    units = [math.prod(geometry.kernel[n + 1 :]) for n in range(len(geometry.axes))]
+    pairs = []
+    for taps in each_tap(windows):
+        pair = jax.tree.map(lambda a, taps=taps: elements_at(a, taps, windows), blocks)
+        steps = zip(taps, tiles.kernel, units, strict=True)
+        pairs.append(
+            add_offset(pair, sum(tap * length * unit for tap, length, unit in steps), True)
+        )
+    return reduce_unordered_pairs(pairs, reduction)
+
+
+def _window_offsets(offsets: Array, tiles: Geometry, geometry: Geometry) -> Array:
+    """Return offsets in blocks as offsets of the first block of a window; sentinels remain."""
+    dtype, unit = offset_dtype(geometry), 1
+    rest, total = offsets.astype(jnp.int32), jnp.zeros(offsets.shape, jnp.int32)
+    for length, kernel in zip(tiles.kernel[::-1], geometry.kernel[::-1], strict=True):
+        total, rest, unit = total + rest % length * unit, rest // length, unit * kernel
+    is_empty = offsets == sentinel(offsets.dtype)
+    return jnp.where(is_empty, sentinel(dtype), total.astype(dtype))
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the sum of the values of all windows that contain it."""
     tiles, windows = _tiles_and_windows(geometry)
-    few = max(windows.kernel) <= tuning.MAX_BLOCKS_OF_WINDOW
+    few = windows.taps <= tuning.MAX_BLOCKS_OF_WINDOW
     totals = (reduce_window if few else axis_by_axis).sum_transpose(g, windows)
     return broadcast_steps.sum_transpose(materialize(totals), tiles)
 

@@ -43,6 +43,7 @@ from ..parts.axis_slicing import (
 )
 from ..parts.window_counts import first_valid_offset
 from ..request import Request
+from . import blocks
 
 
 class Chained(NamedTuple):
@@ -62,6 +63,13 @@ def unsupported_reason(request: Request) -> str | None:
     longest, limit = max(geometry.kernel), tuning.LONGEST_CHAINED_ON_GPU
     if longest > limit and geometry.is_non_overlapping:
         return f"{longest} elements on one axis and no overlap; chains are faster up to {limit}"
+    return None
+
+
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers blocks, or None."""
+    if blocks.unsupported_reason(request) is None and blocks.slower_reason(request) is None:
+        return "rows are shorter once they are reduced in blocks"
     return None
 
 
