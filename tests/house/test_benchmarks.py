@@ -1,7 +1,10 @@
 """The benchmark of networks runs on small images, and its figures are right."""
 
+import functools
 import json
+import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,6 +12,7 @@ import pytest
 from fresh import ROOT
 
 import jaxpool
+from jaxpool._lowerings.plan import Choice
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -132,6 +136,48 @@ def test_a_pool_is_compared_and_timed_on_the_device_of_the_machine(
         device.compare(
             job._replace(case=case._replace(tasks=("values",))), device.programs(job, wrong)
         )
+
+
+def first_window_on_gpu(pool: Callable[[Any, str], Any], job: device.Job) -> list[str]:
+    """Return the attributes of a program's first reduce_window: that of the values, if any."""
+    program = functools.partial(device._positional, pool, device.DATA_FORMATS[job.layout])
+    x = jax.ShapeDtypeStruct(job.shape, job.dtype)
+    text = jax.jit(program).trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    return re.findall(r'"stablehlo.reduce_window"\(.*<\{(.*)\}>', text)[:1]
+
+
+def test_values_of_small_windows_on_gpu_are_those_of_lax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their times differ by the noise of the measurement, which the page states."""
+    chosen: list[str] = []
+
+    def spy(choice: Choice, *arrays: Any, call: Any = Choice.__call__, **settings: Any) -> Any:
+        chosen.extend([choice.gpu] if choice.operation == "reduce" else [])
+        return call(choice, *arrays, **settings)
+
+    monkeypatch.setattr(Choice, "__call__", spy)
+    monkeypatch.setattr(device, "_has_torch", lambda: False)
+    jax.clear_caches()  # a program that was traced before calls no choice
+    cases, same = device.cases(), list[float]()
+    rows = json.loads((ROOT / "benchmarks" / "results" / "device.json").read_text())["rows"]
+    for row in rows:
+        if row["task"] != "values" or row["case"] not in cases:
+            continue
+        chosen.clear()
+        case, ratio = (
+            cases[row["case"]],
+            row["microseconds"]["jaxpool"] / row["microseconds"]["lax"],
+        )
+        job = device.Job(row["case"], case, row["layout"], row["dtype"])
+        assert case.lax is not None
+        windows = [first_window_on_gpu(pool, job) for pool in (case.ours, case.lax)]
+        if chosen == ["reduce_window"]:
+            assert windows[0] == windows[1] != []
+            same.append(ratio)
+        elif ratio > 1.03:
+            assert (*job[:1], *job[2:]) == ("alexnet-pool1", "NCHW", "bfloat16")
+    text = " ".join((ROOT / "docs" / "performance.md").read_text().split())
+    noise = f"{min(same):.2f} to {max(same):.2f}"
+    assert f"so their ratios, {noise}, are noise of the measurement" in text
 
 
 def test_the_tables_have_every_network_and_figure() -> None:
