@@ -182,7 +182,10 @@ def _fused(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array | N
         # The mean of the deviations is the rounding error of the mean.
         delta = tree_reduce(lax.add, diffs[0]) / count
         products = tree_reduce(lax.add, [a * b for a, b in zip(diffs[0], diffs[-1], strict=True)])
-        return *means, delta, products - delta * tree_reduce(lax.add, diffs[-1])
+        products = products - delta * tree_reduce(lax.add, diffs[-1])
+        if len(columns) == 1:  # for equal elements, an inexact quotient may leave less than 0
+            products = jnp.where(products < 0, jnp.zeros((), products.dtype), products)
+        return *means, delta, products
 
     operands = arrays, valid
     return joint.over_windows(total, operands, jax.tree.map(lambda _: 0, operands), geometry, dtype)

@@ -12,6 +12,8 @@ from brute_force import over_windows
 from helpers import PLATFORMS, assert_same, check_derivatives, lowered
 
 import jaxpool
+from jaxpool._geometry.resolve import Geometry
+from jaxpool._numerics import covariances
 from jaxpool._numerics.quantiles import METHODS
 
 pytestmark = pytest.mark.grid(4)
@@ -251,6 +253,19 @@ def test_a_mean_that_is_large_beside_the_deviation(mean: float, rng: np.random.G
     np.testing.assert_allclose(slope, want, rtol=1e-4, atol=1e-7)
     same = np.full((2, 10), 0.1 + mean, np.float32)
     assert not np.any(jaxpool.global_std_pool(same, data_format="NW"))
+
+
+@pytest.mark.parametrize("window", [2, 3, 5, 6, 7, 11, 13])
+def test_equal_elements_have_no_negative_variance(
+    window: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On GPU and TPU, whose quotients may be off by units in the last place."""
+    inexact = lambda count: jnp.nextafter(jnp.maximum(count, 1), jnp.float32(0))  # noqa: E731
+    monkeypatch.setattr(covariances, "_at_least_one", inexact)
+    x = jnp.repeat(jnp.asarray(rng.standard_normal((50, 1)), jnp.float32), window, 1)
+    axis = jaxpool.geometry((window,), window, 1).axes[0]
+    squares = covariances._fused(Geometry((axis,), (-1,)), np.dtype(np.float32), (x,), None)[-1]
+    assert squares.shape == (50, 1) and np.all(squares >= 0)
 
 
 @pytest.mark.deep
