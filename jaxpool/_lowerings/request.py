@@ -13,6 +13,9 @@ Operation = Literal["reduce", "argreduce", "gather", "scatter", "sum_transpose"]
 Platform = Literal["cpu", "gpu", "tpu"]
 PLATFORMS: tuple[Platform, ...] = ("cpu", "gpu", "tpu")
 
+READ_ONCE = "windows do not overlap, so each element is read once"
+"""The reason against implementations that save reads of overlapping windows."""
+
 
 def has_rule(reduction: Reduction) -> bool:
     """Return whether jaxpool differentiates ``reduction`` by its own rule for selections or sums.
@@ -43,6 +46,16 @@ class Request(NamedTuple):
     any_offset: bool
     platform: Platform
     codes: bool = False
+
+    @property
+    def window_rank(self) -> int:
+        """The number of axes along which a window has several elements."""
+        return sum(count > 1 for count in self.geometry.kernel)
+
+    @property
+    def row_kernel(self) -> int:
+        """The number of elements of a window along the contiguous axis; 1 if it is not pooled."""
+        return next((axis.kernel for axis, position in self.geometry.placed if position == -1), 1)
 
     @property
     def unsplittable_reason(self) -> str | None:

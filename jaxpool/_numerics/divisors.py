@@ -1,5 +1,6 @@
 """Sums and averages over windows, and the exact counts that averages are divided by."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -87,13 +88,6 @@ def count_array(geometry: Geometry, valid: Array | None, rank: int) -> Array:
     return count.reshape((1,) * (rank - count.ndim) + count.shape)
 
 
-def divide_exactly(total: Array, divisor: Array) -> Array:
-    """Return :func:`divide` of two arrays of one shape and dtype, correctly rounded everywhere."""
-    empty, one = divisor == 0, np.ones((), divisor.dtype)
-    quotient = rounded_quotient(total, jnp.where(empty, one, divisor))
-    return jnp.where(empty, np.zeros((), total.dtype), quotient)
-
-
 def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:
     """Return ``total / divisor``, or 0 where the divisor is 0.
 
@@ -103,10 +97,22 @@ def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:
         return total / divisor if divisor else jnp.zeros_like(total)
     if not may_be_zero:
         return total / jnp.broadcast_to(divisor.astype(total.dtype), total.shape)
+    return _divide_nonzero(total, divisor, operator.truediv)
+
+
+def divide_exactly(total: Array, divisor: Array) -> Array:
+    """Return :func:`divide` of two arrays, correctly rounded on every platform."""
+    return _divide_nonzero(total, divisor, rounded_quotient)
+
+
+def _divide_nonzero(
+    total: Array, divisor: Array, quotient: Callable[[Array, Array], Array]
+) -> Array:
+    """Return the quotient, or 0 where the divisor is 0."""
     divisor = jnp.broadcast_to(divisor, total.shape)
     empty = divisor == 0
-    quotient = total / jnp.where(empty, 1, divisor).astype(total.dtype)
-    return jnp.where(empty, np.zeros((), total.dtype), quotient)
+    found = quotient(total, jnp.where(empty, 1, divisor).astype(total.dtype))
+    return jnp.where(empty, np.zeros((), total.dtype), found)
 
 
 def average(

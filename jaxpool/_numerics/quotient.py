@@ -8,6 +8,8 @@ Source: Dekker 1971, "A floating-point technique for extending the available pre
 """
 
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,12 +27,16 @@ def rounded_quotient(a: Array, b: Array) -> Array:
 
 def corrected_quotient(quotient: Array, a: Array, b: Array) -> Array:
     """Return ``quotient`` with its error corrected; unchanged if the error is not finite."""
-    remainder = a
-    for half in halves(quotient):
-        for factor in halves(b):
-            remainder = remainder - half * factor
-    corrected = quotient + remainder / b
+    corrected = quotient + remainder_of(a, quotient, halves(b)) / b
     return jnp.where(lax.is_finite(corrected), corrected, quotient)
+
+
+def remainder_of(a: Array, quotient: Array, factors: Sequence[Any]) -> Array:
+    """Return ``a`` minus ``quotient`` times the sum of ``factors``, which have half the digits."""
+    for half in halves(quotient):
+        for factor in factors:
+            a = a - half * factor
+    return a
 
 
 def halves(a: Array) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ whose predicate comes from a barrier is not simplified, and XLA does not fuse it
 results across it.
 """
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import jax
@@ -24,8 +25,7 @@ BARRIER_HOLDS = jax.__version_info__ >= (0, 11, 1)
 
 def materialize(arrays: T) -> T:
     """Return an array or a pytree of arrays, on CPU stored in memory before they are used."""
-    store = lax.optimization_barrier if BARRIER_HOLDS else _store_by_branch
-    return by_platform(arrays, cpu=store, default=_unchanged)
+    return by_platform(arrays, cpu=_cpu_store(), default=_unchanged)
 
 
 def materialize_axis(arrays: T) -> T:
@@ -35,8 +35,11 @@ def materialize_axis(arrays: T) -> T:
     elements of a window, and neighbouring threads read far apart. Along one axis after another, the
     last axis last, neighbouring threads read neighbours of the array.
     """
-    store = lax.optimization_barrier if BARRIER_HOLDS else _store_by_branch
-    return by_platform(arrays, cpu=store, tpu=_unchanged, default=lax.optimization_barrier)
+    return by_platform(arrays, cpu=_cpu_store(), tpu=_unchanged, default=lax.optimization_barrier)
+
+
+def _cpu_store() -> Callable[[T], T]:
+    return lax.optimization_barrier if BARRIER_HOLDS else _store_by_branch
 
 
 def _store_by_branch(arrays: T) -> T:

@@ -31,7 +31,7 @@ from .._lowerings import plan as plan_
 from .._lowerings import tuning
 from .._numerics import integer_mean
 from .._numerics.divisors import window_sum
-from .._numerics.quotient import halves, rounded_quotient
+from .._numerics.quotient import remainder_of, rounded_quotient
 from .._xla.by_platform import by_platform
 from ..reductions import SUM
 from ._sums import Pair, map_sums, pair_sums
@@ -94,10 +94,8 @@ def _quotient(total: Pair, divisor: int) -> Array:
     high, low = total
     if low is None:
         return high
-    quotient, remainder = _approximate_quotient(high, divisor), high
-    for half in halves(quotient):
-        for factor in _integer_halves(divisor, high.dtype):
-            remainder = remainder - half * factor
+    quotient = _approximate_quotient(high, divisor)
+    remainder = remainder_of(high, quotient, _integer_halves(divisor, high.dtype))
     refined = quotient + _division(remainder + low, divisor)
     return jnp.where(lax.is_finite(high), refined, high)
 

@@ -43,7 +43,7 @@ def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation on GPU and TPU, or None."""
     longest, limit = max(request.geometry.kernel), tuning.LONGEST_SUMMED
     if request.platform == "tpu":
-        limit = doubling.max_summed_kernel(request.geometry)
+        limit = doubling.max_summed_kernel(request)
     if request.platform == "cpu" or longest > limit:
         return None
     return f"{longest} elements on one axis; lax.reduce_window moves less data up to {limit}"

@@ -33,7 +33,7 @@ from ..parts.argreduce import (
     sentinel,
 )
 from ..parts.axis_slicing import each_tap, elements_at
-from ..request import Platform, Request
+from ..request import READ_ONCE, Platform, Request
 from . import axis_by_axis, broadcast_steps, doubling, reduce_window, tiled
 
 
@@ -55,8 +55,8 @@ def unsupported_reason(request: Request) -> str | None:
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation, or None."""
     if request.geometry.is_non_overlapping:
-        return "windows do not overlap, so each element is read once"
-    if request.operation == "argreduce" and request.platform == "gpu" and not _in_rows(request):
+        return READ_ONCE
+    if request.operation == "argreduce" and request.platform == "gpu" and request.row_kernel == 1:
         return "no window extends along rows; chains of selects are faster"
     lengths = [_block_length(axis) for axis in request.geometry.axes if axis.out > 1]
     longest = max(lengths, default=1)
@@ -66,17 +66,12 @@ def slower_reason(request: Request) -> str | None:
     return None
 
 
-def _in_rows(request: Request) -> bool:
-    """Return whether windows extend along the contiguous axis."""
-    return any(position == -1 and axis.kernel > 1 for axis, position in request.geometry.placed)
-
-
 def _min_block(request: Request) -> int:
     """Return the number of elements from which blocks are faster."""
     if request.operation == "sum_transpose":
         return tuning.MIN_BLOCK_TRANSPOSED
     selects = request.reduction is not None and request.reduction.extremum is not None
-    if request.platform == "cpu" and selects and _in_rows(request):
+    if request.platform == "cpu" and selects and request.row_kernel > 1:
         return tuning.MIN_ROW_REDUCED
     return tuning.MIN_BLOCK
 
@@ -94,8 +89,8 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction, platform: Platform
     tiles, windows = _tiles_and_windows(geometry)
     dtype = np.dtype(jax.tree.leaves(x)[0].dtype)
     request = Request("reduce", tiles, reduction, dtype, False, platform)
-    reduces_rows = platform == "cpu" and tiled.slower_reason(request) is not None
-    blocks = materialize((reduce_window if reduces_rows else tiled).reduce(x, tiles, reduction))
+    is_slower_tiled = platform == "cpu" and tiled.slower_reason(request) is not None
+    blocks = materialize((reduce_window if is_slower_tiled else tiled).reduce(x, tiles, reduction))
     few = windows.taps <= tuning.MAX_BLOCKS_OF_WINDOW
     return (reduce_window if few else doubling).reduce(blocks, windows, reduction)
 

@@ -49,10 +49,8 @@ from ..parts.float_order import (
 )
 from ..parts.offset_levels import gather as gather
 from ..parts.offset_levels import scatter as scatter
-from ..request import Request, has_rule
+from ..request import READ_ONCE, Request, has_rule
 from . import reduce_window, tiled
-
-_READ_ONCE = "windows do not overlap, so each element is read once"
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -68,18 +66,17 @@ def slower_reason(request: Request) -> str | None:
         return _slower_on_cpu(request)
     loses_digits = request.platform == "gpu" and tiled.is_long_sum(request)
     if request.geometry.is_non_overlapping and not loses_digits:
-        return _READ_ONCE
+        return READ_ONCE
     return _slower_on_gpu(request) if request.platform == "gpu" else _slower_on_tpu(request)
 
 
 def _slower_on_cpu(request: Request) -> str | None:
-    geometry, reduction = request.geometry, request.reduction
-    if reduction is None or not has_rule(reduction):
+    if request.reduction is None or not has_rule(request.reduction):
         return None
     are_tiles = tiled.unsupported_reason(request) is None
-    if are_tiles or geometry.is_non_overlapping and reduce_window.only_axis(geometry):
-        return _READ_ONCE
-    return reduce_window.faster_in_rows_reason(geometry)
+    if are_tiles or request.geometry.is_non_overlapping and request.window_rank == 1:
+        return READ_ONCE
+    return reduce_window.faster_in_rows_reason(request)
 
 
 def _slower_on_gpu(request: Request) -> str | None:
@@ -97,7 +94,7 @@ def _slower_on_tpu(request: Request) -> str | None:
     if longest < min_kernel:
         return f"{longest} elements on one axis; doubling is faster from {min_kernel} on TPU"
     assert request.reduction is not None, "a request for values has a reduction"
-    max_kernel = max_summed_kernel(request.geometry)
+    max_kernel = max_summed_kernel(request)
     if not request.reduction.idempotent and longest <= max_kernel:
         return (
             f"{longest} elements on one axis; doubling is faster above {max_kernel} for sums on TPU"
@@ -105,14 +102,14 @@ def _slower_on_tpu(request: Request) -> str | None:
     return None
 
 
-def max_summed_kernel(geometry: Geometry) -> int:
+def max_summed_kernel(request: Request) -> int:
     """Return the longest kernel up to which a sum on TPU reads each element of a window.
 
     If only the contiguous axis is pooled, every shift moves lanes. XLA:TPU then compiles for longer
     the more elements there are, and for a single series it stores a copy for each lane.
     """
-    pooled = [position for axis, position in geometry.placed if axis.kernel > 1]
-    return tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if pooled == [-1] else tuning.LONGEST_SUMMED
+    only_in_rows = request.window_rank == 1 and request.row_kernel > 1
+    return tuning.LONGEST_SUMMED_IN_ROWS_ON_TPU if only_in_rows else tuning.LONGEST_SUMMED
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:

@@ -86,19 +86,11 @@ def is_faster(axis: Axis, position: int) -> bool:
     return position == -1 and long_at_stride_1 and len(axis.segments()) > 1
 
 
-def only_axis(geometry: Geometry) -> tuple[Axis, int] | None:
-    """Return the axis along which windows extend and its position, if there is only one."""
-    pooled = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
-    return pooled[0] if len(pooled) == 1 else None
-
-
-def faster_in_rows_reason(geometry: Geometry) -> str | None:
+def faster_in_rows_reason(request: Request) -> str | None:
     """Return why XLA:CPU reduces long windows of rows faster by ``lax.reduce_window``, or None."""
-    pooled = only_axis(geometry)
-    if pooled is None or pooled[1] != -1:
-        return None
-    kernel, max_kernel = pooled[0].kernel, tuning.MAX_WINDOWS_OF_ELEMENT * pooled[0].stride
-    if not tuning.MIN_ROW_REDUCED <= kernel <= max_kernel:
+    kernel, stride = request.row_kernel, request.geometry.axes[-1].stride
+    max_kernel = tuning.MAX_WINDOWS_OF_ELEMENT * stride
+    if request.window_rank > 1 or not tuning.MIN_ROW_REDUCED <= kernel <= max_kernel:
         return None
     return (
         f"{kernel} elements of a row; lax.reduce_window is faster from {tuning.MIN_ROW_REDUCED}, "

@@ -14,7 +14,7 @@ from ..._geometry.resolve import Geometry
 from ...reductions import Reduction
 from .. import tuning
 from ..parts.float_order import is_16_bit_extreme
-from ..request import Request
+from ..request import READ_ONCE, Request
 from . import reduce_window
 from .reduce_window import argreduce as argreduce
 
@@ -31,8 +31,8 @@ def slower_reason(request: Request) -> str | None:
     if on_tpu and reduction is not None and reduction.idempotent:
         return "an idempotent reduction reduces all axes at once, or nested windows"
     if geometry.is_non_overlapping:
-        return "windows do not overlap, so each element is read once"
-    if sum(count > 1 for count in geometry.kernel) < 2:
+        return READ_ONCE
+    if request.window_rank < 2:
         return "windows extend along one axis"
     if geometry.taps < min_taps:
         return f"windows of {geometry.taps} elements; one axis at a time is faster from {min_taps}"

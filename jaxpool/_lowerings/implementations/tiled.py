@@ -67,10 +67,7 @@ def slower_reason(request: Request) -> str | None:
         return None
     if request.platform == "cpu":
         return _slower_on_cpu(request)
-    longest = max(
-        axis.kernel if position == -1 else 1 for axis, position in request.geometry.placed
-    )
-    if is_long_sum(request) or longest >= tuning.MIN_ROW_TILED_ON_GPU:
+    if is_long_sum(request) or request.row_kernel >= tuning.MIN_ROW_TILED_ON_GPU:
         return None
     return "each element is read once without tiles, too"
 
@@ -82,16 +79,16 @@ def is_long_sum(request: Request) -> bool:
 
 
 def _slower_on_cpu(request: Request) -> str | None:
-    geometry, reduction = request.geometry, request.reduction
+    reduction = request.reduction
     assert reduction is not None, "a request for values has a reduction"
     is_sum, is_extreme = reduction.combine is lax.add, reduction.extremum is not None
     if not is_sum and not is_extreme:
         return None
-    is_copied = any(axis.pad_low or axis.overshoot for axis in geometry.axes)
-    is_wide, on_one_axis = request.dtype.itemsize >= 4, reduce_window.only_axis(geometry)
+    is_copied = any(axis.pad_low or axis.overshoot for axis in request.geometry.axes)
+    is_wide, on_one_axis = request.dtype.itemsize >= 4, request.window_rank == 1
     if is_copied and (is_sum and (is_wide or on_one_axis) or is_wide and on_one_axis):
         return "a copy of the array without the elements left over, or with padding, would be tiled"
-    return reduce_window.faster_in_rows_reason(geometry)
+    return reduce_window.faster_in_rows_reason(request)
 
 
 def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
