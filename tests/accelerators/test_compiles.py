@@ -92,15 +92,35 @@ def test_every_filter_compiles(name: str, chip: str) -> None:
 
 
 @pytest.mark.parametrize("chip", ["H100"])
-@pytest.mark.parametrize("window", [(2,), (3, 3), (31, 1)])
+@pytest.mark.parametrize(
+    ("implementation", "window", "strides"),
+    [
+        ("auto", (2,), 1),
+        ("auto", (3, 3), 1),
+        ("auto", (31, 1), 1),
+        ("slices", (3,), 2),
+        ("slices", (3, 3), 2),
+        ("doubling", (9, 1), 1),
+        ("tiled", (2, 3), (2, 3)),
+        ("blocks", (4, 2), (2, 1)),
+        ("separable", (3, 3), 2),
+        ("reduce_window", (3, 3), 2),
+    ],
+)
 def test_no_masked_argmax_adds_with_saturation(
-    window: tuple[int, ...], chip: str, tmp_path: Path
+    implementation: str, window: tuple[int, ...], strides: Any, chip: str, tmp_path: Path
 ) -> None:
     """ptxas of CUDA 12.8 to 13.0 inverts a comparison of such a sum with its limit."""
-    pool = functools.partial(jaxpool.max_pool_with_argmax, window_shape=window, strides=1)
     shape = (2, *[32] * len(window), 3)
-    specs = compilers.specs([(shape, "float32"), (shape, "bool")])
+    settings: dict[str, Any] = {"padding": "SAME", "implementation": implementation}
+    pool = functools.partial(jaxpool.max_pool_with_argmax, **settings)
     dumps = {"xla_dump_to": str(tmp_path), "xla_gpu_dump_llvmir": True, "xla_dump_emitter_re": ".*"}
-    compilers.compiled(chip, lambda x, mask: pool(x, where=mask), *specs, compiler_options=dumps)
+    specs = compilers.specs([(shape, "float32"), (shape, "int32"), (shape, "bool")])
+    compilers.compiled(
+        chip,
+        lambda x, n, mask: [pool(a, window, strides, where=mask) for a in (x, n)],
+        *specs,
+        compiler_options=dumps,
+    )
     kernels = [path.read_text() for path in tmp_path.glob("*.ir-with-opt.ll")]
     assert kernels and not any("llvm.uadd.sat" in kernel for kernel in kernels)

@@ -335,6 +335,7 @@ def test_the_program_grows_with_the_logarithm_of_the_window(op: str, kernel: Any
     assert 0 < instructions(jax.jit(gradient).lower(array).as_text()) < backward
 
 
+@pytest.mark.cpu_program
 @pytest.mark.grid(5)
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
 @pytest.mark.parametrize("stride", [1, 2])

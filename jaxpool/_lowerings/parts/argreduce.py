@@ -37,11 +37,21 @@ def initial_pair(x: Array, valid: Array | None, dtype: np.dtype) -> ValueOffset:
 
 
 def add_offset(pair: ValueOffset, offset: int, may_be_empty: bool) -> ValueOffset:
-    """Return ``pair`` with ``offset`` added to its offsets, except to sentinels."""
+    """Return ``pair`` with ``offset`` added to its offsets, except to sentinels.
+
+    The sentinel is the largest unsigned integer; its sum wraps to a smaller one. A ``where`` with
+    an offset of 1 is an addition with saturation to LLVM, and ptxas of CUDA 12.8 to 13.0 then
+    inverts a comparison of the sum with the sentinel on GPUs from Hopper on.
+    """
     values, offsets = pair
     moved = offsets + np.asarray(offset, offsets.dtype)
-    is_empty = offsets == sentinel(offsets.dtype)
-    return values, jnp.where(is_empty, offsets, moved) if may_be_empty else moved
+    if may_be_empty:
+        moved = jnp.maximum(_unsigned(offsets), _unsigned(moved)).astype(offsets.dtype)
+    return values, moved
+
+
+def _unsigned(offsets: Array) -> Array:
+    return offsets.astype(f"uint{8 * offsets.dtype.itemsize}")
 
 
 def reduce_pairs(
@@ -93,7 +103,7 @@ def prefers_first(reduction: Reduction) -> Callable[[ValueOffset, ValueOffset], 
     assert comparator is not None
 
     def combine(a: ValueOffset, b: ValueOffset) -> ValueOffset:
-        first, second = (t.astype(f"uint{8 * t.dtype.itemsize}") for t in (a[1], b[1]))
+        first, second = _unsigned(a[1]), _unsigned(b[1])
         prefers_b = jnp.where(first < second, comparator(b[0], a[0]), ~comparator(a[0], b[0]))
         return jnp.where(prefers_b, b[0], a[0]), jnp.where(prefers_b, b[1], a[1])
 
