@@ -187,3 +187,13 @@ def test_the_gradient_of_an_average_between_convolutions_is_one_kernel(
     figures = compilers.costs(chip, gradient, *arguments)
     assert figures["kernels"] == 3
     assert figures["megabytes"] <= megabytes
+
+
+@pytest.mark.parametrize("chip", ["H100"])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+def test_gradients_of_medians_store_no_tap(padding: str, chip: str) -> None:
+    """XLA:GPU would store what a reduction reads of two arrays at every tap: 84 arrays."""
+    gradient = step(jaxpool.median_pool, (13, 12), 1, padding)
+    (x,) = compilers.specs([((8, 64, 64, 8), "float32")])
+    program = compilers.compiled(chip, gradient, x)
+    assert program.memory_analysis().temp_size_in_bytes <= 8 * 4 * x.size

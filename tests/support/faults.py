@@ -201,7 +201,11 @@ FAULTS = [
     Fault("_autodiff/flat_index.py", "np.asarray(_OUTSIDE_BLOCK, dtype)", "empty(dtype)"),
     Fault("_lowerings/ranks/radix_select.py", "<= places", "< places"),
     Fault("_lowerings/ranks/radix_select.py", "reads.taps - 1, dtype", "0, dtype"),
-    Fault("_lowerings/ranks/ranks.py", "map(lax.min, a, b)", "map(lax.max, a, b)"),
+    Fault(
+        "_lowerings/ranks/ranks.py",
+        "Fold(offset_if_equal, last, lax.min)",
+        "Fold(offset_if_equal, last, lax.max)",
+    ),
     Fault("_lowerings/parts/every_tap.py", "flat * np.int32(x.shape[axis])", "flat * np.int32(2)"),
     Fault("_lowerings/implementations/loop.py", "axis.span - 1 for", "axis.span for"),
     Fault(

@@ -158,7 +158,7 @@ def reduce_taps(
     Args:
       reads: the elements of each of ``arrays`` that the windows read.
       fold: the reduction.
-      arrays: arrays of one shape.
+      arrays: one array, or two of one shape: values and the tap that each names.
       others: arrays with an entry for each window.
     """
     by_loop, by_gather = (functools.partial(f, reads, fold) for f in (_by_loop, _by_gather))
@@ -214,10 +214,25 @@ def _by_gather(
 ) -> Any:
     """Reduce a gather of all taps."""
     numbers = lax.iota(np.int32, reads.taps)
-    indices = reads.flat_indices(arrays[0], numbers)
-    read_mode = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-    elements = [to_planes(a, reads.axes).at[:, indices].get(**read_mode) for a in arrays]
+    elements = _gather_every_tap(reads, arrays, numbers)
     window_entries = [to_planes(a, reads.axes)[:, :, None] for a in others]
     values = fold.value(numbers[:, None], *elements, *window_entries)
     reduced = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
     return jax.tree.map(lambda a: from_planes(a, reads.shape, reads.axes), reduced)
+
+
+def _gather_every_tap(reads: Reads, arrays: Sequence[Array], numbers: Array) -> list[Array]:
+    """Return the elements of one or two arrays at all taps of every window.
+
+    Two arrays are values and the tap that each names. They are gathered as one complex array:
+    XLA:GPU fuses a reduction with a single gather, and may store what it gathers from two.
+    """
+    if len(arrays) == 2:
+        values, named = arrays
+        dtype = values.dtype if values.dtype.itemsize == 8 else np.float32
+        pairs = lax.complex(values.astype(dtype), named.astype(dtype))
+        (pairs,) = _gather_every_tap(reads, [pairs], numbers)
+        return [lax.real(pairs).astype(values.dtype), lax.imag(pairs).astype(named.dtype)]
+    (x,) = arrays
+    taps = to_planes(x, reads.axes).at[:, reads.flat_indices(x, numbers)]
+    return [taps.get(mode="promise_in_bounds", wrap_negative_indices=False)]

@@ -27,7 +27,7 @@ from ...reductions import MIN, identity_array, mask_with_identity
 from .. import tuning
 from ..parts import joint
 from ..parts.argreduce import ValueOffset, equal_or_both_nan, offset_dtype, sentinel
-from ..parts.axis_slicing import each_offset, pad_to_windows
+from ..parts.axis_slicing import each_offset, is_padded, pad_to_windows
 from ..parts.every_tap import Fold, reads_of, reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
 from ..parts.window_counts import smallest_index_dtype
@@ -66,13 +66,16 @@ def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -
     if geometry.taps <= tuning.MAX_IN_NETWORK:
         x = materialize(x)  # or XLA could compute x twice, with different rounding
         selected = materialize(ranked(x, valid, geometry, *places))
-        return [(values, _first_equal(x, valid, values, geometry)) for values in selected]
+        return [(values, _first_equal_of_few(x, valid, values, geometry)) for values in selected]
     single = _single_axis(geometry)
     if single is not None:
         return _kth_on_axis(x, valid, *single, _per_window(places, geometry))
     keys = _padded_keys(x, valid, geometry)
     selected = _kth_keys(keys, x.dtype, geometry, places)
-    offsets = _first_equal_keys(keys, valid, selected, x.shape, geometry)
+    if valid is not None or is_padded(geometry):
+        valid = jnp.ones(x.shape, bool) if valid is None else valid
+        valid = pad_to_windows(valid, geometry, np.asarray(False))
+    offsets = _first_equal_keys(keys, valid, selected, x.dtype, geometry)
     return [(from_sort_keys(key, x.dtype), o) for key, o in zip(selected, offsets, strict=True)]
 
 
@@ -114,7 +117,7 @@ def _select_places(ordered: Sequence[Array], places: Any) -> Array:
     return y
 
 
-def _first_equal(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
+def _first_equal_of_few(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
     """Return the offset of the first element of every window that equals ``y``, or the sentinel."""
     dtype, zero = offset_dtype(geometry), np.zeros((), x.dtype)
     mask = jnp.ones(x.shape, bool) if valid is None else valid
@@ -182,10 +185,12 @@ def _is_empty(valid: Array | None, starts: Array, stops: Array) -> Array:
 
 def _padded_keys(x: Array, valid: Array | None, geometry: Geometry) -> Array:
     """Return the padded elements as integers in their order; invalid ones and padding are last."""
-    identity = jnp.asarray(identity_array(MIN, np.dtype(x.dtype)))
-    return pad_to_windows(
-        sort_keys(mask_with_identity(x, valid, MIN)), geometry, sort_keys(identity)
-    )
+    keys = sort_keys(mask_with_identity(x, valid, MIN))
+    return pad_to_windows(keys, geometry, _identity_key(x.dtype))
+
+
+def _identity_key(dtype: np.dtype) -> Array:
+    return sort_keys(jnp.asarray(identity_array(MIN, np.dtype(dtype))))
 
 
 def _kth_keys(
@@ -202,32 +207,47 @@ def _first_equal_keys(
     keys: Array,
     valid: Array | None,
     selected: Sequence[Array],
-    shape: tuple[int, ...],
+    dtype: np.dtype,
     geometry: Geometry,
 ) -> list[Array]:
     """Return, for each array of integers, the offset of the first equal element of every window.
 
     It is the sentinel in a window without an element. The integers that are compared are stored, so
     no element can be computed twice with different rounding.
+
+    Padding and masked elements have the key of the identity. For a window whose element equals the
+    identity, a second search reads a mask of such elements: XLA:GPU would store what one search
+    reads of two arrays at every tap.
+
+    Args:
+      keys: the padded elements, from :func:`_padded_keys`.
+      valid: the padded mask of the elements that count, or None for all.
+      selected: the keys to find.
+      dtype: the dtype of the elements.
+      geometry: the windows.
     """
-    mask = pad_to_windows(
-        jnp.ones(shape, bool) if valid is None else valid, geometry, np.asarray(False)
+    firsts = [_first_equal(keys, key, geometry) for key in selected]
+    if valid is None:
+        return firsts
+    identity = _identity_key(dtype)
+    of_identity = _first_equal(
+        valid & (keys == identity), jnp.ones_like(selected[0], bool), geometry
     )
+    return [
+        jnp.where(key == identity, of_identity, first)
+        for key, first in zip(selected, firsts, strict=True)
+    ]
+
+
+def _first_equal(elements: Array, wanted: Array, geometry: Geometry) -> Array:
+    """Return the offset of the first element of every window that equals ``wanted``."""
     short, dtype = smallest_index_dtype(geometry.taps), offset_dtype(geometry)
     dtype = short if dtype.itemsize > short.itemsize else dtype  # smaller residuals
     last = np.asarray(np.iinfo(short).max, short)
 
-    def offset_if_equal(
-        number: Array, element: Array, mask: Array, *selected: Array
-    ) -> tuple[Array, ...]:
-        return tuple(
-            jnp.where(mask & (element == key), number.astype(short), last) for key in selected
-        )
+    def offset_if_equal(number: Array, element: Array, wanted: Array) -> Array:
+        return jnp.where(element == wanted, number.astype(short), last)
 
-    def minima(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
-        return tuple(map(lax.min, a, b))
-
-    reads = reads_of(geometry, selected[0].shape)
-    fold = Fold(offset_if_equal, (last,) * len(selected), minima)
-    firsts = reduce_taps(reads, fold, (keys, mask), selected)
-    return [jnp.where(first == last, sentinel(dtype), first.astype(dtype)) for first in firsts]
+    fold = Fold(offset_if_equal, last, lax.min)
+    first = reduce_taps(reads_of(geometry, wanted.shape), fold, (elements,), (wanted,))
+    return jnp.where(first == last, sentinel(dtype), first.astype(dtype))
