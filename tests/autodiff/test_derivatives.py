@@ -513,6 +513,7 @@ def test_sums_and_averages_keep_nothing(op: str) -> None:
     assert residuals(lambda x: OPS[op](x, (3, 2), (2, 1), 1), jnp.ones((2, 8, 6, 3))) == []
 
 
+@pytest.mark.cpu_program
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("op", LINEAR)
 def test_other_loops_read_materialized_sums_of_windows_that_do_not_overlap(

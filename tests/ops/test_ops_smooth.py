@@ -351,6 +351,7 @@ def test_bad_temperatures(case: tuple[Any, type[Exception], str]) -> None:
     check_error("logsumexp_pool", {"temperature": temperature}, error, pattern)
 
 
+@pytest.mark.cpu_program
 @pytest.mark.parametrize("op", [jaxpool.logsumexp_pool, jaxpool.soft_pool, jaxpool.gem_pool])
 def test_windows_that_a_long_window_is_made_of_are_stored(op: Any) -> None:
     """XLA:CPU would recompute them for each window, 31 x 31 times."""
