@@ -208,7 +208,7 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
         extended, weights = operands
         weighted = functools.partial(term, weights)
         start = identity_array(reduction, np.dtype(extended.dtype))
-        return taps.reduce(Fold(weighted, start, reduction.combine), (extended,))
+        return taps.reduce(Fold(weighted, start, reduction.combine), extended)
 
     def argreduce(operands: Operands) -> ValueOffset:
         extended, weights = operands
@@ -220,7 +220,7 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
         # If no element is preferred to the identity, all equal it, and tap 0 is the first.
         start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
         combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
-        return taps.reduce(Fold(value_and_number, start, combine, unordered), (extended,))
+        return taps.reduce(Fold(value_and_number, start, combine, unordered), extended)
 
     def gather(operands: Operands, numbers: Array, value: Array) -> Array:
         extended, weights = operands

@@ -20,7 +20,7 @@ def gather_taps(extended: Array, numbers: Array, taps: Taps, value: Array) -> Ar
     """Return the element of window ``i`` at tap ``numbers[i]``; ``value`` is the known result."""
 
     def forward(t: Array) -> Array:
-        return taps.reduce(sum_at_tap(t.dtype), (t,), (numbers,))
+        return taps.reduce(sum_at_tap(t.dtype), t, (numbers,))
 
     def transpose(g: Array) -> Array:
         return taps.scatter_add(numbers, g, extended.shape)

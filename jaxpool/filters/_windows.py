@@ -18,6 +18,7 @@ from .._lowerings.parts.every_tap import (
     pad_for_scatter,
     reduce_taps,
     sum_at_tap,
+    sum_named_taps,
 )
 from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
@@ -107,15 +108,15 @@ class Taps:
                 elements = lax.slice_in_dim(elements, start, end, axis=extent.position)
             yield elements
 
-    def reduce(self, fold: Fold, arrays: Sequence[Array], per_window: Sequence[Array] = ()) -> Any:
-        """Return the reduction over all taps of extended arrays of the same shape.
+    def reduce(self, fold: Fold, extended: Array, per_window: Sequence[Array] = ()) -> Any:
+        """Return the reduction over all taps of an extended array.
 
         ``per_window`` are arrays with one entry for each window.
         """
         if len(self) > tuning.MAX_TAPS_UNROLLED:
             fold = fold._replace(value=self._by_index(fold.value))
-            return reduce_taps(self.reads(), fold, arrays, per_window)
-        return functools.reduce(fold.combine, self._terms(fold, arrays, per_window))
+            return reduce_taps(self.reads(), fold, extended, per_window)
+        return functools.reduce(fold.combine, self._terms(fold, (extended,), per_window))
 
     def _terms(self, fold: Fold, arrays: Sequence[Array], per_window: Sequence[Array]) -> list[Any]:
         elements = zip(*map(self.each_tap, arrays), strict=True)
@@ -141,9 +142,9 @@ class Taps:
             [margins[extent.position][0] for extent in self.extents], np.int32
         )
         reversed_taps = Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers)
-        fold = sum_at_tap(g.dtype)
         if len(self) > tuning.MAX_TAPS_UNROLLED:
-            return reversed_taps.reduce(fold, padded)
+            return sum_named_taps(reversed_taps.reads(), *padded, self.numbers)
+        fold = sum_at_tap(g.dtype)
         return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(padded), ()))
 
     def reads(self) -> Reads:

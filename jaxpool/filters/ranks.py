@@ -202,7 +202,10 @@ def _select_over_footprint(extended: Array, taps: Taps, rank: int) -> Array:
     def argreduce(extended: Array) -> tuple[Array, Array]:
         extended = materialize(extended)  # XLA could compute it twice, with different roundings
         y = materialize(reduce(extended))
-        return y, _first_equal_tap(extended, y, taps)
+        if len(taps) <= tuning.MAX_IN_NETWORK:
+            return y, _first_equal_tap(extended, y, taps)
+        # Integers need no comparison for NaN; XLA:GPU would store what two comparisons read.
+        return y, _first_equal_tap(sort_keys(extended), sort_keys(y), taps)
 
     return selection(
         reduce, argreduce, lambda x, first, y: gather_taps(x, first, taps, y), extended
@@ -215,7 +218,7 @@ def _first_equal_tap(extended: Array, y: Array, taps: Taps) -> Array:
     def number_if_equal(number: Any, element: Array, y: Array) -> Array:
         return jnp.where(equal_or_both_nan(element, y), number, none_equal)
 
-    return taps.reduce(Fold(number_if_equal, none_equal, lax.min), (extended,), (y,))
+    return taps.reduce(Fold(number_if_equal, none_equal, lax.min), extended, (y,))
 
 
 _RANK = filter_op("rank_filter", _rank)

@@ -18,7 +18,14 @@ from jax import Array
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ..parts.axis_slicing import input_shape, pad_to_windows
-from ..parts.every_tap import Reads, pad_for_scatter, reads_of, reduce_taps, sum_at_tap
+from ..parts.every_tap import (
+    Reads,
+    pad_for_scatter,
+    reads_of,
+    reduce_taps,
+    sum_at_tap,
+    sum_named_taps,
+)
 from ..parts.phases import transpose_padding
 from ..request import Request
 
@@ -32,7 +39,7 @@ def gather(x: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return the element of ``x`` at the offset of every window, 0 for the sentinel."""
     padded = pad_to_windows(x, geometry)
     fold, reads = sum_at_tap(x.dtype), reads_of(geometry, offsets.shape)
-    return reduce_taps(reads, fold, (padded,), (offsets,))
+    return reduce_taps(reads, fold, padded, (offsets,))
 
 
 def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Array:
@@ -48,4 +55,4 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
 
     unit_strides = (1,) * len(geometry.axes)
     transposed_reads = Reads(geometry.positions, forward.shape, unit_strides, geometry.taps, shifts)
-    return reduce_taps(transposed_reads, sum_at_tap(g.dtype), windows)
+    return sum_named_taps(transposed_reads, *windows)

@@ -8,7 +8,8 @@ A *fold* gives the value of each tap and the function that combines them:
 On CPU and TPU, a loop visits the taps sequentially; each iteration reads one tap of all windows. On
 GPU, each iteration would be a kernel or more. There the elements are a gather ``[.., i, t, ..]``,
 which XLA:GPU fuses into the reduction over ``t``: one kernel for any number of taps, and the
-gathered array is not materialised.
+gathered array is not materialised. That holds for one array. Of a gather or a reduction of two,
+XLA:GPU may store every tap, so values and tap numbers are the parts of one complex array.
 """
 
 import functools
@@ -109,10 +110,10 @@ class Fold(NamedTuple):
     """A reduction over taps.
 
     Attributes:
-      value: ``value(number, *elements, *others)`` returns the value of tap ``number``, an array or
-        a pytree of arrays. ``elements`` has the element of each array at the tap, ``others`` the
-        window's entry of each other array. ``value`` must broadcast.
-      start: the identity of ``combine``, a NumPy scalar or a pytree of them.
+      value: ``value(number, element, *others)`` returns the value of tap ``number``: an array, or
+        an array of floats and one of tap numbers. ``element`` is the element at the tap, ``others``
+        are the window's entries of other arrays. ``value`` must broadcast.
+      start: the identity of ``combine``, a NumPy scalar or two of them.
       combine: an associative function of an earlier and a later value.
       unordered: combines values in any order, if ``combine`` does not.
     """
@@ -126,8 +127,8 @@ class Fold(NamedTuple):
 def sum_at_tap(dtype: np.dtype) -> Fold:
     """Return the fold that adds, at each tap, the elements whose ``named`` is the tap's number.
 
-    In a gather, ``named`` has the wanted tap of each window. In a scatter, it is read like the
-    elements: each element names the only tap at which it is to be read.
+    In a gather, ``named`` has the wanted tap of each window. In a scatter, see
+    :func:`sum_named_taps`, each element names the only tap at which it is to be read.
     """
     zero = np.zeros((), dtype)
 
@@ -150,20 +151,46 @@ def pad_for_scatter(
     return pad_axes((g, named), margins, (0, sentinel(named.dtype)))
 
 
-def reduce_taps(
-    reads: Reads, fold: Fold, arrays: Sequence[Array], others: Sequence[Array] = ()
-) -> Any:
+def reduce_taps(reads: Reads, fold: Fold, x: Array, others: Sequence[Array] = ()) -> Any:
     """Return the reduction over all taps of every window.
 
     Args:
-      reads: the elements of each of ``arrays`` that the windows read.
+      reads: the elements of ``x`` that the windows read.
       fold: the reduction.
-      arrays: one array, or two of one shape: values and the tap that each names.
+      x: the array.
       others: arrays with an entry for each window.
     """
-    by_loop, by_gather = (functools.partial(f, reads, fold) for f in (_by_loop, _by_gather))
-    on_gpu = by_gather if reads.has_flat_indices(arrays[0]) else by_loop
-    return by_platform(tuple(arrays), tuple(others), cpu=by_loop, tpu=by_loop, default=on_gpu)
+    by_loop = lambda x, others: _by_loop(reads, fold, (x,), others)  # noqa: E731
+    by_gather = lambda x, others: _by_gather(reads, fold, x, others)  # noqa: E731
+    on_gpu = by_gather if reads.has_flat_indices(x) else by_loop
+    return by_platform(x, tuple(others), cpu=by_loop, tpu=by_loop, default=on_gpu)
+
+
+def sum_named_taps(
+    reads: Reads, g: Array, named: Array, tap_numbers: np.ndarray | None = None
+) -> Array:
+    """Return, for every window, the sum of ``g`` at the taps that ``named`` has the number of.
+
+    With the padding of :func:`pad_for_scatter`, this is the transpose of a gather.
+
+    Args:
+      reads: the elements of ``g`` and ``named`` that the windows read.
+      g: values.
+      named: the number of the only tap at which each value is to be read.
+      tap_numbers: the number of each tap; None for 0, 1, ...
+    """
+    numbers = np.arange(reads.taps, dtype=np.int32) if tap_numbers is None else tap_numbers
+    fold = sum_at_tap(g.dtype)
+
+    def by_loop(g: Array, named: Array) -> Array:
+        value = lambda n, *elements: fold.value(jnp.asarray(numbers)[n], *elements)  # noqa: E731
+        return _by_loop(reads, fold._replace(value=value), (g, named), ())
+
+    def by_gather(g: Array, named: Array) -> Array:
+        return _sum_pairs(reads, _complex_of(g, named), numbers).astype(g.dtype)
+
+    on_gpu = by_gather if reads.has_flat_indices(g) else by_loop
+    return by_platform(g, named, cpu=by_loop, tpu=by_loop, default=on_gpu)
 
 
 def _by_loop(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]) -> Any:
@@ -209,30 +236,58 @@ def _loop_over_taps(
     return lax.fori_loop(0, reads.taps, body, state, unroll=unroll)
 
 
-def _by_gather(
-    reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[Array, ...]
-) -> Any:
+def _by_gather(reads: Reads, fold: Fold, x: Array, others: Sequence[Array]) -> Any:
     """Reduce a gather of all taps."""
-    numbers = lax.iota(np.int32, reads.taps)
-    elements = _gather_every_tap(reads, arrays, numbers)
+    numbers, combine = lax.iota(np.int32, reads.taps), fold.unordered or fold.combine
     window_entries = [to_planes(a, reads.axes)[:, :, None] for a in others]
-    values = fold.value(numbers[:, None], *elements, *window_entries)
-    reduced = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
+    values = fold.value(numbers[:, None], _gather(reads, x), *window_entries)
+    if isinstance(values, tuple):
+        reduced = _reduce_pairs(values, fold.start, combine)
+    else:
+        reduced = lax.reduce(values, fold.start, combine, (2,))
     return jax.tree.map(lambda a: from_planes(a, reads.shape, reads.axes), reduced)
 
 
-def _gather_every_tap(reads: Reads, arrays: Sequence[Array], numbers: Array) -> list[Array]:
-    """Return the elements of one or two arrays at all taps of every window.
+def _gather(reads: Reads, x: Array) -> Array:
+    """Return the elements at all taps of every window: ``[before, window, tap, after]``."""
+    indices = reads.flat_indices(x, lax.iota(np.int32, reads.taps))
+    taps = to_planes(x, reads.axes).at[:, indices]
+    return taps.get(mode="promise_in_bounds", wrap_negative_indices=False)
 
-    Two arrays are values and the tap that each names. They are gathered as one complex array:
-    XLA:GPU fuses a reduction with a single gather, and may store what it gathers from two.
+
+def _reduce_pairs(pair: tuple[Array, Array], start: Any, combine: Callable[..., Any]) -> Any:
+    """Return the reduction of values and numbers over the taps."""
+
+    def combine_pairs(a: Array, b: Array) -> Array:
+        return _complex_of(*combine(_parts(a, pair), _parts(b, pair)))
+
+    pairs = lax.reduce(_complex_of(*pair), _complex_of(*start), combine_pairs, (2,))
+    return _parts(pairs, pair)
+
+
+def _sum_pairs(reads: Reads, pairs: Array, numbers: np.ndarray) -> Array:
+    """Return the sums of the values whose numbers are those of the taps.
+
+    The numbers of taps are subtracted, so that the reduction adds the values at the number 0.
     """
-    if len(arrays) == 2:
-        values, named = arrays
-        dtype = values.dtype if values.dtype.itemsize == 8 else np.float32
-        pairs = lax.complex(values.astype(dtype), named.astype(dtype))
-        (pairs,) = _gather_every_tap(reads, [pairs], numbers)
-        return [lax.real(pairs).astype(values.dtype), lax.imag(pairs).astype(named.dtype)]
-    (x,) = arrays
-    taps = to_planes(x, reads.axes).at[:, reads.flat_indices(x, numbers)]
-    return [taps.get(mode="promise_in_bounds", wrap_negative_indices=False)]
+    zero = np.zeros((), lax.real(pairs).dtype)
+
+    def add(a: Array, b: Array) -> Array:
+        values = [jnp.where(lax.imag(pair) == 0, lax.real(pair), zero) for pair in (a, b)]
+        return lax.complex(values[0] + values[1], zero)
+
+    tap_numbers = lax.complex(jnp.zeros_like(numbers, zero.dtype), jnp.asarray(numbers, zero.dtype))
+    distances = _gather(reads, pairs) - tap_numbers[:, None]
+    sums = lax.reduce(distances, lax.complex(zero, zero), add, (2,))
+    return from_planes(lax.real(sums), reads.shape, reads.axes)
+
+
+def _complex_of(values: Any, numbers: Any) -> Array:
+    """Return a complex array of values and of numbers, which are exact up to 2**24."""
+    dtype = values.dtype if values.dtype.itemsize == 8 else np.float32
+    return lax.complex(values.astype(dtype), numbers.astype(dtype))
+
+
+def _parts(pairs: Array, like: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the parts of a complex array in the dtypes of ``like``."""
+    return lax.real(pairs).astype(like[0].dtype), lax.imag(pairs).astype(like[1].dtype)

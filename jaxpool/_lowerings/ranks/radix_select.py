@@ -38,7 +38,7 @@ def kth(keys: Array, with_nan: bool, reads: Reads, places: Array) -> Array:
             return (element < bound).astype(dtype)
 
         fold = Fold(is_less, np.zeros((), dtype), lax.add)
-        return reduce_taps(reads, fold, (keys,), (bounds,))
+        return reduce_taps(reads, fold, keys, (bounds,))
 
     def test_bit(state: tuple[Array, Array]) -> tuple[Array, Array]:
         bit, result = state

@@ -249,5 +249,5 @@ def _first_equal(elements: Array, wanted: Array, geometry: Geometry) -> Array:
         return jnp.where(element == wanted, number.astype(short), last)
 
     fold = Fold(offset_if_equal, last, lax.min)
-    first = reduce_taps(reads_of(geometry, wanted.shape), fold, (elements,), (wanted,))
+    first = reduce_taps(reads_of(geometry, wanted.shape), fold, elements, (wanted,))
     return jnp.where(first == last, sentinel(dtype), first.astype(dtype))
