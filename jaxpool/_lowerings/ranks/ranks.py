@@ -65,7 +65,7 @@ def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -
     """Return the values of :func:`ranked`, each with the offset of the first equal element."""
     if geometry.taps <= tuning.MAX_IN_NETWORK:
         x = materialize(x)  # or XLA could compute x twice, with different rounding
-        selected = materialize(ranked(x, valid, geometry, *places))
+        selected = materialize(_ranked_apart(x, valid, geometry, places))
         return [(values, _first_equal_of_few(x, valid, values, geometry)) for values in selected]
     single = _single_axis(geometry)
     if single is not None:
@@ -105,6 +105,26 @@ def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> An
 def _sorted(elements: Iterable[Array], places: Sequence[Any]) -> list[Array]:
     ordered = sorted_lanes(list(elements))
     return [_select_places(ordered, place) for place in places]
+
+
+def _ranked_apart(
+    x: Array, valid: Array | None, geometry: Geometry, places: Sequence[Any]
+) -> list[Array]:
+    """Return :func:`ranked`, on TPU by a network for each place.
+
+    XLA:TPU would store the lanes of a large network with two results.
+    """
+
+    def apart(x: Array) -> list[Array]:
+        results: list[Array] = []
+        for place in places:
+            x, *results = lax.optimization_barrier((x, *results))  # or XLA would find one network
+            results += ranked(x, valid, geometry, place)
+        return results
+
+    at_once = lambda x: ranked(x, valid, geometry, *places)  # noqa: E731
+    is_shared = len(places) == 1 or geometry.taps <= tuning.MAX_IN_SHARED_NETWORK
+    return by_platform(x, tpu=at_once if is_shared else apart, default=at_once)
 
 
 def _select_places(ordered: Sequence[Array], places: Any) -> Array:
