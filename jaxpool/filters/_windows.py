@@ -1,7 +1,7 @@
 """Windows of filters as geometries of the pooling implementations, and access to single taps."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import (
     Fold,
     Reads,
+    by_index,
     pad_for_scatter,
     reduce_taps,
     sum_at_tap,
@@ -114,7 +115,9 @@ class Taps:
         ``per_window`` are arrays with one entry for each window.
         """
         if len(self) > tuning.MAX_TAPS_UNROLLED:
-            fold = fold._replace(value=self._by_index(fold.value))
+            tap_numbers = self._numbers_not_in_order()
+            if tap_numbers is not None:
+                fold = fold._replace(value=by_index(fold.value, tap_numbers))
             return reduce_taps(self.reads(), fold, extended, per_window)
         return functools.reduce(fold.combine, self._terms(fold, (extended,), per_window))
 
@@ -143,7 +146,7 @@ class Taps:
         )
         reversed_taps = Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers)
         if len(self) > tuning.MAX_TAPS_UNROLLED:
-            return sum_named_taps(reversed_taps.reads(), *padded, self.numbers)
+            return sum_named_taps(reversed_taps.reads(), *padded, self._numbers_not_in_order())
         fold = sum_at_tap(g.dtype)
         return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(padded), ()))
 
@@ -158,8 +161,6 @@ class Taps:
 
         return Reads(axes, self.shape, (1,) * len(axes), len(self), shifts)
 
-    def _by_index(self, value: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``value``, a function of a tap number, as a function of the index of the tap."""
-        if np.array_equal(self.numbers, np.arange(len(self))):
-            return value
-        return lambda n, *elements: value(jnp.asarray(self.numbers)[n], *elements)
+    def _numbers_not_in_order(self) -> np.ndarray | None:
+        """Return the tap numbers, or None if these are 0, 1, ..."""
+        return None if np.array_equal(self.numbers, np.arange(len(self))) else self.numbers

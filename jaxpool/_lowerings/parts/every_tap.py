@@ -138,6 +138,11 @@ def sum_at_tap(dtype: np.dtype) -> Fold:
     return Fold(value, zero, lax.add)
 
 
+def by_index(value: Callable[..., Any], tap_numbers: np.ndarray) -> Callable[..., Any]:
+    """Return ``value``, a function of a tap number, as a function of the index of the tap."""
+    return lambda index, *elements: value(jnp.asarray(tap_numbers)[index], *elements)
+
+
 def pad_for_scatter(
     g: Array, named: Array, margins: Mapping[int, tuple[int, int, int]]
 ) -> tuple[Array, Array]:
@@ -177,16 +182,17 @@ def sum_named_taps(
       reads: the elements of ``g`` and ``named`` that the windows read.
       g: values.
       named: the number of the only tap at which each value is to be read.
-      tap_numbers: the number of each tap; None for 0, 1, ...
+      tap_numbers: the number of each tap, or None for 0, 1, ...
     """
-    numbers = np.arange(reads.taps, dtype=np.int32) if tap_numbers is None else tap_numbers
     fold = sum_at_tap(g.dtype)
+    if tap_numbers is not None:
+        fold = fold._replace(value=by_index(fold.value, tap_numbers))
 
     def by_loop(g: Array, named: Array) -> Array:
-        value = lambda n, *elements: fold.value(jnp.asarray(numbers)[n], *elements)  # noqa: E731
-        return _by_loop(reads, fold._replace(value=value), (g, named), ())
+        return _by_loop(reads, fold, (g, named), ())
 
     def by_gather(g: Array, named: Array) -> Array:
+        numbers = np.arange(reads.taps) if tap_numbers is None else tap_numbers
         return _sum_pairs(reads, _complex_of(g, named), numbers).astype(g.dtype)
 
     on_gpu = by_gather if reads.has_flat_indices(g) else by_loop
