@@ -201,7 +201,7 @@ LONGEST_ORDERED = 2**14
 """Elements over which the windows of a block of order statistics start; these stay in cache."""
 
 MIN_BLOCK_OF_ORDERED = 4
-"""Minimum windows that a block of order statistics is long; it reads elements hardly twice."""
+"""Minimum length of a block in window lengths; blocks then read elements little more than once."""
 
 # --- filters --------------------------------------------------------------------------------------
 
