@@ -190,13 +190,13 @@ def test_the_gradient_of_an_average_between_convolutions_is_one_kernel(
     assert figures["megabytes"] <= megabytes
 
 
-FOOTPRINT = np.add.outer(np.arange(13), np.arange(12)) % 3 > 0
-STRUCTURE = np.multiply.outer(np.arange(13.0), np.arange(12.0)) % 5
+TAPS = np.add.outer(np.arange(13), np.arange(12)) % 3 > 0
+TAP_WEIGHTS = np.multiply.outer(np.arange(13.0), np.arange(12.0)) % 5
 MANY_TAPS = {
     "median": step(jaxpool.median_pool, (13, 12), 1),
     "median, padded": step(jaxpool.median_pool, (13, 12), 1, "SAME"),
-    "footprint": step(filters.median_filter, footprint=FOOTPRINT, axes=(1, 2)),
-    "structure": step(filters.grey_dilation, structure=STRUCTURE, axes=(1, 2)),
+    "footprint": step(filters.median_filter, footprint=TAPS, axes=(1, 2)),
+    "structure": step(filters.grey_dilation, structure=TAP_WEIGHTS, axes=(1, 2)),
 }
 
 

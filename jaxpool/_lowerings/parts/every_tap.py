@@ -8,8 +8,8 @@ A *fold* gives the value of each tap and the function that combines them:
 On CPU and TPU, a loop visits the taps sequentially; each iteration reads one tap of all windows. On
 GPU, each iteration would be a kernel or more. There the elements are a gather ``[.., i, t, ..]``,
 which XLA:GPU fuses into the reduction over ``t``: one kernel for any number of taps, and the
-gathered array is not materialised. That holds for one array. Of a gather or a reduction of two,
-XLA:GPU may store every tap, so values and tap numbers are the parts of one complex array.
+gathered array is not materialised. That holds for one gathered array. Of two, XLA:GPU may store
+every tap, so values and the taps that they name are the parts of one complex array.
 """
 
 import functools
@@ -110,10 +110,10 @@ class Fold(NamedTuple):
     """A reduction over taps.
 
     Attributes:
-      value: ``value(number, element, *others)`` returns the value of tap ``number``: an array, or
-        an array of floats and one of tap numbers. ``element`` is the element at the tap, ``others``
-        are the window's entries of other arrays. ``value`` must broadcast.
-      start: the identity of ``combine``, a NumPy scalar or two of them.
+      value: ``value(number, element, *others)`` returns the value of tap ``number``, an array or a
+        pytree of arrays. ``element`` is the element at the tap, ``others`` are the window's entries
+        of other arrays. ``value`` must broadcast.
+      start: the identity of ``combine``, a NumPy scalar or a pytree of them.
       combine: an associative function of an earlier and a later value.
       unordered: combines values in any order, if ``combine`` does not.
     """
@@ -247,10 +247,7 @@ def _by_gather(reads: Reads, fold: Fold, x: Array, others: Sequence[Array]) -> A
     numbers, combine = lax.iota(np.int32, reads.taps), fold.unordered or fold.combine
     window_entries = [to_planes(a, reads.axes)[:, :, None] for a in others]
     values = fold.value(numbers[:, None], _gather(reads, x), *window_entries)
-    if isinstance(values, tuple):
-        reduced = _reduce_pairs(values, fold.start, combine)
-    else:
-        reduced = lax.reduce(values, fold.start, combine, (2,))
+    reduced = lax.reduce(values, fold.start, combine, (2,))
     return jax.tree.map(lambda a: from_planes(a, reads.shape, reads.axes), reduced)
 
 
@@ -259,16 +256,6 @@ def _gather(reads: Reads, x: Array) -> Array:
     indices = reads.flat_indices(x, lax.iota(np.int32, reads.taps))
     taps = to_planes(x, reads.axes).at[:, indices]
     return taps.get(mode="promise_in_bounds", wrap_negative_indices=False)
-
-
-def _reduce_pairs(pair: tuple[Array, Array], start: Any, combine: Callable[..., Any]) -> Any:
-    """Return the reduction of values and numbers over the taps."""
-
-    def combine_pairs(a: Array, b: Array) -> Array:
-        return _complex_of(*combine(_parts(a, pair), _parts(b, pair)))
-
-    pairs = lax.reduce(_complex_of(*pair), _complex_of(*start), combine_pairs, (2,))
-    return _parts(pairs, pair)
 
 
 def _sum_pairs(reads: Reads, pairs: Array, numbers: np.ndarray) -> Array:
@@ -292,8 +279,3 @@ def _complex_of(values: Any, numbers: Any) -> Array:
     """Return a complex array of values and of numbers, which are exact up to 2**24."""
     dtype = values.dtype if values.dtype.itemsize == 8 else np.float32
     return lax.complex(values.astype(dtype), numbers.astype(dtype))
-
-
-def _parts(pairs: Array, like: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the parts of a complex array in the dtypes of ``like``."""
-    return lax.real(pairs).astype(like[0].dtype), lax.imag(pairs).astype(like[1].dtype)
