@@ -15,7 +15,6 @@ from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import (
     Fold,
     Reads,
-    by_index,
     pad_for_scatter,
     reduce_taps,
     sum_at_tap,
@@ -115,9 +114,6 @@ class Taps:
         ``per_window`` are arrays with one entry for each window.
         """
         if len(self) > tuning.MAX_TAPS_UNROLLED:
-            tap_numbers = self._numbers_not_in_order()
-            if tap_numbers is not None:
-                fold = fold._replace(value=by_index(fold.value, tap_numbers))
             return reduce_taps(self.reads(), fold, extended, per_window)
         return functools.reduce(fold.combine, self._terms(fold, (extended,), per_window))
 
@@ -146,7 +142,7 @@ class Taps:
         )
         reversed_taps = Taps(self.extents, reversed_origin - self.offsets, shape, self.numbers)
         if len(self) > tuning.MAX_TAPS_UNROLLED:
-            return sum_named_taps(reversed_taps.reads(), *padded, self._numbers_not_in_order())
+            return sum_named_taps(reversed_taps.reads(), *padded)
         fold = sum_at_tap(g.dtype)
         return tree_reduce(lax.add, reversed_taps._terms(fold, materialize(padded), ()))
 
@@ -156,11 +152,8 @@ class Taps:
         axes = tuple(self.extents[n].position for n in order)
         table = self.offsets[:, order].T
 
-        def shifts(numbers: Array) -> list[Array]:
-            return [jnp.asarray(row)[numbers] for row in table]
+        def shifts(indices: Array) -> list[Array]:
+            return [jnp.asarray(row)[indices] for row in table]
 
-        return Reads(axes, self.shape, (1,) * len(axes), len(self), shifts)
-
-    def _numbers_not_in_order(self) -> np.ndarray | None:
-        """Return the tap numbers, or None if these are 0, 1, ..."""
-        return None if np.array_equal(self.numbers, np.arange(len(self))) else self.numbers
+        numbers = None if np.array_equal(self.numbers, np.arange(len(self))) else self.numbers
+        return Reads(axes, self.shape, (1,) * len(axes), len(self), shifts, numbers)

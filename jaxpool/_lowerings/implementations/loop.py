@@ -49,9 +49,9 @@ def scatter(g: Array, offsets: Array, geometry: Geometry, dtype: np.dtype) -> Ar
     windows = pad_for_scatter(g, offsets, margins)
     forward = reads_of(geometry, input_shape(g.shape, geometry))
 
-    def shifts(numbers: Array) -> list[Array]:
+    def shifts(indices: Array) -> list[Array]:
         ends = [axis.span - 1 for axis in geometry.axes]
-        return [end - shift for end, shift in zip(ends, forward.shifts(numbers), strict=True)]
+        return [end - shift for end, shift in zip(ends, forward.shifts(indices), strict=True)]
 
     unit_strides = (1,) * len(geometry.axes)
     transposed_reads = Reads(geometry.positions, forward.shape, unit_strides, geometry.taps, shifts)

@@ -43,8 +43,9 @@ class Reads:
       shape: the shape of the result, with the number of windows along ``axes``.
       strides: the distance between neighbouring windows along each of ``axes``.
       taps: the number of taps of a window.
-      shifts: maps a tap number, or an array of them, to the distance of the tap from the first
-        element of its window along each of ``axes``.
+      shifts: maps the index of a tap, or an array of them, to the distance of the tap from the
+        first element of its window along each of ``axes``.
+      numbers: the number of each tap, or None for 0, 1, ...
     """
 
     axes: tuple[int, ...]
@@ -52,11 +53,16 @@ class Reads:
     strides: tuple[int, ...]
     taps: int
     shifts: Callable[[Array], Sequence[Array]]
+    numbers: np.ndarray | None = None
 
-    def elements(self, x: Array, number: Array) -> Array:
-        """Return the element of every window at tap ``number``."""
+    def numbers_of(self, indices: Array) -> Array:
+        """Return the numbers of the taps at ``indices``."""
+        return indices if self.numbers is None else jnp.asarray(self.numbers)[indices]
+
+    def elements(self, x: Array, index: Array) -> Array:
+        """Return the element of every window at the tap ``index``."""
         starts, sizes = [jnp.zeros((), np.int32)] * x.ndim, list(self.shape)
-        for axis, stride, shift in zip(self.axes, self.strides, self.shifts(number), strict=True):
+        for axis, stride, shift in zip(self.axes, self.strides, self.shifts(index), strict=True):
             starts[axis] = shift.astype(np.int32)
             sizes[axis] = (self.shape[axis] - 1) * stride + 1
         result = lax.dynamic_slice(x, starts, sizes)
@@ -69,14 +75,14 @@ class Reads:
         sizes = [x.shape[axis] for axis in self.axes]
         return is_static(x.shape) and math.prod(sizes) <= INT32_MAX
 
-    def flat_indices(self, x: Array, numbers: Array) -> Array:
-        """Return the flat index along ``axes`` of the taps ``numbers`` of each window."""
+    def flat_indices(self, x: Array, indices: Array) -> Array:
+        """Return the flat index along ``axes`` of the taps at ``indices`` of each window."""
         counts = [self.shape[axis] for axis in self.axes]
         steps = [
             lax.broadcasted_iota(np.int32, counts, n) * np.int32(stride)
             for n, stride in enumerate(self.strides)
         ]
-        return self._flat(x, steps).reshape(-1)[:, None] + self._flat(x, self.shifts(numbers))
+        return self._flat(x, steps).reshape(-1)[:, None] + self._flat(x, self.shifts(indices))
 
     def _flat(self, x: Array, positions: Sequence[Array]) -> Array:
         """Combine positions along ``axes`` into flat indices."""
@@ -89,8 +95,8 @@ class Reads:
 def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
     """Return the reads of a padded array by windows whose result has this shape."""
 
-    def shifts(numbers: Array) -> list[Array]:
-        steps = zip(geometry.axes, unravel_offsets(numbers, geometry.kernel), strict=True)
+    def shifts(indices: Array) -> list[Array]:
+        steps = zip(geometry.axes, unravel_offsets(indices, geometry.kernel), strict=True)
         return [digit * np.asarray(axis.dilation, digit.dtype) for axis, digit in steps]
 
     strides = tuple(axis.stride for axis in geometry.axes)
@@ -138,11 +144,6 @@ def sum_at_tap(dtype: np.dtype) -> Fold:
     return Fold(value, zero, lax.add)
 
 
-def by_index(value: Callable[..., Any], tap_numbers: np.ndarray) -> Callable[..., Any]:
-    """Return ``value``, a function of a tap number, as a function of the index of the tap."""
-    return lambda index, *elements: value(jnp.asarray(tap_numbers)[index], *elements)
-
-
 def pad_for_scatter(
     g: Array, named: Array, margins: Mapping[int, tuple[int, int, int]]
 ) -> tuple[Array, Array]:
@@ -171,9 +172,7 @@ def reduce_taps(reads: Reads, fold: Fold, x: Array, others: Sequence[Array] = ()
     return by_platform(x, tuple(others), cpu=by_loop, tpu=by_loop, default=on_gpu)
 
 
-def sum_named_taps(
-    reads: Reads, g: Array, named: Array, tap_numbers: np.ndarray | None = None
-) -> Array:
+def sum_named_taps(reads: Reads, g: Array, named: Array) -> Array:
     """Return, for every window, the sum of ``g`` at the taps that ``named`` has the number of.
 
     With the padding of :func:`pad_for_scatter`, this is the transpose of a gather.
@@ -182,18 +181,13 @@ def sum_named_taps(
       reads: the elements of ``g`` and ``named`` that the windows read.
       g: values.
       named: the number of the only tap at which each value is to be read.
-      tap_numbers: the number of each tap, or None for 0, 1, ...
     """
-    fold = sum_at_tap(g.dtype)
-    if tap_numbers is not None:
-        fold = fold._replace(value=by_index(fold.value, tap_numbers))
 
     def by_loop(g: Array, named: Array) -> Array:
-        return _by_loop(reads, fold, (g, named), ())
+        return _by_loop(reads, sum_at_tap(g.dtype), (g, named), ())
 
     def by_gather(g: Array, named: Array) -> Array:
-        numbers = np.arange(reads.taps) if tap_numbers is None else tap_numbers
-        return _sum_pairs(reads, _complex_of(g, named), numbers).astype(g.dtype)
+        return _sum_pairs(reads, _complex_of(g, named)).astype(g.dtype)
 
     on_gpu = by_gather if reads.has_flat_indices(g) else by_loop
     return by_platform(g, named, cpu=by_loop, tpu=by_loop, default=on_gpu)
@@ -204,8 +198,8 @@ def _by_loop(reads: Reads, fold: Fold, arrays: tuple[Array, ...], others: tuple[
     state = jax.tree.map(functools.partial(jnp.full, reads.shape), fold.start)
     arrays, others, state = unify_varying_axes((arrays, others, state))
 
-    def step(number: Array, elements: tuple[Array, ...], state: Any) -> Any:
-        return fold.combine(state, fold.value(number, *elements, *others))
+    def step(index: Array, elements: tuple[Array, ...], state: Any) -> Any:
+        return fold.combine(state, fold.value(reads.numbers_of(index), *elements, *others))
 
     return _loop_over_taps(reads, step, state, arrays)
 
@@ -233,21 +227,21 @@ def _loop_over_taps(
     arrays: tuple[Array, ...],
     unroll: bool | int = tuning.OFFSETS_AT_ONCE,
 ) -> State:
-    """Return the final state after ``state = step(number, elements, state)`` at every tap."""
+    """Return the final state after ``state = step(index, elements, state)`` at every tap."""
 
-    def body(number: Array, state: State) -> State:
-        number = jnp.asarray(number)  # an int under jax.disable_jit
-        return step(number, tuple(reads.elements(a, number) for a in arrays), state)
+    def body(index: Array, state: State) -> State:
+        index = jnp.asarray(index)  # an int under jax.disable_jit
+        return step(index, tuple(reads.elements(a, index) for a in arrays), state)
 
     return lax.fori_loop(0, reads.taps, body, state, unroll=unroll)
 
 
 def _by_gather(reads: Reads, fold: Fold, x: Array, others: Sequence[Array]) -> Any:
     """Reduce a gather of all taps."""
-    numbers, combine = lax.iota(np.int32, reads.taps), fold.unordered or fold.combine
+    numbers = reads.numbers_of(lax.iota(np.int32, reads.taps))
     window_entries = [to_planes(a, reads.axes)[:, :, None] for a in others]
     values = fold.value(numbers[:, None], _gather(reads, x), *window_entries)
-    reduced = lax.reduce(values, fold.start, combine, (2,))
+    reduced = lax.reduce(values, fold.start, fold.unordered or fold.combine, (2,))
     return jax.tree.map(lambda a: from_planes(a, reads.shape, reads.axes), reduced)
 
 
@@ -258,7 +252,7 @@ def _gather(reads: Reads, x: Array) -> Array:
     return taps.get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def _sum_pairs(reads: Reads, pairs: Array, numbers: np.ndarray) -> Array:
+def _sum_pairs(reads: Reads, pairs: Array) -> Array:
     """Return the sums of the values whose numbers are those of the taps.
 
     The numbers of taps are subtracted, so that the reduction adds the values at the number 0.
@@ -269,8 +263,8 @@ def _sum_pairs(reads: Reads, pairs: Array, numbers: np.ndarray) -> Array:
         values = [jnp.where(lax.imag(pair) == 0, lax.real(pair), zero) for pair in (a, b)]
         return lax.complex(values[0] + values[1], zero)
 
-    tap_numbers = lax.complex(jnp.zeros_like(numbers, zero.dtype), jnp.asarray(numbers, zero.dtype))
-    distances = _gather(reads, pairs) - tap_numbers[:, None]
+    numbers = reads.numbers_of(lax.iota(np.int32, reads.taps))[:, None]
+    distances = _gather(reads, pairs) - _complex_of(jnp.zeros_like(numbers, zero.dtype), numbers)
     sums = lax.reduce(distances, lax.complex(zero, zero), add, (2,))
     return from_planes(lax.real(sums), reads.shape, reads.axes)
 
