@@ -65,7 +65,7 @@ _TABLE = (
     Row(tiled, reduce=("cpu", "gpu"), argreduce=PLATFORMS, scatter=PLATFORMS),
     Row(blocks, reduce=("cpu", "gpu"), argreduce=("cpu", "gpu"), sum_transpose=("cpu", "gpu")),
     Row(doubling, reduce=PLATFORMS, argreduce=PLATFORMS, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(broadcast_steps, sum_transpose=("gpu", "tpu")),
+    Row(broadcast_steps, sum_transpose=PLATFORMS),
     Row(padded_slices, sum_transpose=("cpu",)),
     Row(axis_by_axis, sum_transpose=PLATFORMS),
     Row(loop, gather=PLATFORMS, scatter=PLATFORMS),

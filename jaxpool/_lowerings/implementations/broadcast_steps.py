@@ -2,12 +2,14 @@
 
 If strides equal windows, an element is in one window, see :mod:`..parts.grid`, or after the last
 window. XLA:GPU and XLA:TPU make one kernel of the broadcast. For a sum over windows of an array
-with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads every zero.
+with zeros between its values, XLA:TPU may store that array, and XLA:GPU reads every zero. XLA:CPU
+makes one vectorised loop of the broadcast, unless elements are padded or cropped.
 """
 
 from jax import Array
 
 from ..._geometry.resolve import Geometry
+from ..._xla.materialize import materialize
 from ..parts.grid import broadcast_over_phases, merge_phases
 from ..request import Request
 
@@ -21,6 +23,16 @@ def unsupported_reason(request: Request) -> str | None:
     return "there are gaps in or between windows" if has_gaps else None
 
 
+def slower_reason(request: Request) -> str | None:
+    """Return why the plan prefers another implementation on CPU, or None."""
+    if request.platform != "cpu":
+        return None
+    are_tiles = all(a.pad_low == 0 and a.size == a.out * a.stride for a in request.geometry.axes)
+    return None if are_tiles else "the elements are not whole windows: another loop would crop them"
+
+
 def sum_transpose(g: Array, geometry: Geometry) -> Array:
     """Return for each element the value of the window that contains it, 0 if none does."""
+    if -1 in geometry.positions:
+        g = materialize(g)  # otherwise XLA:CPU recomputes it for each element of a row
     return merge_phases(broadcast_over_phases(g, geometry), geometry, g.ndim)
