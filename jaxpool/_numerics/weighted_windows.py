@@ -225,7 +225,7 @@ def _step_scatter(
         offsets = np.unravel_index(term.low, geometry.kernel)
         for index, shift in enumerate(term.shift):
             inner, others = weights[index].at(int(offsets[index]))
-            groups = {window - shift: weight for window, weight in others.items()}
+            groups = {window + shift: weight for window, weight in others.items()}
             g = g * _broadcast_weights(inner, groups, 2 * index, g)
         return g
 

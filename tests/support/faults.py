@@ -189,7 +189,7 @@ FAULTS = [
     Fault("_numerics/covariances.py", "products - delta * tree", "products + delta * tree"),
     Fault("_numerics/moments.py", "2 * bilinear_map", "bilinear_map"),
     Fault("_numerics/weighted_windows.py", "row[place] += ", "row[place] = "),
-    Fault("_numerics/weighted_windows.py", "window - shift: weight", "window + shift: weight"),
+    Fault("_numerics/weighted_windows.py", "window + shift: weight", "window - shift: weight"),
     Fault(
         "_numerics/window_terms.py",
         "dilate_windows(parts, axis, position, identities)",

@@ -199,15 +199,16 @@ def _first_tap(axis: Axis, window: Any) -> tuple[Any, Any]:
 
 
 def taps_of(axis: Axis) -> list[list[tuple[int, int]]]:
-    """Return, for each phase of an axis, the taps that read its elements, each with ``o - i``."""
+    """Return, for each phase of an axis, the pairs of a window, less the group, and its tap."""
     taps = offsets_by_phase(axis, range(axis.kernel))
-    return [taps.get(phase, []) for phase in range(axis.stride)]
+    rows = (taps.get(phase, {}) for phase in range(axis.stride))
+    return [[(-shift, tap) for shift, tap in row.items()] for row in rows]
 
 
-def shift_range(axis: Axis) -> range:
-    """Return the range of ``o - i`` over all phases."""
-    shifts = [shift for phase in taps_of(axis) for _, shift in phase]
-    return range(min(shifts), max(shifts) + 1)
+def window_range(axis: Axis) -> range:
+    """Return the range of the windows, less the group, that read elements of a group."""
+    windows = [window for phase in taps_of(axis) for window, _ in phase]
+    return range(min(windows), max(windows) + 1)
 
 
 def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool) -> Array:
@@ -219,11 +220,11 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
       rows, columns: the windows along these axes.
       interpret: whether to interpret the kernel, which needs no TPU.
     """
-    tile, row_shifts = tile_of(g.shape, np.dtype(g.dtype)), shift_range(rows)
-    warmup, column_shifts = len(row_shifts) - 1, shift_range(columns)
-    low = max(0, -column_shifts[0])  # columns of scratch before the first window
-    width = low + max(columns.out, columns.groups + column_shifts[-1])
-    window_row = lambda n, c, i: (jnp.clip(i - warmup + row_shifts[-1], 0, rows.out - 1), 0, n, c)  # noqa: E731
+    tile, row_windows = tile_of(g.shape, np.dtype(g.dtype)), window_range(rows)
+    warmup, column_windows = len(row_windows) - 1, window_range(columns)
+    low = max(0, -column_windows[0])  # columns of scratch before the first window
+    width = low + max(columns.out, columns.groups + column_windows[-1])
+    window_row = lambda n, c, i: (jnp.clip(i - warmup + row_windows[-1], 0, rows.out - 1), 0, n, c)  # noqa: E731
     body = functools.partial(_scatter_body, rows=rows, columns=columns, low=low)
     return pl.pallas_call(
         body,
@@ -232,7 +233,7 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
         out_specs=_output_spec((rows.stride, columns.size, *tile), warmup),
         out_shape=like(g, (rows.size, columns.size, *g.shape[2:]), g.dtype),
         scratch_shapes=[
-            pltpu.VMEM((len(row_shifts), width, *tile), dtype) for dtype in (g.dtype, jnp.uint8)
+            pltpu.VMEM((len(row_windows), width, *tile), dtype) for dtype in (g.dtype, jnp.uint8)
         ],
         compiler_params=_PARAMETERS,
         interpret=interpret,
@@ -242,16 +243,16 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
 
 def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
     g, offsets, out, g_vmem, offset_vmem = refs
-    shifts = shift_range(rows)
-    step = pl.program_id(2) - (len(shifts) - 1)
+    windows = window_range(rows)
+    step = pl.program_id(2) - (len(windows) - 1)
 
-    @pl.when(step == 1 - len(shifts))
+    @pl.when(step == 1 - len(windows))
     def _() -> None:
-        for r in range(len(shifts)):
+        for r in range(len(windows)):
             offset_vmem[r] = jnp.full(offset_vmem.shape[1:], _SENTINEL, jnp.uint8)
 
     _load_windows(
-        g_vmem, offset_vmem, g, offsets, step + shifts[-1], rows, slice(low, low + columns.out)
+        g_vmem, offset_vmem, g, offsets, step + windows[-1], rows, slice(low, low + columns.out)
     )
 
     def sum_group(group: Any, phases: int = columns.stride) -> dict[tuple[int, int], Array]:
@@ -259,13 +260,13 @@ def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
 
         @functools.lru_cache(maxsize=256)
         def load(o: int, w: int) -> ValueOffset:
-            return _read_window(g_vmem, offset_vmem, o - shifts[0], group + low + w)
+            return _read_window(g_vmem, offset_vmem, o - windows[0], group + low + w)
 
         sums = {}
         targets = itertools.product(enumerate(taps_of(rows)), enumerate(taps_of(columns)[:phases]))
         for (r, over_rows), (c, over_columns) in targets:
             taps = itertools.product(over_rows, over_columns)
-            terms = [_select_value(load(o, w), t * columns.kernel + u) for (t, o), (u, w) in taps]
+            terms = [_select_value(load(o, w), t * columns.kernel + u) for (o, t), (w, u) in taps]
             dx = tree_reduce(lax.add, terms) if terms else jnp.zeros(g_vmem.shape[2:], jnp.float32)
             sums[r, c] = dx.astype(out.dtype)
         return sums

@@ -58,11 +58,11 @@ def sum_phases(
 
 
 def _shift_to_groups(geometry: Geometry, term: Term) -> ShiftWindows:
-    """Return the function that gives each group, on every axis, the window ``shift`` further."""
+    """Return the function that gives group ``q``, on every axis, window ``q - shift``."""
 
     def shift_windows(x: Array, value: np.ndarray) -> Array:
         shifts = zip(geometry.placed, term.shift, strict=True)
-        margins = {p: (-n, axis.groups + n - axis.out, 0) for (axis, p), n in shifts}
+        margins = {p: (n, axis.groups - n - axis.out, 0) for (axis, p), n in shifts}
         return pad_axes(x, margins, value)
 
     return shift_windows

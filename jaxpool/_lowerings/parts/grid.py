@@ -152,7 +152,7 @@ def _elements_at(grid: Array, tap: Sequence[int], geometry: Geometry, value: np.
 def shift_into_phase(
     geometry: Geometry, phase: Sequence[int], shift: Sequence[int]
 ) -> ShiftWindows:
-    """Return a function that puts window ``q + shift`` into one phase of group ``q``.
+    """Return a function that puts window ``q - shift`` into one phase of group ``q``.
 
     ``phase`` and ``shift`` have an entry for each pooled axis. The other phases get ``value``.
     """
@@ -162,7 +162,7 @@ def shift_into_phase(
         for phase_axis, axis, r, distance in zip(
             phase_axes, geometry.axes, phase, shift, strict=True
         ):
-            margins[phase_axis - 1] = (-distance, axis.groups + distance - axis.out, 0)
+            margins[phase_axis - 1] = (distance, axis.groups - distance - axis.out, 0)
             margins[phase_axis] = (r, axis.stride - 1 - r, 0)
         return pad_axes(jnp.expand_dims(x, phase_axes), margins, value)
 

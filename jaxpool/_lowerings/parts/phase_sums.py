@@ -9,8 +9,8 @@ Let ``i = q * stride + phase``. For one phase and one offset, at most one window
 condition, and its distance from ``q`` does not depend on ``q``. So each phase of ``dx`` is a sum of
 shifted arrays, with one *term* for each offset ``t`` whose shift is an integer:
 
-    dx[q * stride + phase] = sum over (t, shift) of where(offsets[q + shift] == t, g[q + shift], 0)
-    shift = (phase + pad_low - t * dilation) / stride
+    dx[q * stride + phase] = sum over (t, shift) of where(offsets[q - shift] == t, g[q - shift], 0)
+    shift = (t * dilation - pad_low - phase) / stride
 
 For example, with kernel 3, stride 2 and no padding,
 
@@ -59,7 +59,7 @@ of the offsets. It adds in ``accum_dtype`` and rounds to ``result_dtype``."""
 
 
 class Term(NamedTuple):
-    """A term of the sum for group ``q``: window ``q + shift``, if ``low <= offset < high``.
+    """A term of the sum for group ``q``: window ``q - shift``, if ``low <= offset < high``.
 
     What remains of the offset is ``offset - passed``.
     """
@@ -112,27 +112,27 @@ def _single_step(geometry: Geometry, unit: int) -> Step:
     by_axis = [_by_phase(axis, range(axis.kernel)) for axis in geometry.axes]
     terms: dict[Phase, list[Term]] = {}
     for phase in itertools.product(*by_axis):
-        choices = itertools.product(*(row[r] for row, r in zip(by_axis, phase, strict=True)))
-        terms[phase] = [_term(choice, geometry.kernel, unit) for choice in choices]
+        rows = (of_axis[r].items() for of_axis, r in zip(by_axis, phase, strict=True))
+        terms[phase] = [_term(choice, geometry.kernel, unit) for choice in itertools.product(*rows)]
     return Step(geometry, terms)
 
 
-def _by_phase(axis: Axis, offsets: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
-    """Return, for each phase that some window reads, the offsets that read it and their shifts."""
-    by_phase: dict[int, list[tuple[int, int]]] = {}
+def _by_phase(axis: Axis, offsets: Sequence[int]) -> dict[int, dict[int, int]]:
+    """Return, for each phase that some window reads, the offsets that read it by their shifts."""
+    by_phase: dict[int, dict[int, int]] = {}
     for phase, row in offsets_by_phase(axis, offsets).items():
-        read = [(offset, shift) for offset, shift in row if -axis.groups < shift < axis.out]
+        read = {shift: t for shift, t in row.items() if -axis.out < shift < axis.groups}
         if read and phase < axis.size:
             by_phase[phase] = read
-    return by_phase or {0: [(0, axis.out)]}  # a shift past the last window: the result is zeros
+    return by_phase or {0: {-axis.out: 0}}  # a shift past the last window: the result is zeros
 
 
 def _term(choice: Sequence[tuple[int, int]], kernel: Sequence[int], unit: int) -> Term:
-    """Return the term of one offset and shift per axis; later steps have ``unit`` offsets."""
+    """Return the term of one shift and offset per axis; later steps have ``unit`` offsets."""
     number = 0
-    for (offset, _), length in zip(choice, kernel, strict=True):
+    for (_, offset), length in zip(choice, kernel, strict=True):
         number = number * length + offset
-    shift = tuple(shift for _, shift in choice)
+    shift = tuple(shift for shift, _ in choice)
     return Term(shift, number * unit, (number + 1) * unit, number * unit)
 
 
@@ -142,19 +142,19 @@ def _level_steps(axis: Axis, position: int, unit: int) -> Iterator[Step]:
     A smaller window may begin at any element, so those of each level have stride 1.
     """
     out, stride = axis.out, axis.stride
-    for window, shifts in window_levels(axis.kernel, tuning.TERMS_RADIX):
-        inner = window - shifts[-1]
-        size, low = (out - 1) * stride + 1 + shifts[-1] * axis.dilation, 0
+    for window, offsets in window_levels(axis.kernel, tuning.TERMS_RADIX):
+        inner = window - offsets[-1]
+        size, low = (out - 1) * stride + 1 + offsets[-1] * axis.dilation, 0
         if inner == 1:
             size, low = axis.size, axis.pad_low
         level_axis = Axis(size, window, stride, axis.dilation, low, 0, 0, out)
-        firsts = dict(zip(shifts, [0, *(shift + inner for shift in shifts)], strict=False))
+        firsts = dict(zip(offsets, [0, *(offset + inner for offset in offsets)], strict=False))
         terms = {
             (phase,): [
-                Term((distance,), firsts[shift] * unit, (shift + inner) * unit, shift * unit)
-                for shift, distance in pairs
+                Term((shift,), firsts[offset] * unit, (offset + inner) * unit, offset * unit)
+                for shift, offset in row.items()
             ]
-            for phase, pairs in _by_phase(level_axis, shifts).items()
+            for phase, row in _by_phase(level_axis, offsets).items()
         }
         yield Step(Geometry((level_axis,), (position,)), terms)
         out, stride = size, 1

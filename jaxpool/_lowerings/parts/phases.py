@@ -55,24 +55,21 @@ class Phases(NamedTuple):
         return sorted({shift for offsets in self.offsets.values() for shift in offsets})
 
 
-def offsets_by_phase(axis: Axis, offsets: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
-    """Return, for each phase of the unpadded axis, its offsets and their shifts.
+def offsets_by_phase(axis: Axis, offsets: Iterable[int]) -> dict[int, dict[int, int]]:
+    """Return, for each phase of the unpadded axis, its offsets by their shifts.
 
-    Offset ``t`` of window ``q + shift`` reads element ``q * stride + phase``. So the sign of these
-    shifts is the opposite of that in :class:`Phases`.
+    Window ``q - shift`` reads element ``q * stride + phase`` at that offset.
     """
-    by_phase: dict[int, list[tuple[int, int]]] = {}
+    by_phase: dict[int, dict[int, int]] = {}
     for offset in offsets:
-        start = offset * axis.dilation - axis.pad_low
-        phase = start % axis.stride
-        by_phase.setdefault(phase, []).append((offset, (phase - start) // axis.stride))
+        shift, phase = divmod(offset * axis.dilation - axis.pad_low, axis.stride)
+        by_phase.setdefault(phase, {})[shift] = offset
     return by_phase
 
 
 def phases_of(axis: Axis) -> Phases:
     """Return the phases of the padded axis."""
-    in_padded = offsets_by_phase(replace(axis, pad_low=0), range(axis.kernel))
-    offsets = {phase: {-shift: t for t, shift in row} for phase, row in in_padded.items()}
+    offsets = offsets_by_phase(replace(axis, pad_low=0), range(axis.kernel))
     last = cdiv(axis.pad_low + _read_length(axis), axis.stride)
     return Phases(axis.pad_low // axis.stride, last, offsets)
 
