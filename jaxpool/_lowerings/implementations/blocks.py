@@ -107,12 +107,10 @@ def argreduce(
     blocks = values, _window_offsets(offsets, tiles, geometry)
     units = [math.prod(geometry.kernel[n + 1 :]) for n in range(len(geometry.axes))]
     pairs = []
-    for taps in each_tap(windows):
-        pair = jax.tree.map(lambda a, taps=taps: elements_at(a, taps, windows), blocks)
-        steps = zip(taps, tiles.kernel, units, strict=True)
-        pairs.append(
-            add_offset(pair, sum(tap * length * unit for tap, length, unit in steps), True)
-        )
+    for tap in each_tap(windows):
+        steps = zip(tap, tiles.kernel, units, strict=True)
+        offset = sum(block * length * unit for block, length, unit in steps)
+        pairs.append(add_offset(elements_at(blocks, tap, windows), offset, may_be_empty=True))
     return reduce_unordered_pairs(pairs, reduction)
 
 

@@ -52,8 +52,7 @@ def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
 def window_sum(x: Array, geometry: Geometry) -> Array:
     """Return the sum of every window."""
     padded = materialize(pad_to_windows(x, geometry))
-    places = each_tap(geometry)
-    return tree_reduce(lax.add, [elements_at(padded, place, geometry) for place in places])
+    return tree_reduce(lax.add, [elements_at(padded, tap, geometry) for tap in each_tap(geometry)])
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:

@@ -24,7 +24,6 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -123,10 +122,7 @@ def _chain_axes(
         return functools.reduce(functools.partial(_prefer_later, reduction), moved)
 
     if max(group.kernel) <= tuning.LONGEST_CHAINED_ON_GPU:
-        parts = [
-            jax.tree.map(lambda a, taps=taps: elements_at(a, taps, group), chained)
-            for taps in each_tap(group)
-        ]
+        parts = [elements_at(chained, tap, group) for tap in each_tap(group)]
         return chain(range(group.taps), parts)
     ((axis, position),) = group.placed
     for window, shifts in window_levels(axis.kernel, tuning.CHAIN_RADIX_ON_GPU)[::-1]:

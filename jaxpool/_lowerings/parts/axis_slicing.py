@@ -70,14 +70,21 @@ def each_tap(geometry: Geometry) -> Iterator[tuple[int, ...]]:
     return itertools.product(*map(range, geometry.kernel))
 
 
-def elements_at(padded: Array, offsets: Sequence[int], geometry: Geometry) -> Array:
-    """Return the element of every window at one offset per pooled axis; ``padded`` has padding."""
-    starts, ends, strides = [0] * padded.ndim, list(padded.shape), [1] * padded.ndim
-    for (axis, position), offset in zip(geometry.placed, offsets, strict=True):
-        starts[position] = offset * axis.dilation
-        ends[position] = starts[position] + (axis.out - 1) * axis.stride + 1
-        strides[position] = axis.stride
-    return lax.slice(padded, starts, ends, strides)
+def elements_at(padded: T, offsets: Sequence[int], geometry: Geometry) -> T:
+    """Return the element of every window at one offset per pooled axis.
+
+    ``padded`` is an array with its padding, or a pytree of arrays that are read alike.
+    """
+
+    def elements_of_array(a: Array) -> Array:
+        starts, ends, strides = [0] * a.ndim, list(a.shape), [1] * a.ndim
+        for (axis, position), offset in zip(geometry.placed, offsets, strict=True):
+            starts[position] = offset * axis.dilation
+            ends[position] = starts[position] + (axis.out - 1) * axis.stride + 1
+            strides[position] = axis.stride
+        return lax.slice(a, starts, ends, strides)
+
+    return jax.tree.map(elements_of_array, padded)
 
 
 def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[Array]:
