@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from jax import Array
 
+from .._geometry.layout import with_lengths
 from .._geometry.ragged import RaggedAxis
 from .._lowerings.parts.argreduce import ValueOffset
 from .._lowerings.ragged import ragged
@@ -44,14 +45,13 @@ def _total_along_axis(x: Array, position: int, axis: RaggedAxis) -> Array:
     forward = functools.partial(ragged.reduce_axis, position=position, axis=axis, reduction=SUM)
     if not is_differentiable(x):
         return forward(x)
-    shape = list(x.shape)
-    shape[position] = len(axis.starts)
 
     def transpose(g: Array) -> Array:
         g = materialize(g)  # or each element may recompute the sum that ``g`` comes from
         return forward(g, axis=axis.holders())
 
-    return linear_map(forward, transpose, x, tuple(shape))
+    out_shape = with_lengths(x.shape, [position], [len(axis.starts)])
+    return linear_map(forward, transpose, x, out_shape)
 
 
 def extreme(

@@ -1,5 +1,6 @@
-"""Conversion of ``data_format`` to the pooled axes of an array, as negative positions."""
+"""The pooled axes of an array: their positions, from ``data_format``, and their lengths."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from .._errors import counted, message, shown
@@ -87,3 +88,13 @@ def _check_rank(
                 + advice_without_others(kernel),
             )
         )
+
+
+def with_lengths(
+    shape: Sequence[int], axes: Sequence[int], lengths: Sequence[int]
+) -> tuple[int, ...]:
+    """Return ``shape`` with the given lengths on ``axes``."""
+    result = list(shape)
+    for axis, length in zip(axes, lengths, strict=True):
+        result[axis] = length
+    return tuple(result)

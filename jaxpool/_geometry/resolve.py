@@ -19,6 +19,7 @@ from typing import Any
 from .._errors import counted, message, public, shown
 from .arguments import is_sequence, length_of, per_axis
 from .axis import Axis, cdiv
+from .layout import with_lengths
 from .window import CEIL_OR_ONE, Padding, Rounding, Window
 
 _LONGEST_AXIS = 2**31 - 1
@@ -90,10 +91,7 @@ class Geometry:
 
     def full_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the output shape of an input of ``shape``: pooled axes get their output length."""
-        out = list(shape)
-        for position, axis in zip(self.positions, self.axes, strict=True):
-            out[position] = axis.out
-        return tuple(out)
+        return with_lengths(shape, self.positions, self.out_shape)
 
 
 @public

@@ -129,10 +129,7 @@ class Partition(RaggedWindows):
 
     def out_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return ``shape`` with the pooled axes at their output lengths."""
-        out = list(shape)
-        for position, axis in zip(self.positions, self.axes, strict=True):
-            out[position] = len(axis.starts)
-        return tuple(out)
+        return layouts.with_lengths(shape, self.positions, [len(axis.starts) for axis in self.axes])
 
     def total(self, x: Array) -> Array:
         """Return the sum of every window."""

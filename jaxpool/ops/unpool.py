@@ -226,12 +226,11 @@ def _result_shape(
     if not explicit and len(lengths) >= y.ndim:
         raise ValueError(_wrong_length_message(lengths, f"the values have shape {y.shape}"))
     positions = layouts.pooled_axes(layout, count, y.shape)
-    shape = list(y.shape)
-    for number, position in enumerate(positions):
-        shape[position] = lengths[position if is_full else number]
-    if is_full and tuple(shape) != lengths:
+    pooled = [lengths[position] for position in positions] if is_full else lengths
+    shape = layouts.with_lengths(y.shape, positions, pooled)
+    if is_full and shape != lengths:
         raise ValueError(_wrong_batch_message(lengths, y.shape))
-    return tuple(shape)
+    return shape
 
 
 def _wrong_length_message(lengths: tuple[int, ...], facts: str) -> str:

@@ -83,7 +83,7 @@ FAULTS = [
         "(out - 1) * stride + span - padded",
         "(out - 1) * stride + span - size",
     ),
-    Fault("_geometry/resolve.py", "out[position] = axis.out", "out[position] = axis.size"),
+    Fault("_geometry/resolve.py", "self.positions, self.out_shape", "self.positions, self.kernel"),
     Fault("_numerics/indices.py", "axis.stride - axis.pad_low", "axis.stride"),
     Fault("_numerics/indices.py", "taps % axis.kernel * axis.dilation", "taps % axis.kernel"),
     Fault("_numerics/indices.py", "taps = taps // axis.kernel", "taps = taps"),

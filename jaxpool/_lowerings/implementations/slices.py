@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis, Segment
+from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ...reductions import Reduction, identity_array, identity_like
@@ -241,10 +242,9 @@ def _slice_at(elements: Any, position: int, axis: Axis, segment: Segment, offset
 
 def _constant_segment(like: Any, segment: Segment, axes: list[PlacedAxis], values: Any) -> Any:
     """Return ``values`` as the results of the windows of a segment."""
-    shape = list(jax.tree.leaves(like)[0].shape)
-    for axis, position in axes:
-        shape[position] = axis.out
-    shape[axes[0][1]] = segment.last - segment.first
+    lengths = [segment.last - segment.first, *(axis.out for axis, _ in axes[1:])]
+    positions = [position for _, position in axes]
+    shape = with_lengths(jax.tree.leaves(like)[0].shape, positions, lengths)
     return jax.tree.map(lambda value: jnp.full(shape, value), values)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis, cdiv
+from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from ..._xla.variadic_reduce import variadic_combine
 
@@ -59,10 +60,7 @@ def pad_axes(x: T, margins: Mapping[int, tuple[int, int, int]], values: Any = 0)
 
 def input_shape(shape: Sequence[int], geometry: Geometry) -> tuple[int, ...]:
     """Return the shape of the array whose windows have ``shape``."""
-    result = list(shape)
-    for axis, position in geometry.placed:
-        result[position] = axis.size
-    return tuple(result)
+    return with_lengths(shape, geometry.positions, geometry.spatial_shape)
 
 
 def each_tap(geometry: Geometry) -> Iterator[tuple[int, ...]]:
@@ -114,9 +112,7 @@ def is_padded(geometry: Geometry) -> bool:
 
 def reshape_along(values: Any, position: int, rank: int) -> np.ndarray:
     """Reshape one value per entry of an axis so that it broadcasts to ``rank`` axes."""
-    shape = [1] * rank
-    shape[position] = -1
-    return np.reshape(values, shape)
+    return np.reshape(values, with_lengths((1,) * rank, [position], [-1]))
 
 
 def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
@@ -124,8 +120,7 @@ def iota(length: int, position: int, rank: int, dtype: Any) -> Array:
 
     This is an operation, not a constant: JAX would keep a constant as a residual of the derivative.
     """
-    shape = [1] * rank
-    shape[position] = length
+    shape = with_lengths((1,) * rank, [position], [length])
     return lax.broadcasted_iota(dtype, shape, position % rank)
 
 

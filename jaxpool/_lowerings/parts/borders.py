@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._geometry.axis import cdiv
+from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import check_at_least
 from .axis_slicing import concatenate, pad
 
@@ -95,6 +96,4 @@ def _slice(x: Array, position: int, start: int, end: int) -> Array:
 
 
 def _broadcast_entry(x: Array, position: int, count: int) -> Array:
-    shape = list(x.shape)
-    shape[position] = count
-    return jnp.broadcast_to(x, shape)
+    return jnp.broadcast_to(x, with_lengths(x.shape, [position], [count]))

@@ -28,6 +28,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis, cdiv
+from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from .. import tuning
 from .axis_slicing import T, concatenate, pad, pad_axes, slice_axis
@@ -205,9 +206,7 @@ def _slice_or_pad(
 
 def _full_like(arrays: Arrays, values: tuple[float, ...], position: int, length: int) -> Arrays:
     def full(a: Array, value: float) -> Array:
-        shape = list(a.shape)
-        shape[position] = length
-        return jnp.full(shape, value, a.dtype)
+        return jnp.full(with_lengths(a.shape, [position], [length]), value, a.dtype)
 
     return tuple(map(full, arrays, values))
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis
+from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry, is_static
 from .. import tuning
 from .axis_slicing import concatenate, reshape_along
@@ -38,8 +39,7 @@ def per_window(runs: Sequence[tuple[int, int]], position: int, rank: int) -> Arr
 
 def _broadcast(run: tuple[int, int], position: int, rank: int) -> Array:
     """Return a run of (number of windows, value) as a broadcast value."""
-    shape = [1] * rank
-    shape[position] = run[0]
+    shape = with_lengths((1,) * rank, [position], [run[0]])
     return jnp.full(shape, run[1], jnp.int32)
 
 
