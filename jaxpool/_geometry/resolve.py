@@ -160,7 +160,7 @@ def resolve_axis(window: Window, index: int, size: int) -> Axis:
     if not isinstance(size, int):
         _check_symbolic(window, index, size)
     check_not_empty(index, size)
-    span = _span(window, index)
+    span = span_of(window, index)
     low, high = padding = axis_padding(window, index, size, span)
     padded = size + low + high
     excess = span - padded
@@ -172,11 +172,12 @@ def resolve_axis(window: Window, index: int, size: int) -> Axis:
     return Axis(size, kernel, stride, dilation, low, high, overhang, out)
 
 
-def _span(window: Window, index: int) -> int:
+def span_of(window: Window, index: int) -> int:
+    """Return the elements from the first to the last tap of a window along a pooled axis."""
     return (window.kernel[index] - 1) * window.dilations[index] + 1
 
 
-def axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int, int]:
+def axis_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any, Any]:
     """Return the elements of padding before and after pooled axis ``index``."""
     if window.padding == "VALID":
         return 0, 0
@@ -185,8 +186,11 @@ def axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int,
     return window.padding[index]
 
 
-def _same_padding(size: int, span: int, stride: int, word: str) -> tuple[int, int]:
-    total = max(span - (size % stride or stride), 0)
+def _same_padding(size: Any, span: int, stride: int, word: str) -> tuple[Any, Any]:
+    """Return "SAME" padding; a symbolic size is compared with 0 only if windows have gaps."""
+    total = (cdiv(size, stride) - 1) * stride + span - size if span > 1 else 0
+    if span < stride:
+        total = max(total, 0)
     small, big = total // 2, total - total // 2
     return (small, big) if word == "SAME_UPPER" else (big, small)
 
@@ -283,7 +287,7 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
                 "place, once for each size.",
             )
         )
-    span = _span(window, index)
+    span = span_of(window, index)
     check_at_least(
         f"pooled axis {index}", size, span + max(span, stride),
         f"A window spans {span} elements at stride {stride}, and an axis of unknown size must have "

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .axis import Axis, cdiv
-from .resolve import axis_padding, is_at_least, resolve_axis, window_count
+from .resolve import axis_padding, is_at_least, resolve_axis, span_of, window_count
 from .window import Window
 
 
@@ -56,11 +56,10 @@ def inner_window(
 
 def _extension(window: Window, index: int, size: Any) -> Ends | None:
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
-    span, same = (kernel - 1) * dilation + 1, window.padding in ("SAME_UPPER", "SAME_LOWER")
+    span, same = span_of(window, index), window.padding in ("SAME_UPPER", "SAME_LOWER")
     if stride > 1 and (window.rounding != "floor" or (same and 1 < span < stride)):
         return None
-    padding = _same_padding if same else axis_padding
-    low, high = padding(window, index, size, span)
+    low, high = axis_padding(window, index, size, span)
     covers = same and span > 1
     # Write the sizes as lax does: JAX may not recognise that different expressions are equal.
     slack = size + low + high - span
@@ -70,11 +69,3 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
         return None
     more = 0 if is_at_least(size + low + high, min_size) else min_size
     return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
-
-
-def _same_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any, Any]:
-    """Return "SAME" padding of windows without gaps, for which the total is never negative."""
-    stride = window.strides[index]
-    total = (cdiv(size, stride) - 1) * stride + span - size if span > 1 else 0
-    small, big = total // 2, total - total // 2
-    return (small, big) if window.padding == "SAME_UPPER" else (big, small)
