@@ -14,7 +14,14 @@ Source: Hyndman and Fan 1996, "Sample quantiles in statistical packages", Americ
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+Method = Literal[
+    "interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased",
+    "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf",
+    "closest_observation",
+]  # fmt: skip
+METHODS: tuple[Method, ...] = get_args(Method)
 
 _LINEAR = {
     "interpolated_inverted_cdf": (0.0, 1.0),
@@ -25,17 +32,6 @@ _LINEAR = {
     "normal_unbiased": (3 / 8, 3 / 8),
 }
 """The parameters ``a`` and ``b`` of each method that interpolates."""
-
-_ROUNDED = (
-    "lower",
-    "higher",
-    "nearest",
-    "midpoint",
-    "inverted_cdf",
-    "averaged_inverted_cdf",
-    "closest_observation",
-)
-METHODS = (*_LINEAR, *_ROUNDED)
 
 
 class QuantilePositions(NamedTuple):
@@ -53,13 +49,13 @@ class QuantilePositions(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def quantile_positions(q: float, method: str, max_elements: int) -> QuantilePositions:
+def quantile_positions(q: float, method: Method, max_elements: int) -> QuantilePositions:
     """Return the positions of quantile ``q`` among 0, 1, .., ``max_elements`` elements."""
     positions = [(0, 0, 0.0), *(_position(n, q, method) for n in range(1, max_elements + 1))]
     return QuantilePositions(*zip(*positions, strict=True))
 
 
-def _position(n: int, q: float, method: str) -> tuple[int, int, float]:
+def _position(n: int, q: float, method: Method) -> tuple[int, int, float]:
     if method in _LINEAR:
         a, b = _LINEAR[method]
         return _interpolated((n - 1) * q if a == b == 1 else n * q + (a + q * (1 - a - b)) - 1, n)

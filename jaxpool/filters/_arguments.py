@@ -12,7 +12,7 @@ Source: the manual of scipy.ndimage, "Filter functions" and "Interpolation bound
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from .._errors import counted, message, shown
 from .._geometry.arguments import check_length, entries_of, int_or_ints, is_sequence
 from ._static import Footprint, footprint_of, hashable, number
 
-MODES = {
+Mode = Literal[
+    "reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant",
+]  # fmt: skip
+MODES: dict[Mode, str] = {
     "reflect": "reflect",
     "grid-mirror": "reflect",
     "mirror": "mirror",

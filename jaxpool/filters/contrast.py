@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public
-from ._arguments import Neighborhood
+from ._arguments import Mode, Neighborhood
 from ._call import call_filter, filter_op
 from ._grey_operators import closing, dilation, erosion, opening
 
@@ -27,7 +27,7 @@ def morphological_gradient(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -61,7 +61,7 @@ def morphological_laplace(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -95,7 +95,7 @@ def white_tophat(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -129,7 +129,7 @@ def black_tophat(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,

@@ -20,7 +20,7 @@ from .._geometry.resolve import check_known
 from .._lowerings import tuning
 from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import explaining_tracer_errors, is_real
-from ._arguments import Extent, Neighborhood
+from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._windows import Taps, offsets_of, window_geometry
@@ -33,7 +33,7 @@ def generic_filter(
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     extra_arguments: Sequence[Any] = (),

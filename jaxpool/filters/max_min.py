@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from ..reductions import MAX, MIN
+from ._arguments import Mode
 from ._call import call_filter, filter_op
 from ._extreme import extreme
 
@@ -19,7 +20,7 @@ def maximum_filter(
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -72,7 +73,7 @@ def minimum_filter(
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -107,7 +108,7 @@ def maximum_filter1d(
     size: int,
     axis: int = -1,
     *,
-    mode: str = "reflect",
+    mode: Mode = "reflect",
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:
@@ -140,7 +141,7 @@ def minimum_filter1d(
     size: int,
     axis: int = -1,
     *,
-    mode: str = "reflect",
+    mode: Mode = "reflect",
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:

@@ -20,6 +20,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
+from ._arguments import Mode
 from ._call import call_filter, filter_op
 from ._grey_operators import closing, dilation, erosion, opening
 
@@ -31,7 +32,7 @@ def grey_erosion(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -76,7 +77,7 @@ def grey_dilation(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -113,7 +114,7 @@ def grey_opening(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -147,7 +148,7 @@ def grey_closing(
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,

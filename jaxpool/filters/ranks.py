@@ -26,7 +26,7 @@ from .._lowerings.ranks.sorting_network import sorted_lanes
 from .._xla.materialize import materialize
 from ..ops import rank as rank_
 from ..reductions import MAX, MIN, accumulator
-from ._arguments import LARGEST_ORIGIN, Neighborhood
+from ._arguments import LARGEST_ORIGIN, Mode, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._extreme import extreme
@@ -42,7 +42,7 @@ def rank_filter(
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -79,7 +79,7 @@ def median_filter(
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -114,7 +114,7 @@ def percentile_filter(
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,

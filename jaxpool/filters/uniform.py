@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from .._errors import public
 from .._xla.materialize import materialize
 from ..reductions import accumulator
-from ._arguments import Extent, Neighborhood
+from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
 from ._mean import mean
@@ -21,7 +21,7 @@ def uniform_filter(
     x: ArrayLike,
     size: int | Sequence[int] = 3,
     *,
-    mode: str | Sequence[str] = "reflect",
+    mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
     origin: int | Sequence[int] = 0,
     axes: int | Sequence[int] | None = None,
@@ -62,7 +62,7 @@ def uniform_filter1d(
     size: int,
     axis: int = -1,
     *,
-    mode: str = "reflect",
+    mode: Mode = "reflect",
     cval: float = 0.0,
     origin: int = 0,
 ) -> Array:

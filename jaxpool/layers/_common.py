@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,12 +14,15 @@ import jaxpool
 
 from .._errors import message, naming_errors, public_constructor
 from .._geometry.arguments import is_sequence
+from .._geometry.window import Padding as Padding
+from .._geometry.window import Rounding as Rounding
 from .._numerics.checks import as_array
+from .._numerics.indices import IndexSpace as IndexSpace
+from .._numerics.quantiles import Method as Method
+from ..ops.blur import PadMode as PadMode
 
 PerAxis = int | Sequence[int]
 """An int for all pooled axes, or one for each."""
-Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
-Rounding = Literal["floor", "ceil", "ceil_torch"]
 
 T = TypeVar("T")
 

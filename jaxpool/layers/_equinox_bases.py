@@ -11,7 +11,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._errors import message, naming_errors, shown
 from .._geometry.arguments import is_sequence
-from ._common import Padding, PerAxis, Rounding, hashable, not_installed, settings
+from ._common import IndexSpace, Padding, PerAxis, Rounding, hashable, not_installed, settings
 
 try:
     import equinox as eqx
@@ -76,7 +76,7 @@ class Windowed(Sliding):
 
 class Indexed(Windowed):
     _: KW_ONLY
-    index_space: str | int = static(default="spatial")
+    index_space: IndexSpace = static(default="spatial")
     index_dtype: DTypeLike | None = static(default=None)
 
     def __call__(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from ._common import Padding, PerAxis, Rounding, module, not_installed, settings
+from ._common import IndexSpace, Padding, PerAxis, Rounding, module, not_installed, settings
 
 try:
     import haiku as hk
@@ -63,7 +63,7 @@ class Windowed(Sliding):
 @module
 class Indexed(Windowed):
     _: KW_ONLY
-    index_space: str | int = "spatial"
+    index_space: IndexSpace = "spatial"
     index_dtype: DTypeLike | None = None
 
     def __call__(self, value: ArrayLike, *, where: ArrayLike | None = None) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 import jaxpool
 
 from .._errors import public
-from ._common import Padding, PerAxis, Rounding, fractional
+from ._common import IndexSpace, Padding, PerAxis, Rounding, fractional
 from ._haiku_axes import call, call_global
 
 
@@ -95,7 +95,7 @@ def max_unpool(
     output_shape: PerAxis,
     channel_axis: int | None = -1,
     *,
-    index_space: str | int = "spatial",
+    index_space: IndexSpace = "spatial",
     window_shape: PerAxis | None = None,
     strides: PerAxis | None = None,
     padding: Padding = "VALID",

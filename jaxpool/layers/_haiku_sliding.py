@@ -6,7 +6,7 @@ from jax.typing import ArrayLike, DTypeLike
 import jaxpool
 
 from .._errors import public
-from ._common import Padding, PerAxis, Rounding, stochastic
+from ._common import IndexSpace, Method, Padding, PadMode, PerAxis, Rounding, stochastic
 from ._haiku_axes import call
 
 
@@ -67,7 +67,7 @@ def max_pool_with_argmax(
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
     implementation: str = "auto",
-    index_space: str | int = "spatial",
+    index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
     """Return the maximum and its index, as :func:`jaxpool.max_pool_with_argmax`.
@@ -85,7 +85,7 @@ def min_pool_with_argmin(
     padding: Padding = "VALID",
     channel_axis: int | None = -1,
     *,
-    index_space: str | int = "spatial",
+    index_space: IndexSpace = "spatial",
     index_dtype: DTypeLike | None = None,
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
@@ -169,7 +169,7 @@ def blur_pool(
     padding: Padding = "VALID",
     channel_axis: int | None = -1,
     *,
-    mode: str = "reflect",
+    mode: PadMode = "reflect",
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
@@ -187,7 +187,7 @@ def max_blur_pool(
     channel_axis: int | None = -1,
     *,
     blur_shape: PerAxis = 3,
-    mode: str = "reflect",
+    mode: PadMode = "reflect",
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
@@ -222,7 +222,7 @@ def quantile_pool(
     channel_axis: int | None = -1,
     *,
     q: float,
-    method: str = "linear",
+    method: Method = "linear",
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,

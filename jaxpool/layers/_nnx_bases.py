@@ -11,7 +11,16 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._errors import message, naming_errors, shown
-from ._common import Padding, PerAxis, Rounding, hashable, module, not_installed, settings
+from ._common import (
+    IndexSpace,
+    Padding,
+    PerAxis,
+    Rounding,
+    hashable,
+    module,
+    not_installed,
+    settings,
+)
 
 try:
     from flax import nnx
@@ -78,7 +87,7 @@ class Windowed(Sliding):
 @module
 class Indexed(Windowed):
     _: KW_ONLY
-    index_space: str | int = "spatial"
+    index_space: IndexSpace = "spatial"
     index_dtype: DTypeLike | None = None
 
     def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> tuple[Array, Array]:

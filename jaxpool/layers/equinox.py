@@ -13,7 +13,10 @@ from jax.typing import ArrayLike
 import jaxpool
 
 from ._common import (
+    IndexSpace,
+    Method,
     Padding,
+    PadMode,
     PerAxis,
     Rounding,
     exponent,
@@ -114,7 +117,7 @@ class MaxUnpool(Layer):
 
     op = staticmethod(jaxpool.max_unpool)
     _: KW_ONLY
-    index_space: str | int = static(default="spatial")
+    index_space: IndexSpace = static(default="spatial")
     window_shape: PerAxis | None = static(default=None)
     strides: PerAxis | None = static(default=None)
     padding: Padding = static(default="VALID")
@@ -156,7 +159,7 @@ class BlurPool(Sliding):
 
     op = staticmethod(jaxpool.blur_pool)
     _: KW_ONLY
-    mode: str = static(default="reflect")
+    mode: PadMode = static(default="reflect")
 
 
 class MaxBlurPool(Sliding):
@@ -165,7 +168,7 @@ class MaxBlurPool(Sliding):
     op = staticmethod(jaxpool.max_blur_pool)
     _: KW_ONLY
     blur_shape: PerAxis = static(default=3)
-    mode: str = static(default="reflect")
+    mode: PadMode = static(default="reflect")
 
 
 class StdPool(Sliding):
@@ -182,7 +185,7 @@ class QuantilePool(Sliding):
     op = staticmethod(jaxpool.quantile_pool)
     _: KW_ONLY
     q: float = eqx.field(static=True, converter=hashable)
-    method: str = static(default="linear")
+    method: Method = static(default="linear")
 
 
 class MedianPool(Sliding):

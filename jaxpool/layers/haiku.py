@@ -18,7 +18,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ._common import (
+    IndexSpace,
+    Method,
     Padding,
+    PadMode,
     PerAxis,
     Rounding,
     exponent,
@@ -170,7 +173,7 @@ class MaxUnpool(Layer):
     function = staticmethod(max_unpool)
     channel_axis: int | None = -1
     _: KW_ONLY
-    index_space: str | int = "spatial"
+    index_space: IndexSpace = "spatial"
     window_shape: PerAxis | None = None
     strides: PerAxis | None = None
     padding: Padding = "VALID"
@@ -212,7 +215,7 @@ class BlurPool(Sliding):
 
     function = staticmethod(blur_pool)
     _: KW_ONLY
-    mode: str = "reflect"
+    mode: PadMode = "reflect"
 
 
 @module
@@ -222,7 +225,7 @@ class MaxBlurPool(Sliding):
     function = staticmethod(max_blur_pool)
     _: KW_ONLY
     blur_shape: PerAxis = 3
-    mode: str = "reflect"
+    mode: PadMode = "reflect"
 
 
 @module
@@ -241,7 +244,7 @@ class QuantilePool(Sliding):
     function = staticmethod(quantile_pool)
     _: KW_ONLY
     q: float
-    method: str = "linear"
+    method: Method = "linear"
 
 
 class MedianPool(Sliding):

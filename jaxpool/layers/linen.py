@@ -15,7 +15,10 @@ import jaxpool
 
 from .._errors import message, naming_errors
 from ._common import (
+    IndexSpace,
+    Method,
     Padding,
+    PadMode,
     PerAxis,
     Rounding,
     exponent,
@@ -103,7 +106,7 @@ class _Windowed(_Sliding):
 
 class _Indexed(_Windowed):
     _: KW_ONLY
-    index_space: str | int = "spatial"
+    index_space: IndexSpace = "spatial"
     index_dtype: DTypeLike | None = None
 
     def __call__(self, x: ArrayLike, *, where: ArrayLike | None = None) -> tuple[Array, Array]:
@@ -184,7 +187,7 @@ class MaxUnpool(_Layer):
 
     op = staticmethod(jaxpool.max_unpool)
     _: KW_ONLY
-    index_space: str | int = "spatial"
+    index_space: IndexSpace = "spatial"
     data_format: str = "channels_last"
     window_shape: PerAxis | None = None
     strides: PerAxis | None = None
@@ -229,7 +232,7 @@ class BlurPool(_Sliding):
 
     op = staticmethod(jaxpool.blur_pool)
     _: KW_ONLY
-    mode: str = "reflect"
+    mode: PadMode = "reflect"
 
 
 class MaxBlurPool(_Sliding):
@@ -238,7 +241,7 @@ class MaxBlurPool(_Sliding):
     op = staticmethod(jaxpool.max_blur_pool)
     _: KW_ONLY
     blur_shape: PerAxis = 3
-    mode: str = "reflect"
+    mode: PadMode = "reflect"
 
 
 class StdPool(_Sliding):
@@ -255,7 +258,7 @@ class QuantilePool(_Sliding):
     op = staticmethod(jaxpool.quantile_pool)
     _: KW_ONLY
     q: float
-    method: str = "linear"
+    method: Method = "linear"
 
 
 class MedianPool(_Sliding):

@@ -14,7 +14,10 @@ from jax.typing import ArrayLike
 import jaxpool
 
 from ._common import (
+    IndexSpace,
+    Method,
     Padding,
+    PadMode,
     PerAxis,
     Rounding,
     exponent,
@@ -130,7 +133,7 @@ class MaxUnpool(Layer):
 
     op = static(jaxpool.max_unpool)
     _: KW_ONLY
-    index_space: str | int = "spatial"
+    index_space: IndexSpace = "spatial"
     data_format: str = "channels_last"
     window_shape: PerAxis | None = None
     strides: PerAxis | None = None
@@ -172,7 +175,7 @@ class BlurPool(Sliding):
 
     op = static(jaxpool.blur_pool)
     _: KW_ONLY
-    mode: str = "reflect"
+    mode: PadMode = "reflect"
 
 
 @module
@@ -182,7 +185,7 @@ class MaxBlurPool(Sliding):
     op = static(jaxpool.max_blur_pool)
     _: KW_ONLY
     blur_shape: PerAxis = 3
-    mode: str = "reflect"
+    mode: PadMode = "reflect"
 
 
 @module
@@ -201,7 +204,7 @@ class QuantilePool(Sliding):
     op = static(jaxpool.quantile_pool)
     _: KW_ONLY
     q: float
-    method: str = "linear"
+    method: Method = "linear"
 
 
 class MedianPool(Sliding):

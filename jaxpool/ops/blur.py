@@ -13,7 +13,7 @@ If no tap can be masked or in the overhang, the divisor is 1 and is not computed
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +41,8 @@ _MAX_TAPS = 7
 _BORDERS = {"reflect": "mirror", "symmetric": "reflect", "edge": "nearest", "wrap": "wrap"}
 """From a mode of ``jnp.pad`` to its name in :mod:`.._lowerings.parts.borders`."""
 
-MODES = (*_BORDERS, "constant")
+PadMode = Literal["reflect", "symmetric", "edge", "wrap", "constant"]
+MODES: tuple[PadMode, ...] = get_args(PadMode)
 
 
 @public
@@ -51,7 +52,7 @@ def blur_pool(
     strides: int | Sequence[int],
     padding: Padding = "VALID",
     *,
-    mode: str = "reflect",
+    mode: PadMode = "reflect",
     dilations: int | Sequence[int] = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
@@ -105,7 +106,7 @@ def max_blur_pool(
     padding: Padding = "VALID",
     *,
     blur_shape: int | Sequence[int] = 3,
-    mode: str = "reflect",
+    mode: PadMode = "reflect",
     dilations: int | Sequence[int] = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
@@ -152,14 +153,14 @@ def max_blur_pool(
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-def _blur(x: Array, where: Any, *, config: Configuration, mode: str) -> Array:
+def _blur(x: Array, where: Any, *, config: Configuration, mode: PadMode) -> Array:
     check_float(x)
     _check_lengths("window_shape", config.window.kernel)
     return _blurred(x, check_where(where, x.shape), config.geometry(x.shape), mode)
 
 
 def _max_blur(
-    x: Array, where: Any, *, config: Configuration, blur_shape: int | tuple[int, ...], mode: str
+    x: Array, where: Any, *, config: Configuration, blur_shape: int | tuple[int, ...], mode: PadMode
 ) -> Array:
     check_float(x)
     window, valid = config.window, check_where(where, x.shape)
@@ -184,7 +185,7 @@ def _nonempty_windows(x: Array, valid: Array | None, maximum: Configuration) -> 
     return rules.extreme(elements, None, maximum.plan(x.shape, jnp.bool_, MAX))
 
 
-def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Array:
+def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: PadMode) -> Array:
     """Return the blur of the ``valid`` elements."""
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
@@ -205,7 +206,7 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: str) -> Ar
     return y.astype(dtype)
 
 
-def _weighted_sums(x: Array, geometry: Geometry, mode: str, padding: int) -> Array:
+def _weighted_sums(x: Array, geometry: Geometry, mode: PadMode, padding: int) -> Array:
     """Return the weighted sums of windows.
 
     With mode "constant" the padding has the value ``padding``. The overhang is always 0.
@@ -222,7 +223,7 @@ def _weighted_sums(x: Array, geometry: Geometry, mode: str, padding: int) -> Arr
     return x
 
 
-def _padded(x: Array, axis: Axis, position: int, mode: str, padding: int) -> Array:
+def _padded(x: Array, axis: Axis, position: int, mode: PadMode, padding: int) -> Array:
     low, high = axis.pad_low, axis.pad_high
     if mode == "constant":
         return pad(x, position, low, high, np.asarray(padding, x.dtype))
@@ -251,7 +252,7 @@ def _check_lengths(name: str, lengths: tuple[int, ...]) -> None:
         )
 
 
-def _check_border(index: int, axis: Axis, mode: str) -> None:
+def _check_border(index: int, axis: Axis, mode: PadMode) -> None:
     max_padding = max(axis.pad_low, axis.pad_high)
     if mode != "constant" and isinstance(axis.size, int) and max_padding > axis.size:
         raise ValueError(
@@ -281,7 +282,7 @@ def _canonical_blur(blur_shape: Any, mode: Any) -> dict[str, Any]:
     return {"blur_shape": lengths, **_canonical_mode(mode)}
 
 
-def _border_of(mode: str) -> str:
+def _border_of(mode: PadMode) -> str:
     return _BORDERS.get(mode, mode)
 
 

@@ -15,7 +15,7 @@ from .._geometry.window import Padding, Rounding
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
-from .._numerics.quantiles import METHODS, quantile_positions
+from .._numerics.quantiles import METHODS, Method, quantile_positions
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 from .rank import at_counts, between, element_counts, ranked
@@ -117,7 +117,7 @@ def quantile_pool(
     strides: int | Sequence[int],
     padding: Padding = "VALID",
     *,
-    method: str = "linear",
+    method: Method = "linear",
     dilations: int | Sequence[int] = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
@@ -231,7 +231,7 @@ def _fraction(q: Any) -> float:
     )
 
 
-def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: str) -> Array:
+def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: Method) -> Array:
     check_float(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     selected = quantile_positions(q, method, geometry.taps)

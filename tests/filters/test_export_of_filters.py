@@ -76,7 +76,7 @@ def test_of_equals_the_same_has_the_derivative() -> None:
 @pytest.mark.parametrize(
     ("mode", "size", "least"), [("reflect", 7, 3), ("mirror", 3, 2), ("wrap", 4, 2)]
 )
-def test_a_border_as_long_as_the_axis_needs_a_bound(mode: str, size: int, least: int) -> None:
+def test_a_border_as_long_as_the_axis_needs_a_bound(mode: Any, size: int, least: int) -> None:
     op = lambda x: filters.uniform_filter(x, size, mode=mode, **AXES)  # noqa: E731
     with pytest.raises(ValueError) as caught:
         exported(op)

@@ -21,11 +21,15 @@ def functions() -> None:
     assert_type(jaxpool.max_pool(x, (2, 2), 2), Array)
     assert_type(jaxpool.max_pool_with_argmax(x, (2, 2), 2, index_space=1), tuple[Array, Array])
     assert_type(filters.maximum_filter(x, 3), Array)
+    assert_type(filters.maximum_filter(x, 3, mode=["wrap", "nearest"]), Array)
     assert_type(jaxpool.patch("flax"), jaxpool.Patch)
     jaxpool.max_pool()  # pyright: ignore[reportCallIssue]
     jaxpool.max_pool(x, (2, 2), 2, windw=3)  # pyright: ignore[reportCallIssue]
     jaxpool.max_pool(x, "2", 2)  # pyright: ignore[reportArgumentType]
     jaxpool.avg_pool(x, 2, 2, rounding="up")  # pyright: ignore[reportArgumentType]
+    jaxpool.blur_pool(x, (3, 3), 2, mode="zeros")  # pyright: ignore[reportArgumentType]
+    jaxpool.quantile_pool(x, 0.5, (2, 2), 2, method="low")  # pyright: ignore[reportArgumentType]
+    filters.maximum_filter(x, 3, mode="edge")  # pyright: ignore[reportArgumentType]
     filters.maximum_filter(x, 3, foot=1)  # pyright: ignore[reportCallIssue]
     jaxpool.compat.torch.max_pool2d(x, 2, ceil=True)  # pyright: ignore[reportCallIssue]
 
@@ -42,6 +46,7 @@ def layers() -> None:
     assert_type(linen.MaxPool((2, 2), 2, "SAME", dilations=2), linen.MaxPool)
     assert_type(nnx.MaxPool((2, 2), 2, "SAME", dilations=2), nnx.MaxPool)
     haiku.MaxPool((2, 2), 2, "SAME", -1, "name", dilations=2)
+    linen.BlurPool((3, 3), 2, mode="zeros")  # pyright: ignore[reportArgumentType]
     assert_type(equinox.AvgPool((2, 2), 2)(x[0]), Array)
     assert_type(linen.AvgPool((2, 2), 2)(x), Array)
     assert_type(nnx.AvgPool((2, 2), 2)(x), Array)

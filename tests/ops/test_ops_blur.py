@@ -12,7 +12,7 @@ import pytest
 from helpers import assert_same, check_derivatives, exported_call, lowered
 
 import jaxpool
-from jaxpool.ops.blur import MODES
+from jaxpool.ops.blur import MODES, PadMode
 
 pytestmark = pytest.mark.grid(4)
 
@@ -33,7 +33,7 @@ def blurred(
     window: Sequence[int],
     strides: Sequence[int],
     padding: Any,
-    mode: str,
+    mode: PadMode,
     dilations: Sequence[int] = (1, 1),
     rounding: Any = "floor",
     where: np.ndarray | None = None,
@@ -64,7 +64,7 @@ def blurred(
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_blur_is_its_definition(
-    window: tuple[int, int], mode: str, rng: np.random.Generator
+    window: tuple[int, int], mode: PadMode, rng: np.random.Generator
 ) -> None:
     x = rng.standard_normal((9, 8)).astype(np.float32)
     cases: list[Any] = [
@@ -82,7 +82,9 @@ def test_a_blur_is_its_definition(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_masked_elements_are_neither_added_nor_weighed(mode: str, rng: np.random.Generator) -> None:
+def test_masked_elements_are_neither_added_nor_weighed(
+    mode: PadMode, rng: np.random.Generator
+) -> None:
     where = rng.random((9, 8)) < 0.5
     where[:4, :4] = False
     x = np.where(where, rng.standard_normal((9, 8)), np.nan).astype(np.float32)
@@ -112,7 +114,7 @@ def test_the_papers_padding_and_layouts(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("blur_shape", [3, (2, 5), 7])
-def test_a_maximum_and_a_blur(mode: str, blur_shape: Any, rng: np.random.Generator) -> None:
+def test_a_maximum_and_a_blur(mode: PadMode, blur_shape: Any, rng: np.random.Generator) -> None:
     x = rng.standard_normal((9, 8)).astype(np.float32)
     lengths = (blur_shape,) * 2 if isinstance(blur_shape, int) else blur_shape
     padding = tuple(((n - 1) // 2, n // 2) for n in lengths)
@@ -157,7 +159,7 @@ def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator)
 @pytest.mark.parametrize("window", [(3, 2), (4, 5), (1, 7)])
 @pytest.mark.parametrize("strides", [1, (2, 3)])
 def test_every_platform_gives_the_same(
-    strides: Any, window: tuple[int, int], mode: str, platform: str, rng: np.random.Generator
+    strides: Any, window: tuple[int, int], mode: PadMode, platform: str, rng: np.random.Generator
 ) -> None:
     """The programs of GPU and TPU, run on CPU; NaN and infinities stay in their windows."""
     x = jnp.asarray(rng.standard_normal((2, 11, 13, 2)), jnp.float32)
@@ -178,7 +180,10 @@ def test_every_platform_gives_the_same(
 
 def test_no_program_has_a_scatter() -> None:
     for mode in MODES:
-        blur = lambda x, mode=mode: jaxpool.blur_pool(x, (3, 3), 2, 1, mode=mode).sum()  # noqa: E731
+
+        def blur(x: jax.Array, mode: PadMode = mode) -> jax.Array:
+            return jaxpool.blur_pool(x, (3, 3), 2, 1, mode=mode).sum()
+
         text = str(jax.make_jaxpr(jax.grad(blur))(jnp.ones((2, 6, 7, 3))))
         assert "scatter" not in text and "mul" in text
 
@@ -230,7 +235,7 @@ exported = functools.partial(exported_call, "h, w")
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_padding_of_open_sizes_is_that_of_the_mode(
-    mode: str, masked: bool, rng: np.random.Generator
+    mode: PadMode, masked: bool, rng: np.random.Generator
 ) -> None:
     def blur(x: Any, padding: Any) -> Any:
         where = x > 0 if masked else None

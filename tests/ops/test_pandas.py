@@ -28,7 +28,7 @@ def rolling() -> Callable[..., Any]:
     return names["rolling"]
 
 
-def quantile(q: float, method: str) -> Callable[..., Any]:
+def quantile(q: float, method: Any) -> Callable[..., Any]:
     return lambda x, *windows, **words: jaxpool.quantile_pool(
         x, q, *windows, method=method, **words
     )
