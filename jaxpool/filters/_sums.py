@@ -105,7 +105,7 @@ def _window_sum(x: Pair, taps: int, position: int, total: Total, max_direct_taps
         return total([_shifted(x, position, n, length) for n in range(taps)])
     copies = copies_of(taps, max_direct_taps)
     inner = taps // copies
-    inner_sums = _materialize_pair(_window_sum(x, inner, position, total, max_direct_taps))
+    inner_sums = materialize(_window_sum(x, inner, position, total, max_direct_taps))
     parts = [_shifted(inner_sums, position, n * inner, length) for n in range(copies)]
     return total(parts + [_shifted(x, position, n, length) for n in range(copies * inner, taps)])
 
@@ -134,15 +134,6 @@ def cost_with(taps: int, copies: int, max_direct_taps: int) -> int:
 
 def _shifted(x: Pair, position: int, start: int, length: int) -> Pair:
     return jax.tree.map(lambda a: slice_axis(a, position, start, length, 1), x)
-
-
-def _materialize_pair(x: Pair) -> Pair:
-    """Return the pair, materialised so that its shifted copies do not recompute it."""
-    high, low = x
-    if low is None:
-        return materialize(high), None
-    high, low = materialize((high, low))
-    return high, low
 
 
 def _pair_total(parts: Sequence[Pair]) -> Pair:
