@@ -153,7 +153,6 @@ def _combine_windows(
     a flag that distinguishes them from padding.
     """
     reduction, mask = plan.reduction, valid
-    assert reduction is not None, "a request for values has a reduction"
     elements = mask_with_identity(elements, valid, reduction)
     if mask is None and is_padded(plan.geometry):
         mask = lax.full_like(jax.tree.leaves(elements)[0], True, bool)
