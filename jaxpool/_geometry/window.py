@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .._errors import counted, message, public, shown
 from .arguments import (
@@ -20,7 +20,7 @@ Padding = str | int | Sequence[int | Sequence[int]]
 
 Rounding = Literal["floor", "ceil", "ceil_torch"]
 
-ROUNDINGS = ("floor", "ceil", "ceil_torch")
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 Pairs = tuple[tuple[int, int], ...]
 

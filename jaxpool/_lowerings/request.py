@@ -1,7 +1,7 @@
 """The request that the plan makes to an implementation, and a row of the implementation table."""
 
 from types import ModuleType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jax import lax
@@ -11,7 +11,7 @@ from ..reductions import Reduction
 
 Operation = Literal["reduce", "argreduce", "gather", "scatter", "sum_transpose"]
 Platform = Literal["cpu", "gpu", "tpu"]
-PLATFORMS: tuple[Platform, ...] = ("cpu", "gpu", "tpu")
+PLATFORMS: tuple[Platform, ...] = get_args(Platform)
 
 READ_ONCE = "windows do not overlap, so each element is read once"
 """The reason against implementations that save reads of overlapping windows."""

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from ._mli_arithmetic import reciprocal, requantisation, round_shift_32, round_s
 from ._mli_tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
 Rounding = Literal["up", "convergent"]
-ROUNDINGS = ("up", "convergent")
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 
 
 class Element(NamedTuple):
