@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from .._errors import message, public, shown
-from .._geometry.arguments import as_bool, entries_of, is_sequence, per_axis
+from .._geometry.arguments import entries_of, is_sequence, per_axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.implementations.reduce_window import configuration
@@ -19,6 +19,7 @@ from .._lowerings.plan import Plan
 from .._numerics.checks import check_real
 from .._numerics.divisors import check_averageable
 from ..ops._dispatch import WindowArguments, configure
+from ..ops.average import canonical_divisor
 from ..reductions import MAX, MIN, SUM, Reduction, sum_dtype
 from .axes import axis_lines, in_runs, row
 
@@ -149,8 +150,7 @@ def explain(
                 'Give for example op="avg_pool".',
             )
         )
-    meaning = "It determines whether declared padding counts in the divisor."
-    counts = as_bool("count_include_pad", count_include_pad, meaning)
+    counts = canonical_divisor(count_include_pad, None)["count_include_pad"]
     shape, default = _shape_and_dtype(x_or_shape)
     dtype = _dtype(default if dtype is None else dtype)
     windows = WindowArguments(
