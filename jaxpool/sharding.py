@@ -121,10 +121,10 @@ def pool_shards(
     if op is not max_pool_with_argmax or index_space == "window":
         return pool_shard(**settings)
     dtype = _indices.check_dtype(settings.pop("index_dtype", None))
-    values, taps = pool_shard(**{**settings, "index_space": "window"})
+    values, offsets = pool_shard(**{**settings, "index_space": "window"})
     geometry = replace(config, window=window).geometry(x.shape)
-    is_valid = taps != sentinel(taps.dtype) if is_masked or full.has_empty_window else None
-    return values, _global_indices(taps, is_valid, geometry, full, names, dtype)
+    is_valid = offsets != sentinel(offsets.dtype) if is_masked or full.has_empty_window else None
+    return values, _global_indices(offsets, is_valid, geometry, full, names, dtype)
 
 
 def _check_op(op: Any, settings: dict[str, Any]) -> None:
@@ -296,15 +296,15 @@ def _exchange_halos(x: Array, axis: Axis, position: int, name: str) -> Array:
 
 
 def _global_indices(
-    taps: Array,
+    offsets: Array,
     is_valid: Array | None,
     geometry: Geometry,
     full: Geometry,
     names: tuple[str | None, ...],
     dtype: np.dtype | None,
 ) -> Array:
-    """Convert taps of the windows of a shard with its halos to indices over the full array."""
-    coordinates, shape = _indices.places(taps, geometry), [1] * taps.ndim
+    """Convert offsets in the windows of a shard with its halos to indices over the full array."""
+    coordinates, shape = _indices.coordinates(offsets, geometry), [1] * offsets.ndim
     for (axis, position), name in zip(full.placed, names, strict=True):
         shape[position] = axis.size
         if name:

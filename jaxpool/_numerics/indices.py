@@ -118,78 +118,80 @@ def canonical(index_space: Any, index_dtype: Any) -> dict[str, Any]:
 
 
 def convert(
-    taps: Array,
+    offsets: Array,
     shape: tuple[int, ...],
     geometry: Geometry,
     index_space: IndexSpace,
     index_dtype: np.dtype | None,
     masked: bool,
 ) -> Array:
-    """Return ``taps``, window offsets in row-major order, as indices of an array of ``shape``.
+    """Return row-major window offsets as indices of an array of ``shape``.
 
     Args:
-      taps: window offsets, with the sentinel for windows without an element.
+      offsets: window offsets, with the sentinel for windows without an element.
       shape: shape of the array that is indexed.
       geometry: the windows.
       index_space, index_dtype: the options of the caller.
       masked: whether a mask may empty windows that ``geometry`` does not leave empty.
     """
     if index_space == "window":
-        return _tap_numbers(taps, geometry, index_dtype)
+        return _window_offsets(offsets, geometry, index_dtype)
     axes = counted_axes(index_space, geometry.positions, len(shape))
-    found = taps != sentinel(taps.dtype) if masked or geometry.has_empty_window else None
-    return flat(index_space, places(taps, geometry), found, shape, axes, index_dtype)
+    may_be_empty = masked or geometry.has_empty_window
+    has_element = offsets != sentinel(offsets.dtype) if may_be_empty else None
+    return flat(index_space, coordinates(offsets, geometry), has_element, shape, axes, index_dtype)
 
 
-def _tap_numbers(taps: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
-    resolved = dtype or np.dtype(taps.dtype)
+def _window_offsets(offsets: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
+    resolved = dtype or np.dtype(offsets.dtype)
     _check_width(resolved)
     _check_fit("window", resolved, geometry.taps - 1, has_sentinel=True)
-    if taps.dtype == resolved:
-        return taps
-    return jnp.where(taps == sentinel(taps.dtype), sentinel(resolved), taps.astype(resolved))
+    if offsets.dtype == resolved:
+        return offsets
+    is_empty = offsets == sentinel(offsets.dtype)
+    return jnp.where(is_empty, sentinel(resolved), offsets.astype(resolved))
 
 
-def places(taps: Array, geometry: Geometry) -> dict[int, Array]:
-    """Return, for each pooled axis, the position of the tap of each window."""
-    positions: dict[int, Array] = {}
-    taps = taps.astype(jnp.int32)
+def coordinates(offsets: Array, geometry: Geometry) -> dict[int, Array]:
+    """Return, by position, the index along each pooled axis of the element at each offset."""
+    result: dict[int, Array] = {}
+    offsets = offsets.astype(jnp.int32)
     for axis, position in geometry.placed[::-1]:
-        start = iota(axis.out, position, taps.ndim, jnp.int32) * axis.stride - axis.pad_low
-        positions[position] = start + taps % axis.kernel * axis.dilation
-        taps = taps // axis.kernel
-    return positions
+        start = iota(axis.out, position, offsets.ndim, jnp.int32) * axis.stride - axis.pad_low
+        result[position] = start + offsets % axis.kernel * axis.dilation
+        offsets = offsets // axis.kernel
+    return result
 
 
 def flat(
     space: IndexSpace,
-    places: dict[int, Array],
-    found: Array | None,
+    coordinates: dict[int, Array],
+    has_element: Array | None,
     shape: tuple[int, ...],
     axes: tuple[int, ...],
     dtype: np.dtype | None,
 ) -> Array:
-    """Return positions as flat indices, -1 where ``found`` is False.
+    """Return coordinates as flat indices, -1 where ``has_element`` is False.
 
     Args:
       space, dtype: the caller's ``index_space`` and ``index_dtype``.
-      places: positions on each pooled axis; on other axes, the position is that of the entry.
-      found: whether each window has an element, or None to return an index for every window.
+      coordinates: those along each pooled axis, by position; along others, those of the entry.
+      has_element: whether each window has an element, or None if all have one.
       shape: shape of the array that is indexed.
       axes: the axes that the index counts, in row-major order.
     """
     resolved = dtype or np.dtype(np.int32)
     _check_width(resolved)
     last = math.prod(shape[axis] for axis in axes) - 1
-    _check_fit(space, resolved, last, has_sentinel=found is not None)
+    _check_fit(space, resolved, last, has_sentinel=has_element is not None)
     sum_dtype = resolved if resolved.itemsize >= 4 else np.dtype(np.int32)
     index: Any = 0
     for axis in axes:
-        place = places.get(axis)
-        if place is None:
-            place = iota(shape[axis], axis, len(shape), jnp.int32)
-        index = index * shape[axis] + place.astype(sum_dtype)
-    index = jnp.broadcast_to(index, next(iter(places.values())).shape)
-    if found is not None:
-        index = jnp.where(found, index, sentinel(sum_dtype))
+        coordinate = coordinates.get(axis)
+        if coordinate is None:
+            coordinate = iota(shape[axis], axis, len(shape), jnp.int32)
+        index = index * shape[axis] + coordinate.astype(sum_dtype)
+    index = jnp.broadcast_to(index, next(iter(coordinates.values())).shape)
+    if has_element is not None:
+        index = jnp.where(has_element, index, sentinel(sum_dtype))
     return index.astype(resolved)

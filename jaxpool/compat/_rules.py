@@ -118,7 +118,8 @@ def _convert(
     rule: Rule | None = None,
 ) -> Array:
     """Convert window offsets to indices in ``index_space``; ``rule`` is ignored."""
-    coordinates, has_element = indices.places(offsets, geometry), offsets != sentinel(offsets.dtype)
+    coordinates = indices.coordinates(offsets, geometry)
+    has_element = offsets != sentinel(offsets.dtype)
     if empty_at is not None:
         coordinates = {
             axis: jnp.where(has_element, coordinate, empty_at)
