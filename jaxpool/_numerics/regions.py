@@ -122,14 +122,14 @@ def rounded(coordinate: Array) -> Array:
 
 
 def weighted(
-    x: Array, boxes: Boxes, by_place: bool = False, samples: SampledElements | None = None
+    x: Array, boxes: Boxes, position_sensitive: bool = False, samples: SampledElements | None = None
 ) -> Array:
     """Return weighted sums of bins, where NaN and infinities affect only the bins that read them.
 
     The sums run over full images, with weight 0 for most elements, and 0 times infinity is NaN. So
     elements that are not finite are replaced by 0, and are added afterwards if there are any.
     """
-    total = maps.position_sensitive_sums if by_place else maps.sums
+    total = maps.position_sensitive_sums if position_sensitive else maps.sums
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)
     primal = lax.stop_gradient(x)

@@ -231,13 +231,15 @@ def ps_roi_pool(
 
 def _align(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
-    data_format: str, sampling_ratio: int, aligned: bool, by_place: bool = False,
+    data_format: str, sampling_ratio: int, aligned: bool, position_sensitive: bool = False,
 ) -> Array:  # fmt: skip
     images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
-    if by_place:
+    if position_sensitive:
         _check_channels(images.array, output_size)
-    box_weights, near = sample_bins(ends, images, output_size, sampling_ratio, aligned)
-    return _weighted_sums(images, box_weights, by_place, None if by_place else near)
+    box_weights, samples = sample_bins(ends, images, output_size, sampling_ratio, aligned)
+    if position_sensitive:
+        return _weighted_sums(images, box_weights, position_sensitive=True)
+    return _weighted_sums(images, box_weights, samples=samples)
 
 
 def _pool(
@@ -263,7 +265,7 @@ def _position_sensitive_pool(
         mean_weights(without_last_element(a).astype(dtype))
         for a in (box_weights.rows, box_weights.columns)
     )
-    return _weighted_sums(images, Boxes(box_weights.image, rows, columns), by_place=True)
+    return _weighted_sums(images, Boxes(box_weights.image, rows, columns), position_sensitive=True)
 
 
 def _images_and_corners(
@@ -275,18 +277,21 @@ def _images_and_corners(
 
 
 def _weighted_sums(
-    images: Images, box_weights: Boxes, by_place: bool = False, near: SampledElements | None = None
+    images: Images,
+    box_weights: Boxes,
+    position_sensitive: bool = False,
+    samples: SampledElements | None = None,
 ) -> Array:
     if 0 in (x := images.array).shape:
-        return _zeros(images, box_weights, by_place)
-    y = regions.weighted(x.astype(accumulator(x.dtype)), box_weights, by_place, near)
+        return _zeros(images, box_weights, position_sensitive)
+    y = regions.weighted(x.astype(accumulator(x.dtype)), box_weights, position_sensitive, samples)
     return to_layout(y.astype(x.dtype), images.letters)
 
 
-def _zeros(images: Images, box_weights: Boxes, by_place: bool = False) -> Array:
+def _zeros(images: Images, box_weights: Boxes, position_sensitive: bool = False) -> Array:
     """Return the result for an array without elements."""
     bins = box_weights.rows.shape[1], box_weights.columns.shape[1]
-    channels = images.array.shape[-1] // (bins[0] * bins[1] if by_place else 1)
+    channels = images.array.shape[-1] // (bins[0] * bins[1] if position_sensitive else 1)
     y = jnp.zeros((box_weights.rows.shape[0], *bins, channels), images.array.dtype)
     return to_layout(y, images.letters)
 
@@ -329,7 +334,7 @@ _ROI_ALIGN = Op("roi_align", _align, _canonical_align, _ARRAYS)
 _ROI_POOL = Op("roi_pool", _pool, canonical_output, _ARRAYS)
 _PS_ROI_ALIGN = Op(
     "ps_roi_align",
-    functools.partial(_align, aligned=True, by_place=True),
+    functools.partial(_align, aligned=True, position_sensitive=True),
     _canonical_ratio,
     _ARRAYS,
 )
