@@ -15,6 +15,9 @@ from .._geometry.resolve import window_too_long
 from .._geometry.window import Pairs
 from .._numerics.checks import as_array
 
+Windows = tuple[Any, Any, Any, Any, str]
+"""Window, strides, padding, dilations and rounding."""
+
 
 def array(name: str, value: Any) -> Array:
     """Return ``value`` as an array, or raise if it cannot be converted."""

@@ -15,9 +15,6 @@ from .. import _checks
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
-Windows = tuple[Any, Any, Any, Any, str]
-"""Window, strides, padding, dilations and rounding."""
-
 
 def array(x: Any) -> Array:
     axes, why = "batch, channels and the pooled axes", "Only the batch axis may be empty."
@@ -99,7 +96,7 @@ def windows(x: Any, *settings: Any) -> tuple[Array, WindowArguments]:
 def windows_over(
     sizes: Sequence[int], kernel_shape: Any, strides: Any = None, pads: Any = None,
     dilations: Any = None, auto_pad: Any = "NOTSET", ceil_mode: Any = 0,
-) -> Windows:  # fmt: skip
+) -> _checks.Windows:  # fmt: skip
     """Return window, strides, padding, dilations and rounding over axes of ``sizes``."""
     count = len(sizes)
     kernel = _checks.ints("kernel_shape", kernel_shape, count, int_for_all=False)

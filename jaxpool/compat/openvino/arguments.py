@@ -16,9 +16,6 @@ OLD_ROUNDINGS = ("floor", "ceil")
 _AUTO_PADS = ("explicit", "valid", "same_upper", "same_lower")
 _INDEX_TYPES = {"i64": True, "i32": False}
 
-Windows = tuple[Any, Any, Any, Any, str]
-"""Window, strides, padding, dilations and rounding."""
-
 
 def array(data: Any, first: int) -> Array:
     """Return ``data`` as an array, whose axes from ``first`` on may not be empty."""
@@ -63,7 +60,7 @@ def windows(
 
 def windows_over(
     sizes: Sequence[int], settings: tuple[Any, ...], roundings: Sequence[str]
-) -> Windows:
+) -> _checks.Windows:
     """Return window, strides, padding, dilations and rounding over axes of ``sizes``.
 
     ``settings`` contains strides, dilations, pads_begin, pads_end, kernel_shape, rounding_type and

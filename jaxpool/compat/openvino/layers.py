@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, Windows, windows_over
+from .._checks import Windows
+from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, windows_over
 from .pools import (
     adaptive_avg_pool_v8,
     adaptive_max_pool_v8,
