@@ -8,7 +8,7 @@ any scatter.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -261,29 +261,41 @@ def _unpool(
     """Return the result, whether any index is outside of it, and one such index."""
     check_real(y)
     _check_indices(y, indices)
-    shape, space = _result_shape(y, config, output_shape), index_space
+    shape = _result_shape(y, config, output_shape)
     geometry = config.geometry(shape)
     check_known([y.shape[position] for position in geometry.positions])
     if windows_known:
         _check_windows(geometry, shape, y.shape)
-    if space == "window":
-        limit, has_sentinel = geometry.taps, True
-        unpool = functools.partial(write_by_offsets, shape=shape, geometry=geometry)
-    else:
-        axes = _indices.counted_axes(space, geometry.positions, len(shape))
-        _check_counted(space, axes, shape, y.shape)
-        target = _flat.target(shape, axes, y.shape, geometry.positions)
-        _check_range(indices.dtype, target.size)
-        limit, has_sentinel = target.size, jnp.issubdtype(indices.dtype, jnp.signedinteger)
-        unpool = functools.partial(_flat.write, target=target)
-        if windows_known:
-            unpool = functools.partial(write_by_indices, target=target, geometry=geometry)
+    write, limit = _writer(y.shape, indices.dtype, shape, geometry, index_space, windows_known)
     if y.size == 0:
         return jnp.zeros(shape, y.dtype), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     is_outside = ~_flat.in_bounds(indices, limit)
-    if has_sentinel:
+    if index_space == "window" or jnp.issubdtype(indices.dtype, jnp.signedinteger):
         is_outside = is_outside & (indices != sentinel(indices.dtype))
-    return unpool(y, indices), is_outside.any(), indices.ravel()[jnp.argmax(is_outside)]
+    return write(y, indices), is_outside.any(), indices.ravel()[jnp.argmax(is_outside)]
+
+
+def _writer(
+    sources: tuple[int, ...],
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    geometry: Geometry,
+    space: IndexSpace,
+    windows_known: bool,
+) -> tuple[Callable[[Array, Array], Array], Any]:
+    """Return the function that writes values at indices, and the number of different indices.
+
+    ``sources`` is the shape of the values and of the indices, ``shape`` that of the result.
+    """
+    if space == "window":
+        return functools.partial(write_by_offsets, shape=shape, geometry=geometry), geometry.taps
+    axes = _indices.counted_axes(space, geometry.positions, len(shape))
+    _check_counted(space, axes, shape, sources)
+    target = _flat.target(shape, axes, sources, geometry.positions)
+    _check_range(dtype, target.size)
+    if windows_known:
+        return functools.partial(write_by_indices, target=target, geometry=geometry), target.size
+    return functools.partial(_flat.write, target=target), target.size
 
 
 def _check_range(dtype: np.dtype, count: Any) -> None:

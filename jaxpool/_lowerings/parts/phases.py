@@ -182,8 +182,15 @@ def combine_over_elements(
         ranges = [full] if is_padded else group_ranges(axis, phases, shifts)
         parts = [combine_range(by_shift, *of_range) for of_range in ranges]
         groups[phase] = [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
+    return _join_phases(groups, axis, position, constants)
+
+
+def _join_phases(
+    groups: dict[int, list[Array]], axis: Axis, position: int, identities: tuple[float, ...]
+) -> Arrays:
+    """Return each array over the elements of an axis, from its parts for each phase."""
     results = []
-    for n, identity in enumerate(constants):
+    for n, identity in enumerate(identities):
         arrays = {phase: group[n] for phase, group in groups.items()}
         interleaved = interleave(arrays, axis.stride, position, identity)
         results.append(crop(interleaved, axis, position, identity))

@@ -50,6 +50,16 @@ def windows(
     pads = sizes("padding", padding, count, 0)
     dilations = sizes("dilation", dilation, count)
     ceil = as_bool("ceil_mode", ceil_mode)
+    _check_pads(pads, kernel)
+    pairs = tuple((p, p) for p in pads)
+    _checks.check_windows_fit(
+        "kernel_size", x.shape[-count:], kernel, strides, dilations, pairs, ceil
+    )
+    rounding = CEIL_OR_ONE if ceil else "floor"
+    return WindowArguments(kernel, strides, pairs, dilations, rounding, "channels_first")
+
+
+def _check_pads(pads: tuple[int, ...], kernel: tuple[int, ...]) -> None:
     for pad, taps in zip(pads, kernel, strict=True):
         if pad > taps // 2:
             raise ValueError(
@@ -59,12 +69,6 @@ def windows(
                     "Pad the array itself, or use jaxpool's own op, which has no such limit.",
                 )
             )
-    pairs = tuple((p, p) for p in pads)
-    _checks.check_windows_fit(
-        "kernel_size", x.shape[-count:], kernel, strides, dilations, pairs, ceil
-    )
-    rounding = CEIL_OR_ONE if ceil else "floor"
-    return WindowArguments(kernel, strides, pairs, dilations, rounding, "channels_first")
 
 
 def check_unpadded_axes(x: Array, kernel: tuple[int, ...]) -> None:
