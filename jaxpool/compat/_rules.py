@@ -321,6 +321,6 @@ _FRACTIONAL = Op(
     "fractional_max_pool",
     functools.partial(fractional.max_pool_with_argmax, reduction=MAX_LAST_NAN),
     fractional.canonical,
-    fractional.DRAWN,
+    fractional.ARRAYS,
     is_random=True,
 )

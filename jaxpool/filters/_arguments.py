@@ -5,7 +5,7 @@ computed from the elements ``i - low .. i + high`` of the array, with
 
     low = size // 2 + s,   high = size - 1 - low,   0 <= low < size.
 
-A :class:`Request` holds the checked settings of a call, before the rank of the array is known. A
+A :class:`Settings` has the checked settings of a call, before the rank of the array is known. A
 :class:`Neighborhood` holds the settings resolved for an array of known rank.
 
 Source: the manual of scipy.ndimage, "Filter functions" and "Interpolation boundary handling".
@@ -39,7 +39,7 @@ LARGEST_ORIGIN = 2**31
 
 
 @dataclass(frozen=True)
-class Request:
+class Settings:
     """The checked settings of one call, hashable.
 
     Attributes:
@@ -112,7 +112,7 @@ class Neighborhood:
         return replace(self, extents=extents, footprint=hashable(np.flip(self.mask)))
 
 
-def request(
+def checked_settings(
     size: Any,
     footprint: Any,
     mode: Any,
@@ -121,15 +121,15 @@ def request(
     axes: Any,
     options: tuple[Any, ...] = (),
     structure: bool = False,
-) -> Request:
-    """Return the checked settings as a :class:`Request`; errors name the caller's arguments.
+) -> Settings:
+    """Return the checked settings as a :class:`Settings`; errors name the caller's arguments.
 
     Args:
-      size, footprint, mode, cval, origin, axes, options: as in :class:`Request`, unchecked.
+      size, footprint, mode, cval, origin, axes, options: as in :class:`Settings`, unchecked.
       structure: whether the caller passed a structure, whose shape is that of the window.
     """
     _check_window_arguments(size, footprint, structure)
-    return Request(
+    return Settings(
         None if size is None else int_or_ints("size", size),
         None if footprint is None else footprint_of("footprint", footprint),
         _canonical_modes(mode),
@@ -185,32 +185,33 @@ def _canonical_mode(mode: Any) -> str:
     )
 
 
-# --- from a request to the neighbourhood in an array ----------------------------------------------
+# --- from the settings to the neighbourhood in an array -------------------------------------------
 
 
 def resolve_neighborhood(
-    asked: Request, rank: int, structure_shape: tuple[int, ...] | None = None
+    settings: Settings, rank: int, structure_shape: tuple[int, ...] | None = None
 ) -> Neighborhood:
     """Return the neighbourhood that the settings describe in an array of ``rank`` axes.
 
     Args:
-      asked: the settings.
+      settings: those of the call.
       rank: number of axes of the array.
       structure_shape: shape of the structure, if there is one.
     """
-    positions = _positions(asked.axes, rank)
-    count, footprint = len(positions), asked.footprint
+    positions = _positions(settings.axes, rank)
+    count, footprint = len(positions), settings.footprint
     if footprint is not None:
         _check_same_shape(footprint.shape, structure_shape)
         sizes = _checked_shape("footprint", footprint.shape, count)
     elif structure_shape is not None:
         sizes = _checked_shape("structure", structure_shape, count)
     else:
-        sizes = _per_axis("size", asked.size, count)
-    modes, origins = _per_axis("mode", asked.mode, count), _per_axis("origin", asked.origin, count)
+        sizes = _per_axis("size", settings.size, count)
+    modes = _per_axis("mode", settings.mode, count)
+    origins = _per_axis("origin", settings.origin, count)
     extents = map(_extent, positions, sizes, origins, modes)
     is_full = footprint is None or bool(footprint.mask.all())
-    return Neighborhood(tuple(extents), None if is_full else footprint, asked.cval)
+    return Neighborhood(tuple(extents), None if is_full else footprint, settings.cval)
 
 
 def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from jax import Array
 from .._errors import message
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
-from ._arguments import Request, request, resolve_neighborhood
+from ._arguments import Settings, checked_settings, resolve_neighborhood
 
 
 def filter_op(name: str, body: Callable[..., Array], has_structure: bool = False) -> Op:
@@ -19,11 +19,11 @@ def filter_op(name: str, body: Callable[..., Array], has_structure: bool = False
     ``body(x, neighborhood, structure or None)``.
     """
 
-    def traced(x: Array, *structure: Array | None, asked: Request) -> Array:
+    def traced(x: Array, *structure: Array | None, settings: Settings) -> Array:
         check_real(x)
         shape = _shape_of(*structure) if has_structure else None
-        neighborhood = resolve_neighborhood(asked, x.ndim, shape)
-        return body(x, neighborhood, *asked.options, *structure)
+        neighborhood = resolve_neighborhood(settings, x.ndim, shape)
+        return body(x, neighborhood, *settings.options, *structure)
 
     return Op(name, traced, _canonicalize, ("structure",) if has_structure else ())
 
@@ -43,8 +43,8 @@ def _shape_of(structure: Array | None) -> tuple[int, ...] | None:
     return structure.shape
 
 
-def _canonicalize(**arguments: Any) -> dict[str, Request]:
-    return {"asked": request(**arguments)}
+def _canonicalize(**arguments: Any) -> dict[str, Settings]:
+    return {"settings": checked_settings(**arguments)}
 
 
 def call_filter(

@@ -22,7 +22,13 @@ from .._geometry.arguments import integer
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
 from ..reductions import MAX, MIN, Reduction
-from ._arguments import LARGEST_ORIGIN, Neighborhood, Request, request, resolve_neighborhood
+from ._arguments import (
+    LARGEST_ORIGIN,
+    Neighborhood,
+    Settings,
+    checked_settings,
+    resolve_neighborhood,
+)
 from ._extreme import extreme
 from ._static import Footprint, footprint_of, number
 
@@ -186,17 +192,17 @@ def binary_closing(
 
 def _canonicalize(
     structure: Any, iterations: Any, border_value: Any, origin: Any, axes: Any
-) -> dict[str, Request]:
+) -> dict[str, Settings]:
     footprint = None if structure is None else footprint_of("structure", structure)
     options = footprint, integer("iterations", iterations, -LARGEST_ORIGIN)
     border = bool(number("border_value", border_value))
-    return {"asked": request(3, None, "constant", border, origin, axes, options)}
+    return {"settings": checked_settings(3, None, "constant", border, origin, axes, options)}
 
 
-def _structure_neighborhood(asked: Request, rank: int) -> Neighborhood:
-    count = rank if asked.axes is None else len(asked.axes)
-    footprint = asked.options[0] or _cross(count)
-    resolved = replace(asked, size=None, footprint=footprint)
+def _structure_neighborhood(settings: Settings, rank: int) -> Neighborhood:
+    count = rank if settings.axes is None else len(settings.axes)
+    footprint = settings.options[0] or _cross(count)
+    resolved = replace(settings, size=None, footprint=footprint)
     with renaming_arguments(footprint="structure"):
         return resolve_neighborhood(resolved, rank)
 
@@ -215,12 +221,13 @@ Step = Callable[[Array], Array]
 def _op(name: str, steps: str) -> Op:
     """Return the op that erodes ("e") and dilates ("d") in the order of ``steps``."""
 
-    def body(x: Array, mask: Array | None, *, asked: Request) -> Array:
+    def body(x: Array, mask: Array | None, *, settings: Settings) -> Array:
         check_real(x)
-        neighborhood, may_change = _structure_neighborhood(asked, x.ndim), _bool_mask(mask, x.shape)
+        neighborhood = _structure_neighborhood(settings, x.ndim)
+        may_change = _bool_mask(mask, x.shape)
         y = x.astype(bool)
         for letter in steps:
-            y = _repeat(_step(letter, neighborhood, may_change), y, asked.options[1])
+            y = _repeat(_step(letter, neighborhood, may_change), y, settings.options[1])
         return y
 
     return Op(name, body, _canonicalize, ("mask",))

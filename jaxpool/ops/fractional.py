@@ -300,8 +300,8 @@ def _window_starts(samples: Array, geometry: Geometry, sizes: tuple[int, ...]) -
     return starts
 
 
-DRAWN = ("where", "key", "samples")
-_FRACTIONAL = Op("fractional_max_pool", max_pool, canonical, DRAWN, is_random=True)
+ARRAYS = ("where", "key", "samples")
+_FRACTIONAL = Op("fractional_max_pool", max_pool, canonical, ARRAYS, is_random=True)
 _WITH_ARGMAX = Op(
-    "fractional_max_pool_with_argmax", max_pool_with_argmax, canonical, DRAWN, is_random=True
+    "fractional_max_pool_with_argmax", max_pool_with_argmax, canonical, ARRAYS, is_random=True
 )
