@@ -10,8 +10,8 @@ from golden import CASES, read
 from helpers import assert_same, permutation
 
 from jaxpool.compat import mli
-from jaxpool.compat._mli_arithmetic import round_shift_32, round_shift_64
 from jaxpool.compat.mli import FxTensor, MliError, PoolConfig, SaTensor
+from jaxpool.compat.mli.arithmetic import round_shift_32, round_shift_64
 
 RECORDED = [name for name, case in CASES.items() if case["op"].startswith("mli_")]
 

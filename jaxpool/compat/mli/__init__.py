@@ -35,8 +35,8 @@ from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
-from .._errors import no_attribute, public
-from ._mli_kernels import (
+from ..._errors import no_attribute, public
+from .programs import (
     FX8,
     FX16,
     ROUNDINGS,
@@ -48,7 +48,7 @@ from ._mli_kernels import (
     check_rounding,
     maximum,
 )  # fmt: skip
-from ._mli_tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
+from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
 __all__ = [
     "ROUNDINGS",

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._errors import message, shown
-from .._geometry.resolve import Geometry, check_known, geometry
-from .._lowerings.parts.axis_slicing import reshape_along
-from ..ops.average import sum_pool
-from ..ops.max import max_pool
-from ._averages import saturate
-from ._mli_arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64
-from ._mli_tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
+from ..._errors import message, shown
+from ..._geometry.resolve import Geometry, check_known, geometry
+from ..._lowerings.parts.axis_slicing import reshape_along
+from ...ops.average import sum_pool
+from ...ops.max import max_pool
+from .._averages import saturate
+from .arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64
+from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
 Rounding = Literal["up", "convergent"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from .._errors import public_constructor
+from ..._errors import public_constructor
 
 
 class MliError(ValueError):

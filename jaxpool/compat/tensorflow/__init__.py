@@ -27,14 +27,14 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from .._errors import message, public, shown
-from .._geometry.arguments import as_bool, integer
-from .._numerics import indices as _indices
-from ..ops import average
-from . import _checks
-from . import _tensorflow_programs as _programs
-from ._scans import over_windows
-from ._tensorflow_arguments import configuration, padding_name
+from ..._errors import message, public, shown
+from ..._geometry.arguments import as_bool, integer
+from ..._numerics import indices as _indices
+from ...ops import average
+from .. import _checks
+from .._scans import over_windows
+from . import programs as _programs
+from .arguments import configuration, padding_name
 
 Sizes = int | Sequence[int]
 Padding = str | Sequence[Sequence[int]]

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from .._errors import message, shown
-from .._geometry.arguments import is_sequence, per_axis
-from .._geometry.window import Window
-from ..ops._dispatch import Configuration
-from ._cached import cached
+from ..._errors import message, shown
+from ..._geometry.arguments import is_sequence, per_axis
+from ..._geometry.window import Window
+from ...ops._dispatch import Configuration
+from .._cached import cached
 
 _LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 

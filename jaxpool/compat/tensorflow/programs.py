@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._numerics import indices
-from .._numerics.divisors import counts
-from .._xla.sharding_types import with_sharding_types
-from ..ops._dispatch import Configuration
-from ..ops._op import Op, for_symbolic_sizes
-from ..ops.average import sum_pool
-from ..ops.max import max_pool, max_pool_with_argmax
-from ._scans import max_of_numbers, max_with_offsets_from_first, over_windows
+from ..._numerics import indices
+from ..._numerics.divisors import counts
+from ..._xla.sharding_types import with_sharding_types
+from ...ops._dispatch import Configuration
+from ...ops._op import Op, for_symbolic_sizes
+from ...ops.average import sum_pool
+from ...ops.max import max_pool, max_pool_with_argmax
+from .._scans import max_of_numbers, max_with_offsets_from_first, over_windows
 
 
 @functools.partial(jax.jit, static_argnums=1)
