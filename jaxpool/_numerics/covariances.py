@@ -24,11 +24,9 @@ and the element receives ``G (x - a) - M``. All windows that contain element ``i
 first element of the last of them, so again no window depends on elements of other windows.
 
 Parts are joined axis by axis, a few parts at a time, or on GPU all parts of a window along an axis.
-On GPU and TPU, windows of few elements are computed in one kernel from shifted reads of the array:
-first the means, then the deviations from them.
+On GPU and TPU, windows of few elements take one kernel: the means, then the deviations from them.
 
-Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", American
-Statistician 37, section 3.
+Source: Chan, Golub and LeVeque 1983, American Statistician 37, section 3.
 """
 
 import functools
@@ -47,9 +45,12 @@ from .._lowerings.implementations import doubling
 from .._lowerings.parts import joint
 from .._lowerings.parts.axis_slicing import (
     concatenate,
+    crop_padding,
     digit_parts,
+    is_padded,
     lax_padding,
     pad,
+    padded_with_zeros,
     slice_axis,
     tree_reduce,
 )
@@ -118,18 +119,15 @@ def _join_elements(
     valid: Array | None,
 ) -> Arrays:
     """Return ``join`` of the elements as parts, with NaN for windows that are not finite."""
-    x, *tangents = arrays
-    x = _backfilled(x, valid, geometry)
+    if valid is not None:  # or an element after a window might replace one in its padding
+        geometry, (arrays, valid) = padded_with_zeros((arrays, valid), geometry)
+    x, tangents = _backfilled(arrays[0], valid, geometry), arrays[1:]
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
-    parts, axes = [count, *tangents], []
     for axis, position in geometry.placed:
         low, high = lax_padding(axis)
         x = _first_elements(x, axis, position, -low, low + axis.size + high)
-        parts = pad(parts, position, low, high)
-        size = x.shape[position]
-        axes.append(replace(axis, size=size, pad_low=0, pad_high=0, overhang=0))
-    count, *tangents = parts
-    zeros, inner = jnp.zeros_like(x), Geometry(tuple(axes), geometry.positions)
+    inner, (count, *tangents) = padded_with_zeros((count, *tangents), geometry)
+    zeros = jnp.zeros_like(x)
     _, first, delta, *means, products = join((count, x, zeros, *tangents, zeros), inner)
     # An infinity that is joined last leaves an infinite result, not NaN.
     nan_or_zero = nan_unless_finite(first) + nan_unless_finite(delta)
@@ -142,8 +140,7 @@ def _backfilled(x: Array, valid: Array | None, geometry: Geometry) -> Array:
     if valid is None:
         return x
     axes = tuple(
-        replace(axis, stride=1, pad_low=0, pad_high=axis.span - 1, overhang=0, out=axis.size)
-        for axis in geometry.axes
+        replace(axis, stride=1, pad_high=axis.span - 1, out=axis.size) for axis in geometry.axes
     )
     masks_and_values = jnp.broadcast_to(valid, x.shape), zero_where_masked(x, valid)
     return doubling.reduce(masks_and_values, Geometry(axes, geometry.positions), _FIRST_VALID)[1]
@@ -289,6 +286,9 @@ def _scatter_per_axis(
     valid: Array | None,
 ) -> Array:
     """Return :func:`scatter`, joined axis by axis, in one step up to ``longest`` elements."""
+    if valid is not None and is_padded(geometry):
+        inner, (x, valid) = padded_with_zeros((x, valid), geometry)
+        return crop_padding(_scatter_per_axis(inner, longest, g, base, delta, x, valid), geometry)
     g = materialize(g)  # or every element would recompute ``g``, for example a root
     g = g + nan_unless_finite(base)
     base, x = finite(base), finite(x)

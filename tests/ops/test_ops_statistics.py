@@ -120,6 +120,31 @@ def test_a_window_does_not_feel_what_lies_behind_its_masked_end(
     np.testing.assert_array_equal(slope[:3], [-1, 1, 0])
 
 
+@pytest.mark.grid(2)
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("beyond", [1e9, math.inf, math.nan])
+@pytest.mark.parametrize("window", [(3, 2), (9, 8)])
+def test_a_window_that_begins_in_padding_does_not_feel_the_element_after_it(
+    window: tuple[int, int], beyond: float, platform: str, rng: np.random.Generator
+) -> None:
+    """The first row of the window is masked, and the element after that row is not."""
+    rows, inside = window[0], window[1] - 1
+    x = jnp.asarray(rng.permutation(rows * 16).reshape(rows, 16) / 8, jnp.float32)
+    where = np.ones(x.shape, bool)
+    where[0, :inside] = False
+    words: dict[str, Any] = {"padding": ((0, 0), (1, 0)), "data_format": "HW"}
+
+    def first(x: jax.Array) -> jax.Array:
+        return jaxpool.var_pool(x, window, window, where=where, **words)[0, 0]
+
+    run = lowered(jax.value_and_grad(first), platform, x)
+    y, slope = run(x.at[0, inside].set(beyond))
+    elements = np.asarray(x, float)[1:, :inside]
+    np.testing.assert_allclose(y, elements.var(), rtol=1e-6)
+    want = 2 * (elements - elements.mean()) / elements.size
+    np.testing.assert_allclose(slope[1:, :inside], want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_padding_is_at_no_distance(platform: str) -> None:
     """The square of the elements, and thus of their distance from 0, is infinite."""

@@ -3,6 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import jax
@@ -31,6 +32,21 @@ def pad_to_windows(x: T, geometry: Geometry, values: Any = 0) -> T:
     """Pad the pooled axes with ``values`` so that every window lies inside the array."""
     margins = {position: (*lax_padding(axis), 0) for axis, position in geometry.placed}
     return pad_axes(x, margins, values)
+
+
+def padded_with_zeros(x: T, geometry: Geometry) -> tuple[Geometry, T]:
+    """Return the same windows over :func:`pad_to_windows` of ``x``, and that array."""
+    axes = tuple(
+        replace(axis, size=axis.size + sum(lax_padding(axis)), pad_low=0, pad_high=0, overhang=0)
+        for axis in geometry.axes
+    )
+    return Geometry(axes, geometry.positions), pad_to_windows(x, geometry)
+
+
+def crop_padding(x: T, geometry: Geometry) -> T:
+    """Crop the entries that :func:`pad_to_windows` adds."""
+    margins = {position: lax_padding(axis) for axis, position in geometry.placed}
+    return pad_axes(x, {position: (-low, -high, 0) for position, (low, high) in margins.items()})
 
 
 def crop_after_windows(x: T, geometry: Geometry) -> T:
