@@ -8,6 +8,7 @@ from jax import Array
 
 from .._lowerings import boxes as lowered
 from .._lowerings.boxes import Boxes, BoxFunction, SampledElements, image, map_boxes, sum_over_boxes
+from ..reductions import accumulator
 from .linear import linear_map
 from .rules import selection
 
@@ -70,9 +71,8 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
         return lowered.select_at_maximum(tangent, primal, box)
 
     def forward(t: Array) -> Array:
-        return map_boxes(
-            gather_from_box, jnp.concatenate([t.reshape(x.shape), x], -1), boxes
-        ).reshape(-1)
+        stacked = jnp.concatenate([t.reshape(x.shape), x.astype(t.dtype)], -1)
+        return map_boxes(gather_from_box, stacked, boxes).reshape(-1)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
         return lowered.select_at_maximum_transpose(g, image(x, box.image), box)
@@ -80,7 +80,8 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
     def transpose(g: Array) -> Array:
         return sum_over_boxes(scatter_to_image, g.reshape(value.shape), boxes, x).reshape(-1)
 
-    return _flat_linear_map(forward, transpose, t, value.shape, value)
+    widened = t.astype(accumulator(t.dtype))  # many boxes may share an element
+    return _flat_linear_map(forward, transpose, widened, value.shape, value)
 
 
 def _flat_linear_map(

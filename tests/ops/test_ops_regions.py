@@ -267,6 +267,17 @@ def test_narrow_floats_are_rounded_once(op: str) -> None:
     assert_same(quick(x), quick(x.astype(jnp.float32)).astype(jnp.bfloat16), op)
 
 
+@pytest.mark.parametrize("op", OPS)
+def test_gradients_of_narrow_floats_are_rounded_once(op: str) -> None:
+    """Many boxes read an element: in bfloat16, 256 + 1 is 256."""
+    x, boxes = jnp.asarray(X[:1], jnp.bfloat16), np.array([[0, 0, 0, 3, 4]] * 600, np.float32)
+    pool = functools.partial(getattr(jaxpool, op), boxes=boxes, output_size=2, data_format="NCHW")
+    gradient = jax.jit(jax.grad(lambda x: pool(x).astype(jnp.float32).sum()))
+    want = gradient(x.astype(jnp.float32))
+    assert_same(gradient(x), want.astype(jnp.bfloat16), op)
+    assert op != "roi_pool" or np.max(want) > 512
+
+
 @pytest.mark.cpu_program
 @pytest.mark.parametrize("op", OPS)
 def test_programs_have_neither_a_scatter_nor_an_array_of_boxes_and_images(op: str) -> None:
