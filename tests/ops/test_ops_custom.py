@@ -607,6 +607,16 @@ def test_lawful_reductions_pass(name: str, dtype: str) -> None:
         jax.eval_shape(lambda x: pool(x, reduction, (2,), 1), jax.ShapeDtypeStruct((4, 1), dtype))
 
 
+def test_a_function_may_be_undefined_at_the_numbers_of_the_trial() -> None:
+    """JAX reports NaN and infinities of the array, not those of the numbers that are tried."""
+    x = jnp.array([1.0, 2.0, 4.0])
+    for prepare in (jnp.log, jnp.reciprocal):
+        own = Reduction(f"sum of {prepare.__name__}", jnp.add, 0, prepare=prepare)
+        with jax.debug_nans(True), jax.debug_infs(True):
+            y = jaxpool.pool(x, own, 2, 1, data_format="W")
+        np.testing.assert_allclose(y, prepare(x)[1:] + prepare(x)[:-1], rtol=1e-6)
+
+
 def test_the_trial_needs_no_numbers_of_the_array() -> None:
     """The check runs during tracing, in every transformation, at the first use."""
     new = lambda: Reduction("own", jnp.logaddexp, -jnp.inf)  # noqa: E731
