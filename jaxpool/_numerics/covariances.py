@@ -180,8 +180,9 @@ def _fused(geometry: Geometry, dtype: np.dtype, arrays: Arrays, valid: Array | N
         delta = tree_reduce(lax.add, diffs[0]) / count
         products = tree_reduce(lax.add, [a * b for a, b in zip(diffs[0], diffs[-1], strict=True)])
         products = products - delta * tree_reduce(lax.add, diffs[-1])
-        if len(columns) == 1:  # for equal elements, an inexact quotient may leave less than 0
-            products = jnp.where(products < 0, jnp.zeros((), products.dtype), products)
+        if len(columns) == 1:  # of equal elements, inexact quotients may leave more or less than 0
+            noise = 16 * float(jnp.finfo(delta.dtype).eps) * count * delta * delta
+            products = jnp.where(products < noise, jnp.zeros((), products.dtype), products)
         return *means, delta, products
 
     operands = arrays, valid

@@ -210,8 +210,13 @@ def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Arra
     # Divide before adding: the sum of large elements could overflow.
     deviation = zero_where_masked(promoted - total(divide(promoted, count)), valid)
     # Subtract the rounding error of the mean, which is large relative to small deviations.
-    deviation = zero_where_masked(deviation - divide(total(deviation), count), valid)
-    return variance_of(count, total(deviation * deviation), correction, root).astype(x.dtype)
+    error = divide(total(deviation), count)
+    deviation = zero_where_masked(deviation - error, valid)
+    squares = total(deviation * deviation)
+    # Of equal elements, the rounding error of this subtraction is left.
+    noise = 16 * float(jnp.finfo(squares.dtype).eps) * error
+    squares = jnp.where(squares < count * noise * noise, np.zeros((), squares.dtype), squares)
+    return variance_of(count, squares, correction, root).astype(x.dtype)
 
 
 def _logsumexp(x: Array, valid: Array | None, planes: Planes, temperature: Any) -> Array:
