@@ -127,6 +127,8 @@ def _with_lax_add(reduction: Reduction) -> Reduction:
 def _reduce(
     x: Array, valid: Array | None, count: Any, reduction: Reduction, config: Configuration
 ) -> Any:
+    if valid is not None:  # or 0 times the derivative of a prepare that is infinite there is NaN
+        x = jnp.where(valid, x, lax.stop_gradient(x))
     elements = prepared(reduction, x)
     plan = _plan_for(elements, reduction, config)
     if reduction.comparator is not None:

@@ -120,6 +120,18 @@ def test_masked_elements_are_not_there(name: str, rng: np.random.Generator) -> N
     assert_same(got, want.astype(got.dtype), name, ulps=4)
 
 
+@pytest.mark.parametrize("masked", [0, np.inf, np.nan])
+def test_masked_elements_have_no_derivative(masked: float) -> None:
+    """The derivative of a prepare may be infinite or NaN there."""
+    x, where = jnp.array([1.0, 2.0, masked, 4.0]), np.array([True, True, False, True])
+    for prepare, slope in ((jnp.log, lambda x: 1 / x), (lambda x: x**3, lambda x: 3 * x**2)):
+        own = Reduction("sum", jnp.add, 0, prepare=prepare)
+        total = lambda x, own=own: pool(x, own, 4, 1, data_format="W", where=where)[0]  # noqa: E731
+        want = np.where(where, slope(jnp.where(where, x, 1)), 0)
+        for gradient in (jax.grad(total), jax.jacfwd(total)):
+            np.testing.assert_allclose(gradient(x), want, rtol=1e-6)
+
+
 LAYOUTS = {
     "channels_first": ((0, 3, 1, 2), (3, 2)),
     "NCHW": ((0, 3, 1, 2), (3, 2)),
