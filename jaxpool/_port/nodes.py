@@ -36,6 +36,7 @@ class Node:
       others: returns the inputs after the array, for a given array.
       run, peer: run only this operation, in jaxpool and in the runtime of the file's library.
       unknown_from: the operator at which shape inference stopped, if known.
+      channels_last: whether the channels are the last axis of the pooled array, not the second.
     """
 
     name: str
@@ -49,6 +50,11 @@ class Node:
     run: Callable[..., Arrays]
     peer: Callable[..., Arrays]
     unknown_from: str = ""
+    channels_last: bool = False
+
+    def channels_second(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lengths of batch, channels and pooled axes of an array of ``shape``."""
+        return (*shape[:1], *shape[-1:], *shape[1:-1]) if self.channels_last else shape
 
     def axes(self, sizes: Sequence[int]) -> tuple[Axis, ...]:
         """Return the windows of an operation that has some, over pooled axes of ``sizes``."""

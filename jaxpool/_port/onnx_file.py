@@ -11,7 +11,7 @@ import numpy as np
 
 from .._errors import message, shown
 from ..compat.onnx.arguments import windows_over
-from ..compat.onnx.nodes import attributes_of, operator_of, run_node
+from ..compat.onnx.nodes import FIELDS, attributes_of, operator_of, run_node
 from .check import MAX_ELEMENTS, module
 from .nodes import OPEN, Arrays, Node, Unchecked, Unsupported
 from .text import call_lines
@@ -25,7 +25,12 @@ Producers = Mapping[str, Any]
 def onnx_nodes(path: str) -> Iterator[Node | Unsupported]:
     """Yield the pooling operations of an ONNX file."""
     model = _load_model(path)
-    graphs: list[tuple[Any, Known, Producers]] = [(model.graph, {}, {})]
+    # The nodes of a function are listed once, in place of its calls.
+    called = {(function.domain, function.name) for function in model.functions}
+    bodies = (module("onnx").GraphProto(node=function.node) for function in model.functions)
+    graphs: list[tuple[Any, Known, Producers]] = [
+        (graph, {}, {}) for graph in (model.graph, *bodies)
+    ]
     while graphs:
         graph, outer, outer_producers = graphs.pop(0)
         known = ChainMap(_constants(graph), _types(graph), outer)  # pyright: ignore
@@ -34,11 +39,8 @@ def onnx_nodes(path: str) -> Iterator[Node | Unsupported]:
         inner = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
         graphs += [(g, known, producers) for g in inner]
         for node in graph.node:
-            if "pool" in node.op_type.lower():
+            if "pool" in node.op_type.lower() and (node.domain, node.op_type) not in called:
                 yield _read_node(model, node, known, producers)
-    for node in (node for function in model.functions for node in function.node):
-        if "pool" in node.op_type.lower():
-            yield _read_node(model, node, {}, {})
 
 
 def _load_model(path: str) -> Any:
@@ -66,10 +68,10 @@ def _check_model(onnx: Any, path: str, model: Any) -> None:
     except onnx.checker.ValidationError as error:
         if "Field 'shape'" not in str(error):
             raise
-        with_shapes = onnx.ModelProto()  # the checker requires shapes of results, runtimes do not
+        with_shapes = onnx.ModelProto()  # the checker requires these shapes, runtimes do not
         with_shapes.CopyFrom(model)
-        for result in with_shapes.graph.output:
-            result.type.tensor_type.shape.SetInParent()
+        for value in (*with_shapes.graph.input, *with_shapes.graph.output):
+            value.type.tensor_type.shape.SetInParent()
         onnx.checker.check_model(with_shapes)
 
 
@@ -81,10 +83,25 @@ def _constants(graph: Any) -> dict[str, Any]:
     """Return the constant tensors of the graph, except those stored in a separate file."""
     tensors_by_name = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
-        tensors = [a.t for a in node.attribute if a.HasField("t")]
-        if node.op_type == "Constant" and tensors and node.output:
-            tensors_by_name[node.output[0]] = tensors[0]
+        if node.op_type == "Constant" and node.output:
+            for tensor in filter(None, map(_tensor_of, node.attribute)):
+                tensors_by_name[node.output[0]] = tensor
     return {name: tensor for name, tensor in tensors_by_name.items() if not tensor.data_location}
+
+
+_NUMBERS = {"f": np.float32, "i": np.int64, "floats": np.float32, "ints": np.int64}
+"""The dtype of an attribute that is a number or a list of numbers, by its field."""
+
+
+def _tensor_of(attribute: Any) -> Any:
+    """Return an attribute of a Constant as a tensor, None if it is text or sparse."""
+    if attribute.HasField("t"):
+        return attribute.t
+    field = FIELDS.get(attribute.type, "")
+    if attribute.ref_attr_name or field not in _NUMBERS:
+        return None
+    numbers = np.array(getattr(attribute, field), _NUMBERS[field])
+    return module("onnx").numpy_helper.from_array(numbers)
 
 
 def _read_node(model: Any, node: Any, known: Known, producers: Producers) -> Node | Unsupported:
@@ -115,6 +132,7 @@ def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
         dtype=dtype,
         unknown_from=_unknown_from(node.input[0], known, producers),
         call=tuple(call_lines(results, function, node.input[1:], arguments)),
+        channels_last=bool(arguments.get("channels_last")),
         windows=functools.partial(windows_over, **window_arguments) if windowed else None,
         output_sizes=functools.partial(_output_sizes, node, known),
         others=functools.partial(_other_inputs, node, known),
@@ -210,6 +228,7 @@ def _run_in_onnxruntime(model: Any, node: Any, *inputs: Any) -> Arrays:
     output_infos = [
         onnx.helper.make_tensor_value_info(name, element_type, None)
         for name, element_type in zip(node.output, element_types, strict=False)
+        if name
     ]
     graph = onnx.helper.make_graph([node], "node", input_infos, output_infos)
     single_node_model = onnx.helper.make_model(

@@ -43,7 +43,7 @@ def _read_node(layer: Layer) -> Node:
     return Node(
         name=layer.name,
         operator=layer.type,
-        shape=layer.input_shapes[0] if layer.input_shapes else None,
+        shape=next(iter(layer.input_shapes), None) or None,  # () if the rank is dynamic
         dtype=_dtype(layer.precision),
         call=tuple(call_lines(results, layer.function, (), arguments)),
         windows=None if adaptive else layer.windows_over,

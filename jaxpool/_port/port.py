@@ -95,8 +95,9 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
         yield from node.reason.splitlines()
         return
     yield _describe_array(node)
-    if node.shape and node.windows and OPEN not in node.shape[2:]:
-        for number, axis in enumerate(node.axes(node.shape[2:]), start=2):
+    sizes = node.channels_second(node.shape or ())[2:]
+    if node.shape and node.windows and OPEN not in sizes:
+        for number, axis in enumerate(node.axes(sizes), start=1 if node.channels_last else 2):
             yield from axis_lines(axis, number)
     yield from node.call
 

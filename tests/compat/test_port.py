@@ -17,7 +17,7 @@ from jaxpool.__main__ import main
 from jaxpool._port.text import identifiers, literal
 
 onnx: Any = require("onnx")
-require("onnxruntime")
+onnxruntime: Any = require("onnxruntime")
 openvino: Any = require("openvino")
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -109,6 +109,81 @@ def test_nodes_inside_a_branch_are_found(tmp_path: Path, capsys: Any) -> None:
     assert status == 0 and "2 of 2 agree" in out
 
 
+def test_nodes_of_a_function_and_of_its_branches_are_found(tmp_path: Path, capsys: Any) -> None:
+    """Once, in place of the calls, whose names may contain "pool" as well."""
+    make = onnx.helper
+    inner = make.make_graph(
+        [make.make_node("GlobalMaxPool", ["a"], ["z"], name="in a branch")],
+        "branch", [], [make.make_tensor_value_info("z", onnx.TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    body = [
+        make.make_node("Greater", ["a", "a"], ["yes"]),
+        make.make_node("If", ["yes"], ["b"], then_branch=inner, else_branch=inner),
+        make.make_node("MaxPool", ["b"], ["c"], kernel_shape=[1, 1], name="in a function"),
+    ]
+    opset = make.make_opsetid("", 22)
+    function = make.make_function("own", "pool_twice", ["a"], ["c"], body, [opset])
+    nodes = [
+        make.make_node("pool_twice", ["x"], ["h"], domain="own"),
+        make.make_node("pool_twice", ["h"], ["y"], domain="own"),
+    ]
+    model = onnx.load(onnx_file(tmp_path / "m.onnx", nodes))
+    model.functions.append(function)
+    model.opset_import.append(make.make_opsetid("own", 1))
+    onnx.save(model, tmp_path / "m.onnx")
+    status, out, _ = run(capsys, str(tmp_path / "m.onnx"))
+    assert status == 0 and "pooling operations: 3\n" in out
+    assert out.count("in a branch: GlobalMaxPool") == 2 and "in a function: MaxPool" in out
+
+
+def test_channels_may_be_last(tmp_path: Path, capsys: Any) -> None:
+    """The windows are those of the axes between batch and channels."""
+    tensors = [onnx.numpy_helper.from_array(np.float32(0.1), "s"),
+               onnx.numpy_helper.from_array(np.uint8(3), "z")]  # fmt: skip
+    node = onnx.helper.make_node(
+        "QLinearAveragePool", [*"xszsz"], ["y"], domain="com.microsoft", channels_last=1,
+        kernel_shape=[4, 5], strides=[2, 3],
+    )  # fmt: skip
+    for shape in ((2, 9, 11, 3), ("n", 9, "w", 3), ("n", "h", "w", "c")):
+        path = onnx_file(tmp_path / "m.onnx", [node], shape, initializer=tensors)
+        model = onnx.load(path)
+        for tensor in (*model.graph.input, *model.graph.output):
+            tensor.type.tensor_type.elem_type = onnx.TensorProto.UINT8
+        onnx.save(model, path)
+        status, out, _ = run(capsys, path, "--check")
+        assert status == 0 and "1 of 1 agree" in out, out
+        windows = [line for line in out.splitlines() if line.startswith("  axis ")]
+        if shape[2] == 11:
+            assert [line.partition(",")[0].split()[1:3] for line in windows] == [
+                ["1", "9"], ["2", "11"],
+            ]  # fmt: skip
+
+
+def test_constants_may_be_numbers(tmp_path: Path, capsys: Any) -> None:
+    make = onnx.helper.make_node
+    nodes = [
+        make("Constant", [], ["scale"], value_float=0.1),
+        make("Constant", [], ["shape"], value_ints=[2, 3, 10, 12]),
+        make("QLinearAveragePool", ["q", "scale", "zero", "scale", "zero"], ["a"],
+             domain="com.microsoft", kernel_shape=[2, 3]),
+        make("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 2], strides=[2, 2]),
+        make("MaxUnpool", ["m", "i", "shape"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]  # fmt: skip
+    numbers = np.arange(40, dtype=np.int8).reshape(1, 2, 4, 5)
+    path = onnx_file(tmp_path / "m.onnx", nodes, (2, 3, 10, 12),
+                     initializer=[onnx.numpy_helper.from_array(numbers, "q"),
+                                  onnx.numpy_helper.from_array(np.int8(3), "zero")])  # fmt: skip
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "3 of 3 agree" in out, out
+
+
+def test_an_omitted_output_may_be_named(tmp_path: Path, capsys: Any) -> None:
+    """By an empty name, as ONNX allows."""
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y", ""], kernel_shape=[2, 2])
+    status, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", [node]), "--check")
+    assert status == 0 and "1 of 1 agree" in out, out
+
+
 def test_what_cannot_be_expressed_is_named(tmp_path: Path, capsys: Any) -> None:
     make = onnx.helper.make_node
     rois = onnx.helper.make_tensor("rois", onnx.TensorProto.FLOAT, (1, 5), np.zeros(5))
@@ -148,8 +223,8 @@ def test_a_tensor_that_a_node_reads_twice(tmp_path: Path, capsys: Any) -> None:
     assert status == 0 and "1 of 1 agree" in out
 
 
-def test_a_result_whose_shape_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
-    """onnx's checker asks for one, ONNX Runtime does not."""
+def test_results_and_inputs_whose_shapes_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
+    """onnx's checker asks for them, ONNX Runtime does not."""
     path = onnx_file(tmp_path / "m.onnx", [pool_node()])
     model = onnx.load(path)
     model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -157,6 +232,10 @@ def test_a_result_whose_shape_the_file_leaves_out(tmp_path: Path, capsys: Any) -
     status, out, _ = run(capsys, path, "--check")
     assert status == 0 and "1 of 1 agree" in out
     model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+    status, out, _ = run(capsys, path)
+    assert status == 0 and "float32 array of unknown shape" in out
+    onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     model.graph.node[0].op_type = ""
     onnx.save(model, path)
     assert "is not an ONNX model" in run(capsys, path)[2]
@@ -246,6 +325,30 @@ def test_calls_of_an_openvino_model_can_be_pasted(tmp_path: Path, capsys: Any) -
     x = jnp.arange(2 * 3 * 9 * 11.0).reshape(2, 3, 9, 11) % 37
     shapes = sorted(y.shape[2:] for y in pasted(out, x))
     assert shapes == sorted([(5, 4), (5, 5), (5, 4), (4, 4), (5, 5), (4, 5), (4, 5)])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint16, np.uint64])
+def test_other_precisions_of_openvino_agree(dtype: Any, tmp_path: Path, capsys: Any) -> None:
+    """OpenVINO adds 64 bits in 32 bits, as jaxpool does while JAX's 64-bit types are off."""
+    op = openvino.opset14
+    x = op.parameter((2, 3, 9, 11), dtype)
+    pool = op.avg_pool(x, [2, 3], [1, 0], [0, 1], [3, 2], True, "floor")
+    maximum = op.max_pool(x, [2, 3], [1, 2], [1, 0], [0, 2], [3, 2])
+    outputs = [*pool.outputs(), *maximum.outputs()]
+    openvino.serialize(openvino.Model(outputs, [x], "m"), tmp_path / "m.xml", tmp_path / "m.bin")
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"), "--check")
+    assert status == 0 and "2 of 2 agree" in out, out
+
+
+def test_a_rank_that_openvino_leaves_open(tmp_path: Path, capsys: Any) -> None:
+    x = openvino.opset14.parameter(openvino.PartialShape.dynamic(), np.float32)
+    pool = openvino.opset14.avg_pool(x, [2, 2], [0, 0], [0, 0], [3, 2], True)
+    openvino.serialize(
+        openvino.Model(pool.outputs(), [x], "m"), tmp_path / "m.xml", tmp_path / "m.bin"
+    )
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"), "--check")
+    assert status == 1 and "\n  float32 array of unknown shape\n" in out
+    assert "not checked: the file does not give the shape of its array" in out
 
 
 LAUGHS = '<!DOCTYPE net [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><net version="11">&b;</net>'

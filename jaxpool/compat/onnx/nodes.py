@@ -31,7 +31,8 @@ OPERATORS: dict[str, Any] = {
 }
 """The operators that :func:`run_node` supports, by the ``op_type`` of a node."""
 
-_FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
+FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
+"""The field of an attribute of numbers or text, by the type of the attribute."""
 
 
 @public
@@ -42,7 +43,7 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
       node: an ``onnx.NodeProto`` of one of :data:`OPERATORS`, of any opset.
       inputs: arrays, in the order of the node's inputs; None for an omitted input.
     Returns:
-      One array for each output of the node.
+      One array for each output of the node that is not omitted.
     Derivatives: those of the operator.
     Raises:
       NotImplementedError: the node is not a pooling node, or has an attribute that its operator
@@ -56,7 +57,7 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
       >>> (y,) = run_node(node, x)  # doctest: +SKIP
     """
     function, arguments = operator_of(node), attributes_of(node)
-    if node.op_type == "MaxPool" and len(node.output) == 1:
+    if node.op_type == "MaxPool" and not any(node.output[1:]):  # "" is an omitted output
         function = values_of_max_pool
     try:
         if len(inputs) > len(node.input):
@@ -94,7 +95,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
     known = set(inspect.signature(OPERATORS[node.op_type]).parameters)
     arguments = {}
     for attribute in node.attribute:
-        field = None if attribute.ref_attr_name else _FIELDS.get(attribute.type)
+        field = None if attribute.ref_attr_name else FIELDS.get(attribute.type)
         if attribute.name not in known or field is None:
             raise NotImplementedError(
                 message(
