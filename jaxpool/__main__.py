@@ -1,6 +1,7 @@
 """The command line: ``python -m jaxpool <command>``."""
 
 import argparse
+import io
 import math
 import os
 import re
@@ -278,7 +279,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main_with_pipe() -> int:
-    """Run :func:`main`; return 1 if the reader of a pipe closes it before the output ends."""
+    """Run :func:`main`; return 1 if the reader of a pipe closes it before the output ends.
+
+    Characters that the encoding of the output lacks are escaped, such as those of names in a file.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = main()
         print(end="", flush=True)  # does nothing if there is no output stream

@@ -192,6 +192,15 @@ def test_there_may_be_no_output_at_all():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_names_that_the_output_cannot_encode_are_escaped(tmp_path: Path):
+    layer = '<layer name="\u0444\u00e9" type="MaxPool" version="opset1"/>'
+    (tmp_path / "m.xml").write_text(f'<net version="11">{layer}</net>', "utf-8")
+    arguments = "-m", "jaxpool", "port", str(tmp_path / "m.xml")
+    done = python(*arguments, env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 1 and done.stderr == ""
+    assert "\n\\u0444\\xe9: MaxPool\n  cannot be expressed:" in done.stdout
+
+
 def test_doctor_knows_the_trouble_of_each_jax(capsys: pytest.CaptureFixture[str]):
     lost = "loses rules of jax.custom_jvp" in doctor_report(capsys)["problems"]
     assert lost == (jax.__version_info__ < (0, 12))
