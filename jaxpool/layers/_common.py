@@ -80,7 +80,7 @@ def hashable(value: Any) -> Any:
     A number in an array would be traced like a parameter of the layer. A JAX array of floats is not
     converted, because it may be learned.
     """
-    if is_sequence(value):
+    if is_sequence(value) and not isinstance(value, np.dtype):  # which has a length
         return tuple(map(hashable, value))
     is_integer = isinstance(value, Array) and jnp.issubdtype(value.dtype, jnp.integer)
     is_concrete = is_integer and not isinstance(value, Tracer)

@@ -571,6 +571,13 @@ def test_numbers_of_arrays_are_settings_and_not_traced(library: str) -> None:
         assert jax.tree.structure(made(strides)) == tree
 
 
+@over_libraries
+def test_a_dtype_of_indices_may_be_that_of_an_array(library: str) -> None:
+    settings = {"window_shape": (2, 2), "strides": 2, "index_dtype": np.zeros(1, np.int16).dtype}
+    _, indices = RUN[library]("MaxPoolWithArgmax", settings, X)
+    assert indices.dtype == np.int16
+
+
 # --- Haiku ----------------------------------------------------------------------------------------
 
 # Arguments that Haiku's functions also accept: window, strides, padding, channel axis.
