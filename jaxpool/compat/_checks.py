@@ -69,10 +69,14 @@ def ints(
     raise ValueError(text) if is_tuple else TypeError(text)
 
 
-def one_of(name: str, value: Any, known: Sequence[str]) -> str:
-    """Return ``value`` if it is one of the ``known`` strings, otherwise raise."""
-    if isinstance(value, str) and value in known:
-        return value
+def one_of(name: str, value: Any, known: Sequence[str], ignore_case: bool = False) -> str:
+    """Return ``value`` if it is one of the ``known`` strings, otherwise raise.
+
+    With ``ignore_case`` the known strings are in lower case, and so is the result.
+    """
+    text = value.lower() if ignore_case and isinstance(value, str) else value
+    if isinstance(text, str) and text in known:
+        return text
     raise ValueError(
         message(
             f"${name} = {shown(value)} is not supported.",

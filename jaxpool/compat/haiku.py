@@ -21,6 +21,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import counted, message, public, shown
+from .._geometry.arguments import integer, is_sequence
 from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
@@ -134,8 +135,8 @@ def _windows(
 
 def _entries(name: str, setting: Any, rank: int, channel_axis: int | None) -> tuple[int, ...]:
     """Return one entry for each axis."""
-    if isinstance(setting, int):
-        channel = _channel_position(rank, channel_axis)
+    if not is_sequence(setting):
+        setting, channel = integer(name, setting, 1), _channel_position(rank, channel_axis)
         return (1, *(1 if axis == channel else setting for axis in range(1, rank)))
     entries = tuple(setting)
     if len(entries) > rank:

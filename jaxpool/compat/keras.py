@@ -55,7 +55,7 @@ def max_pool(
       pool_size: int, or one per spatial axis.
       strides: int, or one per spatial axis; default ``pool_size``.
       padding: "valid" or "same", in upper or lower case.
-      data_format: "channels_last" (also None) or "channels_first".
+      data_format: "channels_last" (also None) or "channels_first", in upper or lower case.
     Returns:
       Array of the dtype of ``inputs``.
     Example:
@@ -138,7 +138,8 @@ _average = functools.partial(avg_pool, count_include_pad=False)
 def _layout(data_format: Any) -> str:
     if data_format is None:
         return "channels_last"
-    if data_format not in ("channels_last", "channels_first"):
+    layout = str(data_format).lower()  # as Keras
+    if layout not in ("channels_last", "channels_first"):
         raise ValueError(
             message(
                 f"$data_format = {shown(data_format)} is not a layout.",
@@ -146,7 +147,7 @@ def _layout(data_format: Any) -> str:
                 "Give one of them, or None for channels_last.",
             )
         )
-    return data_format
+    return layout
 
 
 def _check_padding(padding: Any) -> None:

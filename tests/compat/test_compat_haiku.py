@@ -78,6 +78,18 @@ def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> Non
         ours.max_pool(X, *words)
 
 
+def test_an_integer_may_be_one_of_numpy() -> None:
+    got = ours.max_pool(X, np.int64(2), np.int32(2), "SAME")
+    np.testing.assert_array_equal(got, ours.max_pool(X, 2, 2, "SAME"))
+    for setting in (2.0, None, "2"):
+        with pytest.raises(TypeError, match="^avg_pool: `window_shape` contains "):
+            ours.avg_pool(X, unchecked(setting), 1, "SAME")
+
+
+def unchecked(setting: Any) -> Any:
+    return setting
+
+
 @pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
 @pytest.mark.parametrize(
     "call",

@@ -114,6 +114,13 @@ def test_adaptive_windows_are_exact_where_those_of_keras_are_not(theirs: Any) ->
             assert not np.array_equal(getattr(theirs, name)(x, 7), x), "say so no more"
 
 
+def test_words_may_have_any_case(theirs: Any, rng: np.random.Generator) -> None:
+    x = permutation((2, 3, 6, 5), np.float32, rng)
+    for name in ("max_pool", "average_pool"):
+        want = getattr(theirs, name)(x, 2, 2, "SAME", "Channels_First")
+        assert_same(getattr(ours, name)(x, 2, 2, "SAME", "Channels_First"), want, name, ulps=4)
+
+
 def test_one_and_three_axes(rng: np.random.Generator) -> None:
     """Keras fixes the rank; the oracle supports any rank."""
     for shape, axes in (((2, 9, 3), [1]), ((2, 4, 5, 6, 3), [1, 2, 3])):

@@ -31,7 +31,7 @@ from compat_cases import (
     same,
 )
 from golden import CASES, read, recorded_runs
-from helpers import QUICK
+from helpers import QUICK, assert_same, permutation
 from peers import require
 
 from jaxpool.compat import openvino as front
@@ -363,6 +363,27 @@ def test_errors_are_in_the_words_of_openvino(name: str) -> None:
     with pytest.raises(kind, match=text) as caught:
         function(**(words | fault))
     assert len(str(caught.value).splitlines()) == 3
+
+
+def test_strings_may_have_any_case() -> None:
+    """As in OpenVINO's Python functions."""
+    x = permutation((1, 2, 6, 7), np.float32, np.random.default_rng(0))
+    words = {"strides": (2, 2), "dilations": (1, 1)} | PADS
+    spellings = {
+        "rounding_type": "Ceil_Torch",
+        "auto_pad": "SAME_LOWER",
+        "index_element_type": "I64",
+    }
+    lower = {name: text.lower() for name, text in spellings.items()}
+    for mine, theirs in zip(
+        front.max_pool_v14(x, **words, **spellings),
+        front.max_pool_v14(x, **words, **lower),
+        strict=True,
+    ):
+        assert_same(mine, theirs, "any case")
+    parameter = openvino.opset14.parameter([1, 2, 6, 7], np.float32)
+    operation = openvino.opset14.max_pool(parameter, **words, **spellings)
+    assert operation.get_attributes()["auto_pad"] == "same_lower"
 
 
 def test_signatures_are_those_of_openvino() -> None:

@@ -183,6 +183,12 @@ def test_layouts_and_spellings(layout: str, rng: np.random.Generator) -> None:
     assert_same(got, oracle_pool(x, "max", ksize, strides, "SAME", spatial_axes=spatial), layout)
 
 
+def test_none_is_one_as_in_tensorflow(rng: np.random.Generator) -> None:
+    x = permutation((2, 5, 7, 3), np.float32, rng)
+    assert_same(tf.max_pool(x, 3, None, "SAME"), tf.max_pool(x, 3, 1, "SAME"), "strides")
+    assert_same(tf.avg_pool2d(x, None, 2, "VALID"), x[:, ::2, ::2], "ksize")
+
+
 # --- TensorFlow Lite ------------------------------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ from .._scans import over_windows
 from . import programs as _programs
 from .arguments import configuration, padding_name
 
-Sizes = int | Sequence[int]
+Sizes = int | Sequence[int] | None
 Padding = str | Sequence[Sequence[int]]
 
 __all__ = [
@@ -72,7 +72,7 @@ def max_pool(
       input: array of rank 3, 4 or 5.
       ksize: number of taps: an int, one per spatial axis, or one per axis of ``input`` with 1 for
         batch and channels.
-      strides: as ``ksize``.
+      strides: as ``ksize``; None is 1.
       padding: "VALID", "SAME", or one (low, high) pair per axis of ``input``, smaller than the
         window.
       data_format: "NWC", "NHWC", "NDHWC" (the default of each rank), or the same with the channels

@@ -56,7 +56,11 @@ def _check_pairs(padding: Any, rank: int) -> None:
 
 
 def _spatial_entries(name: str, value: Any, spatial: list[int], rank: int) -> tuple[int, ...]:
-    """Return one entry per spatial axis, from an int or a list for the spatial axes or all axes."""
+    """Return one entry per spatial axis, from None (which is 1), an int, or a list of entries.
+
+    A list has one entry, or an entry for each spatial axis or for each axis.
+    """
+    value = 1 if value is None else value
     value = [value] if not is_sequence(value) else list(value)
     if len(value) == rank and rank > len(spatial):
         if any(entry != 1 for axis, entry in enumerate(value) if axis not in spatial):
