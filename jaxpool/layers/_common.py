@@ -80,7 +80,9 @@ def hashable(value: Any) -> Any:
     A number in an array would be traced like a parameter of the layer. A JAX array of floats is not
     converted, because it may be learned.
     """
-    if is_sequence(value) and not isinstance(value, np.dtype):  # which has a length
+    if isinstance(value, np.dtype):  # it has a length, but is no sequence
+        return value
+    if is_sequence(value):
         return tuple(map(hashable, value))
     is_integer = isinstance(value, Array) and jnp.issubdtype(value.dtype, jnp.integer)
     is_concrete = is_integer and not isinstance(value, Tracer)
