@@ -79,7 +79,7 @@ def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> Non
 
 
 def test_an_integer_may_be_one_of_numpy() -> None:
-    got = ours.max_pool(X, np.int64(2), np.int32(2), "SAME")
+    got = ours.max_pool(X, unchecked(np.int64(2)), unchecked(np.int32(2)), "SAME")
     np.testing.assert_array_equal(got, ours.max_pool(X, 2, 2, "SAME"))
     for setting in (2.0, None, "2"):
         with pytest.raises(TypeError, match="^avg_pool: `window_shape` contains "):

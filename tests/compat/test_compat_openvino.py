@@ -368,13 +368,13 @@ def test_errors_are_in_the_words_of_openvino(name: str) -> None:
 def test_strings_may_have_any_case() -> None:
     """As in OpenVINO's Python functions."""
     x = permutation((1, 2, 6, 7), np.float32, np.random.default_rng(0))
-    words = {"strides": (2, 2), "dilations": (1, 1)} | PADS
-    spellings = {
+    words: dict[str, Any] = {"strides": (2, 2), "dilations": (1, 1)} | PADS
+    spellings: dict[str, Any] = {
         "rounding_type": "Ceil_Torch",
         "auto_pad": "SAME_LOWER",
         "index_element_type": "I64",
     }
-    lower = {name: text.lower() for name, text in spellings.items()}
+    lower: dict[str, Any] = {name: text.lower() for name, text in spellings.items()}
     for mine, theirs in zip(
         front.max_pool_v14(x, **words, **spellings),
         front.max_pool_v14(x, **words, **lower),
