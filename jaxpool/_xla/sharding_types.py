@@ -9,6 +9,7 @@ Inside ``jax.shard_map``, the type of an array contains the mesh axes over which
 An op casts its arrays to vary over the same axes.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +24,20 @@ def with_sharding_types(body: Callable[..., Any], *arrays: Any) -> Any:
     arrays = unify_varying_axes(arrays)
     x = arrays[0]
     sharding = getattr(jax.typeof(x), "sharding", None)
-    if sharding is None or jax.sharding.AxisType.Explicit not in sharding.mesh.axis_types:
+    axes = () if sharding is None else _explicit_axes(sharding.mesh)
+    if not axes:
         return body(*arrays)
+    # Inside jax.shard_map, other axes of the mesh are manual, and remain so.
+    on_auto_axes = functools.partial(jax.sharding.auto_axes, body, axes=axes)
     replicated = jax.NamedSharding(sharding.mesh, jax.P())
-    results = jax.eval_shape(jax.sharding.auto_axes(body, out_sharding=replicated), *arrays)
+    results = jax.eval_shape(on_auto_axes(out_sharding=replicated), *arrays)
     out = jax.tree.map(lambda y: _sharding_of(y.shape, x.shape, sharding), results)
-    return jax.sharding.auto_axes(body, out_sharding=out)(*arrays)
+    return on_auto_axes(out_sharding=out)(*arrays)
+
+
+def _explicit_axes(mesh: Any) -> tuple[str, ...]:
+    axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return tuple(name for name, kind in axes if kind == jax.sharding.AxisType.Explicit)
 
 
 def _sharding_of(shape: tuple[int, ...], operand_shape: tuple[int, ...], sharding: Any) -> Any:

@@ -171,7 +171,8 @@ def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Call
 
     def run(*arrays: Any) -> Any:
         with jax.named_scope(op.name):
-            return with_sharding_types(body, *arrays)
+            results = with_sharding_types(body, *arrays)
+            return op.finish(results, **options) if op.finish else results
 
     run.__name__ = run.__qualname__ = op.name
     return jax.jit(run)

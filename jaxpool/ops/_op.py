@@ -43,6 +43,8 @@ class Op:
         "constant", zeros that count; or a border of ``_lowerings.parts.borders``.
       has_reduction: whether it has an option ``reduction``, which may be a caller's own reduction.
       has_nested_windows: whether it has windows over the results of windows.
+      finish: a function ``finish(results, **options)`` applied to the results, such as one that
+        removes axes. The remaining axes keep shardings that are part of types.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Op:
     padding: Callable[..., str | None] | None = None
     has_reduction: bool = False
     has_nested_windows: bool = False
+    finish: Callable[..., Any] | None = None
 
     @property
     def takes_any_size(self) -> bool:

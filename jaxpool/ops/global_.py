@@ -156,10 +156,14 @@ def global_op(
     def traced(
         x: Array, where: Any, *others: Any, data_format: str, keepdims: bool, **options: Any
     ) -> Any:
+        """Return the results with the pooled axes, whatever ``keepdims``."""
         check(x)
         valid, planes = check_where(where, x.shape), _planes_of(data_format, x.shape)
-        y = body(x, valid, planes, *others, **options)
-        return y if keepdims else jax.tree.map(lambda a: jnp.squeeze(a, planes.positions), y)
+        return body(x, valid, planes, *others, **options)
+
+    def finish(results: Any, data_format: str, keepdims: bool, **options: Any) -> Any:
+        without = lambda a: jnp.squeeze(a, _pooled_axes(data_format, a.shape))  # noqa: E731
+        return results if keepdims else jax.tree.map(without, results)
 
     def canonical(data_format: Any, keepdims: Any, **options: Any) -> dict[str, Any]:
         meaning = "It determines whether the pooled axes stay, with length 1."
@@ -167,7 +171,7 @@ def global_op(
         data_format = layouts.check(data_format)
         return {"data_format": data_format, "keepdims": keepdims, **canonicalize(**options)}
 
-    return Op(name, traced, canonical, arrays)
+    return Op(name, traced, canonical, arrays, finish=finish)
 
 
 def _planes_of(data_format: str, shape: tuple[int, ...]) -> Planes:

@@ -72,6 +72,11 @@ CHECKS = {
             "oneDNN, average",
         )
     ),
+    *(
+        f"explicit axes in shard_map, {op}"
+        for op in ("max_pool", "avg_pool, masked", "rank_pool", "max_unpool", "global_lp_pool")
+    ),
+    *(f"explicit axes, channels of {layout}" for layout in ("NHWC", "NCHW")),
     # inside shard_map, with constants and replicated arrays
     *(
         f"manual axes, {op}"

@@ -70,6 +70,8 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 
 
+INSIDE = ("max_pool", "avg_pool, masked", "rank_pool", "max_unpool", "global_lp_pool")
+
 THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
 PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
 BOXES = np.array([[0, 0.5, 1, 3, 7], [0, 1, 0, 3, 4], [0, 0, 2, 2, 8.5]], np.float32)
@@ -175,6 +177,11 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "refused", refused
     for name, op in ANY_OPS.items():
         yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
+    for name in INSIDE:
+        op = EVERY_OP[name]
+        yield f"explicit axes in shard_map, {name}", lambda o=op: explicit_axes_in_shard_map(o)
+    for layout in ("NHWC", "NCHW"):
+        yield f"explicit axes, channels of {layout}", lambda f=layout: explicit_channels(f)
     for name, op in MANUAL.items():
         yield f"manual axes, {name}", lambda o=op: manual(o)
     for name, op in {**EVERY_OP, **FILTERS}.items():
@@ -206,6 +213,38 @@ def explicit_axes(op: Callable) -> None:
         assert jax.typeof(value).sharding.spec[0] == "batch", jax.typeof(value)
         for got, wanted in zip((value, jax.jit(gradient)(sharded)), want, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
+
+
+def explicit_axes_in_shard_map(op: Callable) -> None:
+    """Check values and gradients where shard_map has made only one axis of the mesh manual."""
+    mesh, spec = jax.make_mesh((2, 4), ("batch", "space")), P("batch", None, None, "space")
+    x, both = numbers(8, 4), with_gradient(op)
+    run = jax.shard_map(
+        both, mesh=mesh, in_specs=P("batch"), out_specs=P("batch"), axis_names={"batch"}
+    )
+    with jax.set_mesh(mesh):
+        got = jax.jit(run)(jax.device_put(x, jax.NamedSharding(mesh, spec)))
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(jax.jit(both)(x)), strict=True):
+        assert jax.typeof(a).sharding.spec == spec, jax.typeof(a)
+        np.testing.assert_allclose(a, b, rtol=3e-6, atol=1e-5)
+
+
+def explicit_channels(data_format: str) -> None:
+    """Check that pools without pooled axes in the result send nothing; there are 8 rows, too."""
+    mesh, spec = jax.make_mesh((2, 4), ("batch", "space")), P("batch", "space")
+    x = np.random.default_rng(0).permutation(4 * 8 * 8 * 9).reshape(4, 8, 8, 9) / np.float32(9)
+    if data_format == "NHWC":
+        x, spec = np.moveaxis(x, 1, -1), P("batch", None, None, "space")
+    pool = lambda x: jaxpool.global_max_pool_with_argmax(  # noqa: E731
+        x, data_format=data_format, keepdims=False
+    )
+    with jax.set_mesh(mesh):
+        sharded = jax.device_put(x, jax.NamedSharding(mesh, spec))
+        compiled = jax.jit(pool).lower(sharded).compile()
+        for got, want in zip(compiled(sharded), pool(x), strict=True):
+            assert jax.typeof(got).sharding.spec == P("batch", "space"), jax.typeof(got)
+            np.testing.assert_array_equal(got, want)
+    assert not collectives(compiled.as_text() or "")
 
 
 def manual(op: Callable) -> None:
