@@ -177,7 +177,7 @@ def span_of(window: Window, index: int) -> int:
     return (window.kernel[index] - 1) * window.dilations[index] + 1
 
 
-def axis_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any, Any]:
+def axis_padding(window: Window, index: int, size: int, span: int) -> tuple[int, int]:
     """Return the elements of padding before and after pooled axis ``index``."""
     if window.padding == "VALID":
         return 0, 0
@@ -186,11 +186,8 @@ def axis_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any,
     return window.padding[index]
 
 
-def _same_padding(size: Any, span: int, stride: int, word: str) -> tuple[Any, Any]:
-    """Return "SAME" padding; a symbolic size is compared with 0 only if windows have gaps."""
-    total = (cdiv(size, stride) - 1) * stride + span - size if span > 1 else 0
-    if span < stride:
-        total = max(total, 0)
+def _same_padding(size: int, span: int, stride: int, word: str) -> tuple[int, int]:
+    total = max(span - (size % stride or stride), 0)
     small, big = total // 2, total - total // 2
     return (small, big) if word == "SAME_UPPER" else (big, small)
 
@@ -206,8 +203,8 @@ def window_count(slack: int, stride: int, rounding: str, start_limit: int) -> in
 
 
 def check_not_empty(index: int, size: int) -> None:
-    """Raise if pooled axis ``index`` has no element."""
-    if size < 1:
+    """Raise if pooled axis ``index`` is known to have no element."""
+    if is_at_least(0, size):
         raise ValueError(
             message(
                 f"pooled axis {index} has size {size}.",

@@ -57,9 +57,10 @@ def inner_window(
 def _extension(window: Window, index: int, size: Any) -> Ends | None:
     kernel, stride, dilation = window.kernel[index], window.strides[index], window.dilations[index]
     span, same = span_of(window, index), window.padding in ("SAME_UPPER", "SAME_LOWER")
-    if stride > 1 and (window.rounding != "floor" or (same and 1 < span < stride)):
+    if stride > 1 and window.rounding != "floor":
         return None
-    low, high = axis_padding(window, index, size, span)
+    padding = _same_padding if same else axis_padding
+    low, high = padding(window, index, size, span)
     covers = same and span > 1
     # Write the sizes as lax does: JAX may not recognise that different expressions are equal.
     slack = size + low + high - span
@@ -69,3 +70,19 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
         return None
     more = 0 if is_at_least(size + low + high, min_size) else min_size
     return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
+
+
+def _same_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any, Any]:
+    """Return "SAME" padding; with gaps between windows, there is more at the end, up to a stride.
+
+    The total is ``max(missing, 0)``. Without gaps, ``missing`` is never negative.
+    """
+    stride = window.strides[index]
+    out = cdiv(size, stride)
+    missing = (out - 1) * stride + span - size if span > 1 else 0
+    # Python would have to know the sign. The quotient is -1 if it is negative, otherwise 0.
+    total = missing * (missing // stride + 1) if 1 < span < stride else missing
+    small, big = total // 2, total - total // 2
+    low, high = (small, big) if window.padding == "SAME_UPPER" else (big, small)
+    # JAX has to recognise that the windows fit, so the padded length is a simple expression.
+    return (low, out * stride - size - low) if 1 < span < stride else (low, high)

@@ -40,7 +40,7 @@ def _fit(
     if not isinstance(pads, str) and any(min(pair) < 0 for pair in pads):
         pairs = zip(sizes, pads, strict=True)
         crop = tuple(slice(max(-low, 0), size + min(high, 0)) for size, (low, high) in pairs)
-        sizes = tuple(max(remaining.stop - remaining.start, 0) for remaining in crop)
+        sizes = tuple(_at_least_zero(remaining.stop - remaining.start) for remaining in crop)
         pads = tuple((max(low, 0), max(high, 0)) for low, high in pads)
     return crop, pads, _output_sizes(sizes, kernel, strides, pads)
 
@@ -51,4 +51,9 @@ def _output_sizes(sizes: Ints, kernel: Ints, strides: Ints, pads: str | Pairs) -
     pairs = ((0, 0),) * len(sizes) if isinstance(pads, str) else pads
     axes = zip(sizes, kernel, strides, pairs, strict=True)
     counts = ((size + low + high - k) // s + 1 for size, k, s, (low, high) in axes)
-    return tuple(max(count, 0) if isinstance(count, int) else count for count in counts)
+    return tuple(map(_at_least_zero, counts))
+
+
+def _at_least_zero(count: Any) -> Any:
+    """Return the larger of ``count`` and 0; a symbolic count is unchanged."""
+    return max(count, 0) if isinstance(count, int) else count

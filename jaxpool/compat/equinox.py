@@ -226,7 +226,7 @@ def _over_pieces(
     if any(count != 1 for count in target):
         check_known(x.shape[1:])
     for size, count in zip(x.shape[1:], target, strict=True):
-        if not 1 <= count <= size:
+        if count < 1 or (isinstance(size, int) and count > size):
             raise ValueError(
                 message(
                     f"$target_shape = {shown(target)} asks for {count} pieces of {size} elements.",

@@ -27,7 +27,7 @@ from jax.typing import ArrayLike
 
 from .. import reductions
 from .._errors import counted, message, public, shown
-from .._geometry.resolve import Geometry, resolve
+from .._geometry.resolve import Geometry, is_static, resolve
 from .._geometry.window import Pairs, Window
 from .._lowerings.parts.window_counts import elements_per_window
 from ..ops.average import avg_pool as _avg_pool
@@ -160,21 +160,33 @@ _EXTREMES = {
 def _average_of_elements(x: Array, *window: Any) -> Array:
     """Return averages without padding in the divisor, NaN for an empty window."""
     y = _avg_pool(x, *window, count_include_pad=False)
-    windows = _geometry_with_empty(x.shape[-len(window[0]) - 1 : -1], *window)
-    if windows is None:
+    sizes = x.shape[-len(window[0]) - 1 : -1]
+    if not is_static(sizes):
+        if not _may_be_empty(*window):
+            return y
+        count = sum_pool(jnp.ones((*sizes, 1), y.dtype), *window)
+    elif (windows := _geometry_with_empty(sizes, *window)) is None:
         return y
-    empty = elements_per_window(windows, include_pad=False) == 0
+    else:
+        count = elements_per_window(windows, include_pad=False)
+    empty = count == 0
     return jnp.where(empty, np.asarray(jnp.nan, y.dtype), y)
 
 
 @functools.lru_cache(maxsize=1024)
 def _geometry_with_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
     """Return the windows over axes of ``sizes``, features last; None if no window is empty."""
-    kernel, _, padding = window
-    if isinstance(padding, str) or all(max(p) < k for k, p in zip(kernel, padding, strict=True)):
+    if not _may_be_empty(*window):
         return None
     geometry = resolve(Window(*window), sizes, tuple(range(-len(sizes) - 1, -1)))
     return geometry if geometry.has_empty_window else None
+
+
+def _may_be_empty(kernel: Any, strides: Any, padding: Any) -> bool:
+    """Return whether padding is long enough for a window without elements."""
+    if isinstance(padding, str):
+        return False
+    return any(max(p) >= k for k, p in zip(kernel, padding, strict=True))
 
 
 def _pool_by(reduction: Reduction, x: Array, *window: Any) -> Array:

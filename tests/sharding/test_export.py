@@ -212,6 +212,11 @@ AS_FLAX: dict[str, tuple[Callable[[Any], Any], int]] = {
     ),
     "dilated sums": (lambda x: jaxpool.sum_pool(x, (2, 3), 2, "SAME", dilations=(3, 1)), 1),
     "1x1": (lambda x: jaxpool.max_pool(x, (1, 1), 2, "SAME"), 1),
+    "gaps": (lambda x: jaxpool.max_pool_with_argmax(x, (2, 3), (3, 7), "SAME"), 1),
+    "averages with gaps": (
+        lambda x: jaxpool.avg_pool(x, (3, 2), (7, 3), "SAME_LOWER", count_include_pad=False), 1,
+    ),
+    "sums with gaps": (lambda x: jaxpool.sum_pool(x, (3, 1), (4, 2), "SAME", dilations=1), 1),
     "masked": (
         lambda x: jaxpool.avg_pool(x, (3, 3), 2, "SAME", where=x % 3 > 0), 1,
     ),
@@ -284,7 +289,11 @@ def test_open_sizes_are_those_of_lax(window: Any, strides: int, padding: Any) ->
 
 
 @pytest.mark.parametrize(
-    "window", [{"rounding": "ceil"}, {"padding": "SAME", "window_shape": (2, 2), "strides": (3, 1)}]
+    "window",
+    [
+        {"rounding": "ceil"},
+        {"padding": "SAME", "window_shape": (2, 2), "strides": (3, 1), "rounding": "ceil"},
+    ],
 )
 @pytest.mark.parametrize("name", ["max_pool", "avg_pool", "windows"])
 def test_a_symbolic_axis_whose_end_depends_on_its_size_is_named(name: str, window: dict) -> None:

@@ -334,8 +334,20 @@ def test_pieces_of_equinox_take_any_size_if_they_are_one() -> None:
         call = exported(lambda x, layer=layer: jax.vmap(layer)(x), ())
         want = whole(x, (2, 3), keepdims=True)
         np.testing.assert_allclose(call(x), want, rtol=1e-6)
+    rest = exported(lambda x: jax.vmap(equinox.AdaptiveAvgPool2d(1))(x[:, :, 2:]), ())
+    np.testing.assert_allclose(rest(x), x[:, :, 2:].mean((2, 3), keepdims=True), rtol=1e-6)
     with pytest.raises(ValueError, match="^AdaptiveMaxPool2d: pooled axis 0 has the symbolic size"):
         exported(lambda x: jax.vmap(equinox.AdaptiveMaxPool2d((1, 2)))(x), ())
+
+
+@pytest.mark.parametrize("pads", [((-2, 0), (1, -1)), ((3, 2), (0, 4)), ((-1, 5), (2, 2))])
+def test_any_padding_of_flax_takes_any_size(pads: Any) -> None:
+    """Negative padding crops; windows in the padding have no average."""
+    pool = channels_last(lambda x: flax.avg_pool(x, (2, 2), (2, 2), pads, False))
+    call = exported(pool, ())
+    for size in ((4, 3), (9, 12)):
+        x = np.random.default_rng(size[0]).integers(-9, 9, (2, 3, *size)).astype(np.float32)
+        np.testing.assert_allclose(call(x), pool(x), rtol=1e-6)
 
 
 def test_what_onednn_makes_of_a_kernel_that_does_not_fit_depends_on_the_size() -> None:

@@ -72,7 +72,7 @@ FAULTS = [
     Fault("_geometry/axis.py", "[(full, self.kernel)]", "[(full, self.kernel - 1)]"),
     Fault("_geometry/axis.py", "cdiv(end - self.start(o), self.dilation)", "end - self.start(o)"),
     Fault("_geometry/axis.py", "high - low) for first", "high - low + 1) for first"),
-    Fault("_geometry/resolve.py", "(cdiv(size, stride) - 1) * stride", "size // stride * stride"),
+    Fault("_geometry/resolve.py", "size % stride or stride", "size % stride"),
     Fault("_geometry/resolve.py", 'if word == "SAME_UPPER" else', 'if word == "SAME_LOWER" else'),
     Fault("_geometry/resolve.py", "slack // stride + 1", "slack // stride"),
     Fault("_geometry/resolve.py", 'rounding == "ceil" or', 'rounding == "floor" or'),
