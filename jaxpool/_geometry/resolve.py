@@ -251,14 +251,19 @@ def is_static(sizes: Sequence[Any]) -> bool:
 def check_known(spatial_shape: Sequence[Any]) -> None:
     """Raise if a pooled axis has a symbolic size, as ``jax.export`` allows."""
     for index, size in enumerate(spatial_shape):
-        if not isinstance(size, int):
-            raise ValueError(
-                message(
-                    f"pooled axis {index} has the symbolic size {size}.",
-                    "This op computes the positions of its windows as Python integers.",
-                    "Export with a number in its place, once for each size.",
-                )
+        check_known_axis(index, size)
+
+
+def check_known_axis(index: int, size: Any) -> None:
+    """Raise if pooled axis ``index`` has a symbolic size."""
+    if not isinstance(size, int):
+        raise ValueError(
+            message(
+                f"pooled axis {index} has the symbolic size {size}.",
+                "This op computes the positions of its windows as Python integers.",
+                "Export with a number in its place, once for each size.",
             )
+        )
 
 
 def _check_symbolic(window: Window, index: int, size: Any) -> None:

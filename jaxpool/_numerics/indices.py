@@ -124,6 +124,7 @@ def convert(
     index_space: IndexSpace,
     index_dtype: np.dtype | None,
     masked: bool,
+    spatial: tuple[int, ...] | None = None,
 ) -> Array:
     """Return row-major window offsets as indices of an array of ``shape``.
 
@@ -133,10 +134,11 @@ def convert(
       geometry: the windows.
       index_space, index_dtype: the options of the caller.
       masked: whether a mask may empty windows that ``geometry`` does not leave empty.
+      spatial: the axes that a "spatial" index counts, if not those of ``geometry``.
     """
     if index_space == "window":
         return _window_offsets(offsets, geometry, index_dtype)
-    axes = counted_axes(index_space, geometry.positions, len(shape))
+    axes = counted_axes(index_space, spatial or geometry.positions, len(shape))
     may_be_empty = masked or geometry.has_empty_window
     has_element = offsets != sentinel(offsets.dtype) if may_be_empty else None
     return flat(index_space, coordinates(offsets, geometry), has_element, shape, axes, index_dtype)

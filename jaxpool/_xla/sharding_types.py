@@ -23,7 +23,7 @@ def with_sharding_types(body: Callable[..., Any], *arrays: Any) -> Any:
     """Return ``body(*arrays)``, sharded like the first array if the sharding is in its type."""
     arrays = unify_varying_axes(arrays)
     x = arrays[0]
-    sharding = getattr(jax.typeof(x), "sharding", None)
+    sharding: Any = getattr(jax.typeof(x), "sharding", None)
     axes = () if sharding is None else _explicit_axes(sharding.mesh)
     if not axes:
         return body(*arrays)

@@ -270,13 +270,15 @@ def _adaptive_from_first_with_argmax(
         return adaptive.max_pool_with_argmax(x, where, **options, **space)
     values, index = adaptive.max_pool_with_argmax(_fill_nan(x), where, **options, **space)
     first, offsets = _adaptive_first_elements(x, **options), jnp.zeros(values.shape, jnp.int32)
+    spatial = _partition.spatial_axes(x.shape, **options)
     planes = adaptive.symbolic_planes(x, **options)
     if planes is not None:
-        offset_arguments = offsets, x.shape, planes.geometry
-        first_index = indices.convert(*offset_arguments, index_space, index_dtype, masked=True)
+        arguments = offsets, x.shape, planes.geometry, index_space, index_dtype
+        first_index = indices.convert(*arguments, masked=True, spatial=spatial)
     else:
         windows = _partition.partition(x.shape, **options)
-        first_index = windows.indices(offsets, x.shape, index_space, index_dtype, masked=False)
+        arguments = offsets, x.shape, index_space, index_dtype
+        first_index = windows.indices(*arguments, masked=False, spatial=spatial)
     is_nan = first != first
     return jnp.where(is_nan, first, values), jnp.where(is_nan, first_index, index)
 

@@ -19,8 +19,8 @@ from .._autodiff.ragged import RaggedWindows
 from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, integer, is_sequence
-from .._geometry.ragged import adaptive_windows
-from .._geometry.resolve import Geometry, check_known, check_not_empty
+from .._geometry.ragged import RaggedAxis, adaptive_windows
+from .._geometry.resolve import Geometry, check_known, check_known_axis, check_not_empty
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import reshape_along
 from .._lowerings.plan import Plan, plan_for
@@ -155,25 +155,39 @@ class Partition(RaggedWindows):
         space: IndexSpace,
         dtype: np.dtype | None,
         masked: bool,
+        spatial: tuple[int, ...],
     ) -> Array:
         """Return ragged offsets as flat indices of an array of ``shape``; -1 for an empty window.
 
-        Windows can be empty only if ``masked``.
+        Windows can be empty only if ``masked``. A "spatial" index counts the axes ``spatial``.
         """
-        axes = indices.counted_axes(space, self.positions, len(shape))
+        axes = indices.counted_axes(space, spatial, len(shape))
         coordinates = ragged_offsets.coordinates(offsets, *self)
         nonempty = offsets != ragged_offsets.sentinel(offsets) if masked else None
         return indices.flat(space, coordinates, nonempty, shape, axes, dtype)
 
 
+def spatial_axes(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> tuple[int, ...]:
+    """Return the axes that a "spatial" index counts, also those that ``output_size`` keeps."""
+    return layouts.pooled_axes(data_format, len(output_size), shape)
+
+
 def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> Partition:
-    """Return the windows over an array of ``shape``, or raise if a pooled axis is empty."""
-    positions = layouts.pooled_axes(data_format, len(output_size), shape)
-    check_known([shape[position] for position in positions])
-    for index, position in enumerate(positions):
-        check_not_empty(index, shape[position])
-    axes = (
-        adaptive_windows(shape[position], shape[position] if windows is None else windows)
-        for position, windows in zip(positions, output_size, strict=True)
-    )
-    return Partition(positions, tuple(axes))
+    """Return the windows over an array of ``shape``, or raise if a pooled axis is empty.
+
+    An axis that ``output_size`` keeps has a window for each element; none if its size is symbolic.
+    """
+    positions = spatial_axes(shape, output_size, data_format)
+    sizes = [shape[position] for position in positions]
+    axes: dict[int, RaggedAxis] = {}
+    for index, (position, size, windows) in enumerate(
+        zip(positions, sizes, output_size, strict=True)
+    ):
+        if windows is None and not isinstance(size, int):
+            continue
+        check_known_axis(index, size)
+        check_not_empty(index, size)
+        axes[position] = adaptive_windows(size, size if windows is None else windows)
+    if not axes:
+        check_known(sizes)
+    return Partition(tuple(axes), tuple(axes.values()))

@@ -17,7 +17,6 @@ from jax.typing import ArrayLike, DTypeLike
 from .._autodiff import ragged, rules
 from .._autodiff.planes import Planes, plane_maximum
 from .._errors import public
-from .._geometry import layout as layouts
 from .._numerics import indices as _indices
 from .._numerics import integer_mean
 from .._numerics.checks import check_real, check_where
@@ -25,7 +24,7 @@ from .._numerics.divisors import average, check_averageable, zero_where_masked
 from .._numerics.indices import IndexSpace
 from ..reductions import MAX, Reduction
 from ._dispatch import Op, call
-from ._partition import Sizes, canonical_sizes, canonical_with_indices, partition
+from ._partition import Sizes, canonical_sizes, canonical_with_indices, partition, spatial_axes
 from .global_ import average_of, maximum_with_indices
 
 
@@ -163,7 +162,7 @@ def symbolic_planes(x: Array, output_size: Sizes, data_format: str) -> Planes | 
 
     Return None for all other windows.
     """
-    positions = layouts.pooled_axes(data_format, len(output_size), x.shape)
+    positions = spatial_axes(x.shape, output_size, data_format)
     pooled = tuple(p for p, n in zip(positions, output_size, strict=True) if n is not None)
     planes = Planes(pooled, tuple(x.shape[position] for position in pooled))
     covers_axes = all(n == 1 for n in output_size if n is not None)
@@ -228,20 +227,23 @@ def max_pool_with_argmax(
     check_real(x)
     valid, planes = check_where(where, x.shape), symbolic_planes(x, output_size, data_format)
     space: tuple[IndexSpace, np.dtype | None] = (index_space, index_dtype)
+    spatial = spatial_axes(x.shape, output_size, data_format)
     if planes is not None:
-        return maximum_with_indices(x, valid, planes, *space, maximum)
+        return maximum_with_indices(x, valid, planes, *space, maximum, spatial)
     windows = partition(x.shape, output_size, data_format)
     masked = valid is not None
     if 0 in output_size:
         out = windows.out_shape(x.shape)
         ragged_offsets = jnp.zeros(out, jnp.int32)
-        return jnp.zeros(out, x.dtype), windows.indices(ragged_offsets, x.shape, *space, masked)
+        index = windows.indices(ragged_offsets, x.shape, *space, masked, spatial)
+        return jnp.zeros(out, x.dtype), index
     plan = windows.plan(maximum, x.dtype)
     if plan is not None:
         values, offsets = rules.extreme_with_offsets(x, valid, plan)
-        return values, _indices.convert(offsets, x.shape, plan.geometry, *space, masked)
+        geometry = plan.geometry
+        return values, _indices.convert(offsets, x.shape, geometry, *space, masked, spatial)
     values, ragged_offsets = ragged.extreme_with_offsets(x, valid, windows, maximum)
-    return values, windows.indices(ragged_offsets, x.shape, *space, masked)
+    return values, windows.indices(ragged_offsets, x.shape, *space, masked, spatial)
 
 
 ADAPTIVE_AVG_POOL = Op("adaptive_avg_pool", average_pool, canonical_sizes)

@@ -206,10 +206,15 @@ def maximum_with_indices(
     space: IndexSpace,
     dtype: np.dtype | None,
     maximum: Reduction = MAX,
+    spatial: tuple[int, ...] | None = None,
 ) -> tuple[Array, Array]:
-    """Return the largest element of every plane and its index; the lengths may be unknown."""
+    """Return the largest element of every plane and its index; the lengths may be unknown.
+
+    A "spatial" index counts the axes ``spatial``, by default those of the planes.
+    """
     values, offsets = _planes.plane_maximum_with_offsets(x, valid, planes, maximum)
-    return values, indices.convert(offsets, x.shape, planes.geometry, space, dtype, masked=True)
+    geometry = planes.geometry
+    return values, indices.convert(offsets, x.shape, geometry, space, dtype, True, spatial)
 
 
 def average_of(

@@ -25,7 +25,7 @@ from helpers import PLATFORMS, QUICK
 from jax import export
 
 import jaxpool
-from jaxpool.compat import flax, mli, onednn, onnx, tensorflow, torch
+from jaxpool.compat import _rules, flax, mli, onednn, onnx, tensorflow, torch
 
 pytestmark = pytest.mark.grid(8)
 
@@ -339,6 +339,61 @@ def test_a_symbolic_axis_shared_out_is_named(name: str, sizes: str) -> None:
     assert what == f"{name}: pooled axis {axis} has the symbolic size {letter}."
     assert "computes the positions of its windows as Python integers" in facts
     assert "Export with a number in its place" in advice
+
+
+KEPT = {
+    "maxima": lambda x, n: jaxpool.adaptive_max_pool(x, n),
+    "averages": lambda x, n: jaxpool.adaptive_avg_pool(x, n, where=x % 3 > 0),
+    "argmax": lambda x, n: jaxpool.adaptive_max_pool_with_argmax(x, n),
+    "argmax from the batch": lambda x, n: jaxpool.adaptive_max_pool_with_argmax(
+        x, n, index_space=0
+    ),
+    "PyTorch": lambda x, n: torch.adaptive_max_pool2d(_to_image(x), n, return_indices=True),
+    "first element": lambda x, n: _rules.adaptive_max_with_argmax_by(
+        "from_first_element", _to_image(x), n
+    ),
+}
+"""Pools of two axes, of which the output size keeps one."""
+
+
+@pytest.mark.grid(1)
+@pytest.mark.parametrize(
+    ("output_size", "sizes"),
+    [
+        ((None, 3), "b, h, 8, c"),
+        ((4, None), "b, 8, w, c"),
+        ((None, 1), "b, h, 8, c"),
+        ((None, 1), "b, h, w, c"),
+        ((1, None), "b, h, w, c"),
+    ],
+)
+@pytest.mark.parametrize("name", KEPT)
+def test_an_adaptive_pool_keeps_an_open_axis(name: str, output_size: Any, sizes: str) -> None:
+    """Indices count the kept axis, too, at its place."""
+    both = with_gradient(lambda x: KEPT[name](x, output_size))
+    bounds = tuple(f"{size} <= 99" for size in "bhwc" if size in sizes)
+    artifact = exported(both, sizes, bounds)
+    x = np.random.default_rng(0).permutation(2 * 8 * 8 * 3).reshape(2, 8, 8, 3).astype(np.float32)
+    x[0, 2, 3] = np.nan if name == "first element" else 7
+    got, want = artifact.call(x), jax.jit(both)(x)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_an_adaptive_pool_of_no_axis_needs_known_sizes() -> None:
+    with pytest.raises(ValueError, match="^adaptive_max_pool: pooled axis 0 has the symbolic size"):
+        exported(lambda x: jaxpool.adaptive_max_pool(x, (None, None)), "2, h, w, 3")
+
+
+@pytest.mark.parametrize("name", ["global_max_pool", "global_avg_pool"])
+def test_a_global_pool_of_a_size_that_may_be_zero(name: str) -> None:
+    """As after a pool without a constraint, whose window may not fit."""
+    net = lambda x: GLOBAL[name](jaxpool.max_pool(x, (3, 3), 2))  # noqa: E731
+    artifact = exported(with_gradient(net), "b, h, w, c", BOUNDED)
+    x = numbers(2, 3)
+    got, want = artifact.call(x), jax.jit(with_gradient(net))(x)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_indices_over_symbolic_axes_need_bounds() -> None:
