@@ -23,9 +23,8 @@ def with_sharding_types(body: Callable[..., Any], *arrays: Any) -> Any:
     """Return ``body(*arrays)``, sharded like the first array if the sharding is in its type."""
     arrays = unify_varying_axes(arrays)
     x = arrays[0]
-    sharding: Any = getattr(jax.typeof(x), "sharding", None)
-    axes = () if sharding is None else _explicit_axes(sharding.mesh)
-    if not axes:
+    sharding = getattr(jax.typeof(x), "sharding", None)
+    if sharding is None or not (axes := _explicit_axes(sharding.mesh)):
         return body(*arrays)
     # Inside jax.shard_map, other axes of the mesh are manual, and remain so.
     on_auto_axes = functools.partial(jax.sharding.auto_axes, body, axes=axes)
