@@ -41,12 +41,8 @@ def remainder_of(a: Array, quotient: Array, factors: Sequence[Any]) -> Array:
 
 def halves(a: Array) -> tuple[Array, Array]:
     """Return two floats of half the precision whose sum is ``a``; products of halves are exact."""
-    high = rounded_down(a, (jnp.finfo(a.dtype).nmant + 1) // 2)
-    return high, a - high
-
-
-def rounded_down(a: Array, bits: int) -> Array:
-    """Return floats whose last ``bits`` bits are set to 0."""
+    digits = jnp.finfo(a.dtype).nmant + 1
     integer = np.dtype(f"int{8 * a.dtype.itemsize}")
-    mask = np.asarray(-1 << bits, integer)
-    return lax.bitcast_convert_type(lax.bitcast_convert_type(a, integer) & mask, a.dtype)
+    mask = np.asarray(-1 << (digits // 2), integer)
+    high = lax.bitcast_convert_type(lax.bitcast_convert_type(a, integer) & mask, a.dtype)
+    return high, a - high

@@ -25,7 +25,6 @@ from jax import Array, lax
 from .._autodiff.linear import tangent_only
 from .._lowerings.parts.axis_slicing import tree_reduce
 from .float_bits import in_two, two_to
-from .quotient import remainder_of, rounded_down
 
 Terms = tuple[Array, ...]
 """A level, and one or more factors of that level."""
@@ -45,9 +44,9 @@ def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool
     """
     nonzero = x != -np.inf if valid is None else valid & (x != -np.inf)
     x = jnp.where(nonzero, x, np.zeros((), x.dtype))
-    temperature = jnp.asarray(temperature, x.dtype)
-    level, factor = _exponential(*map(lax.stop_gradient, (x, temperature)))
-    factor = factor * unit(x / temperature)
+    z = x / temperature
+    level, factor = _exponential(lax.stop_gradient(z))
+    factor = factor * unit(z)
     return terms_where(level, (factor, x * factor) if weighted else (factor,), nonzero)
 
 
@@ -57,29 +56,15 @@ def terms_where(level: Array, factors: Sequence[Array], nonzero: Array) -> Terms
     return level, *(jnp.where(nonzero, factor, np.zeros((), factor.dtype)) for factor in factors)
 
 
-def _exponential(x: Array, temperature: Array) -> tuple[Array, Array]:
-    """Return level and factor of ``exp(x / T) = 2^k * exp((x - k T log 2) / T)``, ``k`` an integer.
-
-    The difference is exact up to ``k`` = 2^16 in float32, whereas the quotient is rounded.
-    """
-    level = lax.round(x / temperature * np.asarray(1 / math.log(2), x.dtype))
-    for part in _log_2_in_three(temperature):
-        x = x - level * part
-    # For large quotients, neighbouring floats differ by more than 1, and the level is inexact.
-    one = np.ones((), x.dtype)
-    remainder = lax.clamp(-one, x / temperature, one)
-    return level, jnp.where(lax.abs(level) == np.inf, one, lax.exp(remainder))
-
-
-def _log_2_in_three(temperature: Array) -> tuple[Array, Array, Array]:
-    """Return floats whose sum is ``T * log 2``, of which the first two have a third of the bits."""
-    dtype = temperature.dtype
-    product, bits = temperature * np.asarray(math.log(2), dtype), jnp.finfo(dtype).nmant + 1
-    error = remainder_of(product, temperature, in_two(math.log(2), dtype))
-    first = rounded_down(product, 2 * bits // 3)
-    rest = product - first
-    second = rounded_down(rest, 2 * bits // 3)
-    return first, second, rest - second - error
+def _exponential(z: Array) -> tuple[Array, Array]:
+    """Return level and factor of ``exp(z) = 2^k * exp(z - k * log 2)``, with an integer ``k``."""
+    level = lax.round(z * np.asarray(1 / math.log(2), z.dtype))
+    high, low = in_two(math.log(2), z.dtype)
+    remainder = (z - level * high) - level * low
+    # For large ``z``, neighbouring floats differ by more than 1, and the remainder is inexact.
+    remainder = lax.clamp(np.asarray(-1, z.dtype), remainder, np.ones((), z.dtype))
+    factor = jnp.where(lax.abs(level) == np.inf, np.ones((), z.dtype), lax.exp(remainder))
+    return level, factor
 
 
 # --- sums of terms -------------------------------------------------------------------------------
