@@ -58,6 +58,11 @@ class Request(NamedTuple):
         return next((axis.kernel for axis, position in self.geometry.placed if position == -1), 1)
 
     @property
+    def tiles_need_copy(self) -> bool:
+        """Whether tiles need a padded or cropped copy, as they do not end where the array ends."""
+        return any(axis.pad_low or axis.overshoot for axis in self.geometry.axes)
+
+    @property
     def unsplittable_reason(self) -> str | None:
         """The reason why a long window cannot be split into smaller windows by offset, or None."""
         if self.any_offset and not self.geometry.is_non_overlapping:

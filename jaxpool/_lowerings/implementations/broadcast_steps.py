@@ -25,10 +25,9 @@ def unsupported_reason(request: Request) -> str | None:
 
 def slower_reason(request: Request) -> str | None:
     """Return why the plan prefers another implementation on CPU, or None."""
-    if request.platform != "cpu":
-        return None
-    are_tiles = all(a.pad_low == 0 and a.size == a.out * a.stride for a in request.geometry.axes)
-    return None if are_tiles else "the elements are not whole windows: another loop would crop them"
+    if request.platform == "cpu" and request.tiles_need_copy:
+        return "the elements are not whole windows: another loop would crop them"
+    return None
 
 
 def sum_transpose(g: Array, geometry: Geometry) -> Array:

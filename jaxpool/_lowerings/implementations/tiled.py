@@ -84,9 +84,9 @@ def _slower_on_cpu(request: Request) -> str | None:
     is_sum, is_extreme = reduction.combine is lax.add, reduction.extremum is not None
     if not is_sum and not is_extreme:
         return None
-    is_copied = any(axis.pad_low or axis.overshoot for axis in request.geometry.axes)
     is_wide, on_one_axis = request.dtype.itemsize >= 4, request.window_rank == 1
-    if is_copied and (is_sum and (is_wide or on_one_axis) or is_wide and on_one_axis):
+    loses_by_copy = is_sum and (is_wide or on_one_axis) or is_wide and on_one_axis
+    if request.tiles_need_copy and loses_by_copy:
         return "a copy of the array without the elements left over, or with padding, would be tiled"
     return reduce_window.faster_in_rows_reason(request)
 
