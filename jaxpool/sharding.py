@@ -27,11 +27,11 @@ from jax import Array, lax
 
 from ._errors import counted, message, public, shown
 from ._geometry.axis import Axis
-from ._geometry.layout import pooled_axes
+from ._geometry.layout import pooled_axes, with_lengths
 from ._geometry.resolve import Geometry
 from ._geometry.window import Padding, Rounding
 from ._lowerings.parts.argreduce import sentinel
-from ._lowerings.parts.axis_slicing import concatenate, iota, slice_axis
+from ._lowerings.parts.axis_slicing import concatenate, input_shape, iota, slice_axis
 from ._numerics import indices as _indices
 from .ops._dispatch import Configuration, WindowArguments, configure
 from .ops.average import avg_pool, sum_pool
@@ -200,10 +200,9 @@ def _full_geometry(
 ) -> Geometry:
     """Return the geometry of the full array; raise unless its windows divide among the shards."""
     positions = pooled_axes(config.data_format, len(names), shape)
-    full_shape = list(shape)
-    for position, name in zip(positions, names, strict=True):
-        full_shape[position] *= lax.axis_size(name) if name else 1
-    full = config.geometry(tuple(full_shape))
+    shards = [lax.axis_size(name) if name else 1 for name in names]
+    lengths = [shape[position] * count for position, count in zip(positions, shards, strict=True)]
+    full = config.geometry(with_lengths(shape, positions, lengths))
     for index, (axis, name) in enumerate(zip(full.axes, names, strict=True)):
         if name:
             _check_divides(axis, index, lax.axis_size(name))
@@ -304,9 +303,8 @@ def _global_indices(
     dtype: np.dtype | None,
 ) -> Array:
     """Convert offsets in the windows of a shard with its halos to indices over the full array."""
-    coordinates, shape = _indices.coordinates(offsets, geometry), [1] * offsets.ndim
+    coordinates, shape = _indices.coordinates(offsets, geometry), input_shape(offsets.shape, full)
     for (axis, position), name in zip(full.placed, names, strict=True):
-        shape[position] = axis.size
         if name:
             coordinates[position] = coordinates[position] + _first_coordinate(axis, name)
-    return _indices.flat("spatial", coordinates, is_valid, tuple(shape), full.positions, dtype)
+    return _indices.flat("spatial", coordinates, is_valid, shape, full.positions, dtype)

@@ -160,24 +160,21 @@ _EXTREMES = {
 def _average_of_elements(x: Array, *window: Any) -> Array:
     """Return averages without padding in the divisor, NaN for an empty window."""
     y = _avg_pool(x, *window, count_include_pad=False)
+    if not _may_be_empty(*window):
+        return y
     sizes = x.shape[-len(window[0]) - 1 : -1]
     if not is_static(sizes):
-        if not _may_be_empty(*window):
-            return y
         count = sum_pool(jnp.ones((*sizes, 1), y.dtype), *window)
-    elif (windows := _geometry_with_empty(sizes, *window)) is None:
-        return y
-    else:
+    elif windows := _geometry_with_empty(sizes, *window):
         count = elements_per_window(windows, include_pad=False)
-    empty = count == 0
-    return jnp.where(empty, np.asarray(jnp.nan, y.dtype), y)
+    else:
+        return y
+    return jnp.where(count == 0, np.asarray(jnp.nan, y.dtype), y)
 
 
 @functools.lru_cache(maxsize=1024)
 def _geometry_with_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | None:
     """Return the windows over axes of ``sizes``, features last; None if no window is empty."""
-    if not _may_be_empty(*window):
-        return None
     geometry = resolve(Window(*window), sizes, tuple(range(-len(sizes) - 1, -1)))
     return geometry if geometry.has_empty_window else None
 

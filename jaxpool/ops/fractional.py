@@ -24,6 +24,7 @@ from jax.typing import ArrayLike, DTypeLike
 from .._autodiff import rules
 from .._errors import message, public
 from .._geometry.arguments import entries_of, int_or_ints, is_sequence, per_axis
+from .._geometry.layout import with_lengths
 from .._geometry.resolve import Geometry, check_known
 from .._lowerings.plan import plan_for
 from .._numerics import indices as _indices
@@ -290,8 +291,7 @@ def _window_starts(samples: Array, geometry: Geometry, sizes: tuple[int, ...]) -
     starts = []
     for number, (axis, size) in enumerate(zip(geometry.axes, sizes, strict=True)):
         u = jnp.expand_dims(samples[..., number], pooled)
-        shape = [1] * rank
-        shape[pooled[number]] = size
+        shape = with_lengths((1,) * rank, [pooled[number]], [size])
         i = jnp.arange(size, dtype=u.dtype).reshape(shape)
         last = axis.size - axis.kernel
         alpha = np.asarray(last, u.dtype) / np.asarray(max(size - 1, 1), u.dtype)

@@ -32,6 +32,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis
+from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ..._xla.select import select
@@ -201,10 +202,10 @@ def _over_grid(
 
 def _zeros(shape: list[int], grid_axes: list[GridAxis], pieces: list[Piece]) -> Array:
     """Return the zeros that elements contained in no window receive."""
-    shape = list(shape)
-    for grid_axis in grid_axes[len(pieces[0].shifts) + 1 :]:
-        shape[grid_axis.dimension] = _group_count(grid_axis)
-    return jnp.zeros(shape, pieces[0].values.dtype)
+    remaining = grid_axes[len(pieces[0].shifts) + 1 :]
+    dimensions = [grid_axis.dimension for grid_axis in remaining]
+    full_shape = with_lengths(shape, dimensions, list(map(_group_count, remaining)))
+    return jnp.zeros(full_shape, pieces[0].values.dtype)
 
 
 def _values_at_offsets(piece: Piece, phase_offsets: PhaseOffsets) -> Array:

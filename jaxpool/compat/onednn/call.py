@@ -8,7 +8,7 @@ from jax import Array, export
 
 from ..._errors import shown
 from ..._geometry.arguments import integer, per_axis
-from ..._geometry.layout import pooled_axes
+from ..._geometry.layout import pooled_axes, with_lengths
 from ..._geometry.resolve import Geometry, check_at_least
 from ...ops._dispatch import Configuration, WindowArguments, configure
 from .._cached import cached
@@ -38,10 +38,9 @@ class Call(NamedTuple):
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """Return the windows over an array whose shape before cropping is ``shape``."""
-        sizes = list(shape)
-        for position, elements in zip(self.positions(shape), self.crop, strict=True):
-            sizes[position] = max(sizes[position] - elements, 1)
-        return self.settings.geometry(tuple(sizes))
+        positions = self.positions(shape)
+        cropped = [max(shape[p] - n, 1) for p, n in zip(positions, self.crop, strict=True)]
+        return self.settings.geometry(with_lengths(shape, positions, cropped))
 
     def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the spatial axes of an array of ``shape``."""

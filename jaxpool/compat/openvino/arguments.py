@@ -32,7 +32,9 @@ def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
 
 
 def index_type(index_element_type: Any) -> np.dtype:
-    name = _checks.one_of("index_element_type", index_element_type, tuple(_INDEX_TYPES), True)
+    name = _checks.one_of(
+        "index_element_type", index_element_type, tuple(_INDEX_TYPES), ignore_case=True
+    )
     return _checks.index_dtype(_INDEX_TYPES[name])
 
 
@@ -75,8 +77,8 @@ def windows_over(
     kernel, steps = per_axis("kernel_shape", kernel_shape), per_axis("strides", strides)
     spacing = (1,) * count if dilations is None else per_axis("dilations", dilations)
     begin, end = per_axis("pads_begin", pads_begin, 0), per_axis("pads_end", pads_end, 0)
-    rounding = _checks.one_of("rounding_type", rounding_type, roundings, True)
-    automatic = _checks.one_of("auto_pad", auto_pad or "explicit", _AUTO_PADS, True)
+    rounding = _checks.one_of("rounding_type", rounding_type, roundings, ignore_case=True)
+    automatic = _checks.one_of("auto_pad", auto_pad or "explicit", _AUTO_PADS, ignore_case=True)
     padding = tuple(zip(begin, end, strict=True)) if automatic == "explicit" else automatic
     _checks.check_windows_fit("kernel_shape", sizes, kernel, steps, spacing, padding)
     return kernel, steps, padding, spacing, rounding
