@@ -573,7 +573,8 @@ def test_numbers_of_arrays_are_settings_and_not_traced(library: str) -> None:
 
 @over_libraries
 def test_a_dtype_of_indices_may_be_that_of_an_array(library: str) -> None:
-    settings = {"window_shape": (2, 2), "strides": 2, "index_dtype": np.zeros(1, np.int16).dtype}
+    dtype = np.zeros(1, np.int16).dtype
+    settings = {"window_shape": (2, 2), "strides": (2, 2), "index_dtype": dtype}
     _, indices = RUN[library]("MaxPoolWithArgmax", settings, X)
     assert indices.dtype == np.int16
 
