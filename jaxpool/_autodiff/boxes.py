@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
+from .._geometry.resolve import is_at_least
 from .._lowerings import boxes as lowered
 from .._lowerings.boxes import Boxes, BoxFunction, SampledElements, image, map_boxes, sum_over_boxes
 from ..reductions import accumulator
@@ -40,10 +41,10 @@ def _linear_sums(
     out_shape = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
 
     def forward(t: Array) -> Array:
-        return map_boxes(sum_of_box, t.reshape(x.shape), boxes, samples).reshape(-1)
+        return map_boxes(sum_of_box, t, boxes, samples)
 
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(transpose_of_box, g.reshape(out_shape), boxes, x).reshape(-1)
+        return sum_over_boxes(transpose_of_box, g, boxes, x)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -71,14 +72,14 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
         return lowered.select_at_maximum(tangent, primal, box)
 
     def forward(t: Array) -> Array:
-        stacked = jnp.concatenate([t.reshape(x.shape), x.astype(t.dtype)], -1)
-        return map_boxes(gather_from_box, stacked, boxes).reshape(-1)
+        stacked = jnp.concatenate([t, x.astype(t.dtype)], -1)
+        return map_boxes(gather_from_box, stacked, boxes)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
         return lowered.select_at_maximum_transpose(g, image(x, box.image), box)
 
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(scatter_to_image, g.reshape(value.shape), boxes, x).reshape(-1)
+        return sum_over_boxes(scatter_to_image, g, boxes, x)
 
     widened = t.astype(accumulator(t.dtype))  # many boxes may share an element
     return _flat_linear_map(forward, transpose, widened, value.shape, value)
@@ -94,8 +95,17 @@ def _flat_linear_map(
     """Return :func:`linear_map` of the flattened arrays.
 
     The square system of a linear map pads every axis to the longer of argument and result. With a
-    single axis, the system is only as long as the longer of the two arrays.
+    single axis, the system is only as long as the longer of the two arrays. JAX cannot flatten an
+    array of symbolic sizes if it cannot prove that their product is not negative.
     """
+    if not is_at_least(x.size, 0):
+        return linear_map(forward, transpose, x, shape, value)
     flat = None if value is None else value.reshape(-1)
-    size = (math.prod(shape),)
-    return linear_map(forward, transpose, x.reshape(-1), size, flat).reshape(shape)
+    y = linear_map(
+        lambda t: forward(t.reshape(x.shape)).reshape(-1),
+        lambda g: transpose(g.reshape(shape)).reshape(-1),
+        x.reshape(-1),
+        (math.prod(shape),),
+        flat,
+    )
+    return y.reshape(shape)

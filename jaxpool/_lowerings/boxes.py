@@ -296,7 +296,8 @@ def _maximum(x: Array, mask: Array, axis: int) -> Array:
     """Return the maximum along ``axis`` of the elements where ``mask`` is True."""
 
     def reduce(x: Array, reduction: Reduction) -> Array:
-        return jnp.where(mask, x, identity_array(reduction, np.dtype(x.dtype))).max(axis)
+        elements = jnp.where(mask, x, identity_array(reduction, np.dtype(x.dtype)))
+        return lax.reduce_max(elements, (axis,))  # unlike jnp.max, of any symbolic size
 
     return reduce_in_integers_on_cpu(reduce, x, MAX)
 
@@ -316,7 +317,7 @@ def _first_maximum(x: Array, largest: Array, mask: Array, axis: int) -> Array:
     is_maximum = mask & equal_or_both_nan(x, largest)
     length = is_maximum.shape[axis]
     places = lax.broadcasted_iota(jnp.int32, is_maximum.shape, axis)
-    return jnp.where(is_maximum, places, length).min(axis)
+    return lax.reduce_min(jnp.where(is_maximum, places, length), (axis,))
 
 
 def _one_hot(places: Array, axis: int, length: int) -> Array:

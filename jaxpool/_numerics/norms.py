@@ -80,7 +80,7 @@ def _at_scale_jvp(norm, primals, tangents):
 
 def _exponent(x: Array, axes: tuple[int, ...]) -> Array:
     """Return the integer ``e`` with ``2^e`` near the largest finite element of each plane."""
-    _, e = jnp.frexp(jnp.max(finite(x), axes, keepdims=True))
+    _, e = jnp.frexp(scaled_sums.maximum_over(finite(x), axes))
     max_exponent = np.finfo(x.dtype).maxexp - 2
     return e.clip(-max_exponent, max_exponent).astype(x.dtype)
 

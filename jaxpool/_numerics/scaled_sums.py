@@ -81,9 +81,18 @@ def join(parts: Sequence[Terms]) -> Terms:
 
 def join_axes(parts: Terms, axes: tuple[int, ...]) -> Terms:
     """Return the sums over full axes, which are kept with length 1."""
-    top = jnp.max(parts[0], axes, keepdims=True)
+    top = maximum_over(parts[0], axes)
     scale = ratio(parts[0], top)
     return top, *(jnp.sum(factor * scale, axes, keepdims=True) for factor in parts[1:])
+
+
+def maximum_over(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return the maximum over full axes, which are kept with length 1.
+
+    ``jnp.max`` would have to know that no axis is empty, but in an export a size may be 0.
+    """
+    axes = tuple(axis % x.ndim for axis in axes)
+    return lax.expand_dims(lax.reduce_max(x, axes), axes)
 
 
 def ratio(level: Array, top: Array) -> Array:

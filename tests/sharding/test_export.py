@@ -14,6 +14,7 @@ import pytest
 from every_op import (
     EVERY_OP,
     GLOBAL,
+    OF_BOXES,
     OVER_WINDOWS,
     SLIDING,
     SPACE,
@@ -385,15 +386,29 @@ def test_an_adaptive_pool_of_no_axis_needs_known_sizes() -> None:
         exported(lambda x: jaxpool.adaptive_max_pool(x, (None, None)), "2, h, w, 3")
 
 
-@pytest.mark.parametrize("name", ["global_max_pool", "global_avg_pool"])
-def test_a_global_pool_of_a_size_that_may_be_zero(name: str) -> None:
+WITHOUT_ELEMENTS = {
+    "global_max_pool": -np.inf,
+    "global_min_pool": np.inf,
+    "global_max_pool_with_argmax": -np.inf,
+    "global_std_pool": np.nan,
+    "global_logsumexp_pool": -np.inf,
+}
+"""The results of pools of no element, unless they are 0."""
+
+
+@pytest.mark.parametrize("name", GLOBAL | OF_BOXES)
+def test_a_pool_of_a_size_that_may_be_zero(name: str) -> None:
     """As after a pool without a constraint, whose window may not fit."""
-    net = lambda x: GLOBAL[name](jaxpool.max_pool(x, (3, 3), 2))  # noqa: E731
-    artifact = exported(with_gradient(net), "b, h, w, c", BOUNDED)
+    op = (GLOBAL | OF_BOXES)[name]
+    both = with_gradient(lambda x: op(jaxpool.max_pool(x, (3, 3), 2)))
+    artifact = exported(both, "b, h, w, 3", BOUNDED)
     x = numbers(2, 3)
-    got, want = artifact.call(x), jax.jit(with_gradient(net))(x)
+    got, want = artifact.call(x), jax.jit(both)(x)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    empty = jax.tree.leaves(artifact.call(x[:, :2]))
+    np.testing.assert_array_equal(empty[0], WITHOUT_ELEMENTS.get(name, 0) + 0 * want[0][0])
+    np.testing.assert_array_equal(empty[-1], np.zeros_like(x[:, :2]))
 
 
 def test_indices_over_symbolic_axes_need_bounds() -> None:
