@@ -20,15 +20,19 @@ from jax import Array, lax
 
 
 def with_sharding_types(body: Callable[..., Any], *arrays: Any) -> Any:
-    """Return ``body(*arrays)``, sharded like the first array if the sharding is in its type."""
+    """Return ``body(*arrays)``, sharded like the first array if shardings are in types."""
     arrays = unify_varying_axes(arrays)
     x = arrays[0]
-    sharding = getattr(jax.typeof(x), "sharding", None)
-    if sharding is None or not (axes := _explicit_axes(sharding.mesh)):
+    types = [jax.typeof(a).sharding for a in jax.tree.leaves(arrays)]
+    meshes = [sharding.mesh for sharding in types if _explicit_axes(sharding.mesh)]
+    if not meshes:
         return body(*arrays)
+    # Without jax.set_mesh, an array that is not sharded has no mesh in its type.
+    mesh, axes = meshes[0], _explicit_axes(meshes[0])
+    sharding = jax.NamedSharding(mesh, types[0].spec)
     # Inside jax.shard_map, other axes of the mesh are manual, and remain so.
     on_auto_axes = functools.partial(jax.sharding.auto_axes, body, axes=axes)
-    replicated = jax.NamedSharding(sharding.mesh, jax.P())
+    replicated = jax.NamedSharding(mesh, jax.P())
     results = jax.eval_shape(on_auto_axes(out_sharding=replicated), *arrays)
     out = jax.tree.map(lambda y: _sharding_of(y.shape, x.shape, sharding), results)
     return on_auto_axes(out_sharding=out)(*arrays)

@@ -77,6 +77,7 @@ CHECKS = {
         for op in ("max_pool", "avg_pool, masked", "rank_pool", "max_unpool", "global_lp_pool")
     ),
     *(f"explicit axes, channels of {layout}" for layout in ("NHWC", "NCHW")),
+    *(f"explicit axes, {others}" for others in ("boxes", "indices")),
     # inside shard_map, with constants and replicated arrays
     *(
         f"manual axes, {op}"

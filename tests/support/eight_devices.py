@@ -182,6 +182,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"explicit axes in shard_map, {name}", lambda o=op: explicit_axes_in_shard_map(o)
     for layout in ("NHWC", "NCHW"):
         yield f"explicit axes, channels of {layout}", lambda f=layout: explicit_channels(f)
+    yield "explicit axes, boxes", explicit_boxes
+    yield "explicit axes, indices", explicit_indices
     for name, op in MANUAL.items():
         yield f"manual axes, {name}", lambda o=op: manual(o)
     for name, op in {**EVERY_OP, **FILTERS}.items():
@@ -245,6 +247,27 @@ def explicit_channels(data_format: str) -> None:
             assert jax.typeof(got).sharding.spec == P("batch", "space"), jax.typeof(got)
             np.testing.assert_array_equal(got, want)
     assert not collectives(compiled.as_text() or "")
+
+
+def explicit_boxes() -> None:
+    """Check regions of images that are not sharded, for boxes that are, without a current mesh."""
+    x, boxes = numbers(8, 4), np.tile(BOXES, (8, 1))
+    align = jax.jit(lambda boxes: jaxpool.roi_align(x, boxes, (2, 2)))
+    np.testing.assert_allclose(align(_on_explicit_mesh(boxes)), align(boxes), rtol=3e-6)
+
+
+def explicit_indices() -> None:
+    """Check unpooled values that are not sharded, at indices that are, without a current mesh."""
+    values, indices = jaxpool.max_pool_with_argmax(numbers(8, 4), (3, 2), 2)
+    unpool = lambda indices: jaxpool.max_unpool(np.asarray(values), indices, (7, 6))  # noqa: E731
+    got = unpool(_on_explicit_mesh(np.asarray(indices)))
+    np.testing.assert_array_equal(got, unpool(indices))
+
+
+def _on_explicit_mesh(a: np.ndarray) -> jax.Array:
+    """Return the array with its first axis sharded over all devices, as part of its type."""
+    mesh = jax.make_mesh((8,), ("batch",))
+    return jax.device_put(a, jax.NamedSharding(mesh, P("batch")))
 
 
 def manual(op: Callable) -> None:
