@@ -71,7 +71,8 @@ def _check_model(onnx: Any, path: str, model: Any) -> None:
         with_shapes = onnx.ModelProto()  # the checker requires these shapes, runtimes do not
         with_shapes.CopyFrom(model)
         for value in (*with_shapes.graph.input, *with_shapes.graph.output):
-            value.type.tensor_type.shape.SetInParent()
+            if value.type.HasField("tensor_type"):  # not a sequence
+                value.type.tensor_type.shape.SetInParent()
         onnx.checker.check_model(with_shapes)
 
 

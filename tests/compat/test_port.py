@@ -241,6 +241,28 @@ def test_results_and_inputs_whose_shapes_the_file_leaves_out(tmp_path: Path, cap
     assert "is not an ONNX model" in run(capsys, path)[2]
 
 
+def test_shapes_may_be_left_out_beside_sequences(tmp_path: Path, capsys: Any) -> None:
+    """A sequence is no tensor, so the check adds no shape to its type."""
+    make = onnx.helper
+    nodes = [
+        pool_node(),
+        make.make_node("SequenceAt", ["s", "i"], ["z"]),
+        make.make_node("SequenceConstruct", ["z"], ["t"]),
+    ]
+    model = onnx.load(onnx_file(tmp_path / "m.onnx", nodes[:1]))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    model.graph.node.extend(nodes[1:])
+    floats, integers = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    model.graph.input.append(make.make_tensor_sequence_value_info("s", floats, (2, 3)))
+    model.graph.input.append(make.make_tensor_value_info("i", integers, ()))
+    model.graph.output.append(make.make_tensor_sequence_value_info("t", floats, (2, 3)))
+    path = str(tmp_path / "m.onnx")
+    onnx.save(model, path)
+    onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "1 of 1 agree" in out, out
+
+
 def test_a_shape_that_the_file_leaves_out(tmp_path: Path, capsys: Any) -> None:
     make = onnx.helper.make_node
     nodes = [
