@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 
 from ..._errors import counted, message
-from ..._geometry.arguments import integer
+from ..._geometry.arguments import integer, is_sequence, length_of
 from ...ops._dispatch import WindowArguments
 from .. import _checks
 
@@ -74,11 +74,16 @@ def windows_over(
     def per_axis(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
         return _checks.ints(name, value, count, least, int_for_all=False)
 
+    def pads(name: str, value: Any) -> tuple[int, ...]:
+        is_empty = is_sequence(value) and not length_of(value)
+        return (0,) * count if is_empty else per_axis(name, value, 0)
+
     kernel, steps = per_axis("kernel_shape", kernel_shape), per_axis("strides", strides)
     spacing = (1,) * count if dilations is None else per_axis("dilations", dilations)
-    begin, end = per_axis("pads_begin", pads_begin, 0), per_axis("pads_end", pads_end, 0)
+    begin, end = pads("pads_begin", pads_begin), pads("pads_end", pads_end)
     rounding = _checks.one_of("rounding_type", rounding_type, roundings, ignore_case=True)
-    automatic = _checks.one_of("auto_pad", auto_pad or "explicit", _AUTO_PADS, ignore_case=True)
+    auto_pad = "explicit" if auto_pad is None else auto_pad
+    automatic = _checks.one_of("auto_pad", auto_pad, _AUTO_PADS, ignore_case=True)
     padding = tuple(zip(begin, end, strict=True)) if automatic == "explicit" else automatic
     _checks.check_windows_fit("kernel_shape", sizes, kernel, steps, spacing, padding)
     return kernel, steps, padding, spacing, rounding

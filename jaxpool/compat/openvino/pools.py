@@ -75,7 +75,8 @@ def max_pool_v14(
     Args:
       data: array (N, C, D1, ..., Dn) of any real dtype.
       strides, dilations: one per pooled axis.
-      pads_begin, pads_end: one per pooled axis; used only if ``auto_pad`` is "explicit".
+      pads_begin, pads_end: one per pooled axis, or none for no padding; used only if ``auto_pad``
+        is "explicit".
       kernel_shape: number of taps per pooled axis.
       rounding_type: "floor", "ceil" (keeps a partial last window) or "ceil_torch" (keeps a partial
         last window if it starts in the array or the padding before it); used for every
