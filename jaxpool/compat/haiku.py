@@ -14,6 +14,7 @@ Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 """
 
 import functools
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -126,7 +127,7 @@ def _windows(
     steps = _entries("strides", strides, rank, channel_axis)
     # Axes before the first pooled axis are batch axes; a last axis that is not pooled is channels.
     pooled = [axis for axis in range(rank) if (window[axis], steps[axis]) != (1, 1)]
-    last = rank if rank - 1 in pooled else rank - 1
+    last = rank if rank - 1 in pooled or rank == 1 else rank - 1
     pooled_range = slice(min(pooled, default=max(last - 1, 0)), last)
     layout = "channels_first" if last == rank else "channels_last"
     canonical = Window(window[pooled_range], steps[pooled_range])
@@ -154,7 +155,7 @@ def _channel_position(rank: int, channel_axis: int | None) -> int | None:
     """Return the axis to which an int does not apply, counted from the front."""
     if not channel_axis:
         return None
-    if abs(channel_axis) < rank:
+    if isinstance(channel_axis, numbers.Real) and abs(channel_axis) < rank:
         return channel_axis % rank
     raise ValueError(
         message(

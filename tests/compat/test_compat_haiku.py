@@ -71,6 +71,7 @@ def test_narrow_floats_and_integers_lose_nothing() -> None:
         (((1, 1, 2, 2, 1), 1, "SAME"), r"`window_shape` = \(1, 1, 2, 2, 1\) has 5 entries"),
         ((2, 1, "SAME", 4), r"`channel_axis` = 4 is not a channel axis of the value"),
         ((2, 1, "SAME", -4), r"`channel_axis` = -4 is not a channel axis of the value"),
+        ((2, 1, "SAME", "C"), r"`channel_axis` = 'C' is not a channel axis of the value"),
     ],
 )
 def test_errors_use_the_words_of_haiku(words: tuple[Any, ...], text: str) -> None:
@@ -84,6 +85,16 @@ def test_an_integer_may_be_one_of_numpy() -> None:
     for setting in (2.0, None, "2"):
         with pytest.raises(TypeError, match="^avg_pool: `window_shape` contains "):
             ours.avg_pool(X, unchecked(setting), 1, "SAME")
+
+
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
+@pytest.mark.filterwarnings("ignore:When running under vmap")
+@pytest.mark.parametrize("strides", [1, 2, (3,)])
+def test_a_value_of_one_axis_has_only_a_batch(name: str, strides: Any) -> None:
+    """An int does not pool the first axis, but strides of one entry thin it out."""
+    x = jnp.arange(9.0)
+    mine, theirs = (getattr(module, name)(x, 2, strides, "SAME", None) for module in (ours, hk))
+    np.testing.assert_array_equal(mine, theirs)
 
 
 def unchecked(setting: Any) -> Any:
