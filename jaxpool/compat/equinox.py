@@ -28,7 +28,7 @@ from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
 from .._errors import counted, message, naming_errors, public_constructor, shown
-from .._geometry.arguments import is_sequence
+from .._geometry.arguments import integer, is_sequence
 from .._geometry.resolve import check_known, is_static
 from .._geometry.window import Pairs, Window
 from ..ops.adaptive import adaptive_avg_pool as _global_avg
@@ -77,7 +77,7 @@ def min_pool(layer: Any, x: Array) -> Array:
 
 def avg_pool(layer: Any, x: Array) -> Array:
     """Return the average over the windows of a layer; the divisor is the number of all taps."""
-    divisor = math.prod(layer.kernel_size)
+    divisor = math.prod(Window(layer.kernel_size, layer.stride).kernel)
     return _over_windows(_avg_pool, layer, as_floats("x", x), divisor_override=divisor)
 
 
@@ -221,7 +221,7 @@ def _over_pieces(
     op: Callable[..., Array], global_op: Callable[..., Array], layer: Any, x: Array
 ) -> Array:
     """Return ``op`` over each piece; ``global_op`` pools full axes, also of symbolic length."""
-    target = tuple(layer.target_shape)
+    target = tuple(integer("target_shape", count, -math.inf) for count in layer.target_shape)
     _check_rank(x, len(target))
     if any(count != 1 for count in target):
         check_known(x.shape[1:])

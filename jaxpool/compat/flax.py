@@ -27,6 +27,7 @@ from jax.typing import ArrayLike
 
 from .. import reductions
 from .._errors import counted, message, public, shown
+from .._geometry.arguments import is_sequence, length_of
 from .._geometry.resolve import Geometry, is_static, resolve
 from .._geometry.window import Pairs, Window
 from .._lowerings.parts.window_counts import elements_per_window
@@ -230,7 +231,8 @@ def _over_windows(
 ) -> Array:
     """Run an op over the windows that Flax's arguments describe."""
     x = array("inputs", inputs)
-    kernel, steps, pads = _windows(x.shape, window_shape, strides or None, padding)
+    given = length_of(strides) if is_sequence(strides) else strides
+    kernel, steps, pads = _windows(x.shape, window_shape, strides if given else None, padding)
     return pool_or_empty(function, x, x.ndim - len(kernel) - 1, kernel, steps, pads)
 
 

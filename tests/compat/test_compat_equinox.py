@@ -141,6 +141,17 @@ def test_errors_use_the_words_of_equinox(call: Any, text: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("setting", [None, "22", 2.0])
+def test_a_setting_that_is_no_integer_is_named(setting: Any) -> None:
+    x = jnp.ones((1, 4, 4))
+    for name in ("MaxPool2d", "AvgPool2d"):
+        with pytest.raises(TypeError, match=f"^{name}: `kernel_size` contains {setting!r}, which"):
+            getattr(ours, name)(setting)(x)
+    for name in ("AdaptiveMaxPool2d", "AdaptiveAvgPool2d"):
+        with pytest.raises(TypeError, match=f"^{name}: `target_shape` contains {setting!r}, which"):
+            getattr(ours, name)(setting)(x)
+
+
 def test_the_library_own_adaptive_windows_overlap_and_these_do_not() -> None:
     x = jnp.arange(5.0)[None]
     assert ours.AdaptiveAvgPool1d(3)(x).tolist() == [[0.5, 2.5, 4.0]]

@@ -220,6 +220,17 @@ def test_an_empty_axis_stays_empty() -> None:
     assert mine.shape == flaxs.shape == (1, 0, 3, 2)
 
 
+def test_settings_may_be_lists_and_arrays() -> None:
+    x = jnp.asarray(np.random.default_rng(0).permutation(120).reshape(2, 4, 5, 3), jnp.float32)
+    for name in ("max_pool", "avg_pool"):
+        pool: Any = getattr(ours, name)
+        expected = pool(x, (2, 3), (1, 2), ((1, 0), (0, 2)))
+        for kind in (list, np.array):
+            settings = kind([2, 3]), kind([1, 2]), kind([kind([1, 0]), kind([0, 2])])
+            np.testing.assert_array_equal(pool(x, *settings), expected)
+        np.testing.assert_array_equal(pool(x, (2, 3), np.array([], int)), pool(x, (2, 3)))
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 X = np.zeros((1, 4, 5, 2), np.float32)

@@ -276,8 +276,9 @@ def test_tensors_are_pytrees_of_one_array() -> None:
 def test_a_config_is_eight_bytes() -> None:
     three: Any = np.int64(3)
     assert PoolConfig(three, 2) == PoolConfig(3, 2) and hash(PoolConfig(3, 2))
-    with pytest.raises(TypeError):
-        PoolConfig(2.0, 2)  # pyright: ignore
+    for other in (2.0, None, True):
+        with pytest.raises(TypeError, match=f"^PoolConfig: `kernel_width` contains {other}, which"):
+            PoolConfig(other, 2)  # pyright: ignore
     for value in (-1, 256):
         with pytest.raises(MliError, match="kernel_height is .*not a number of 8 bits"):
             PoolConfig(2, value)

@@ -1,7 +1,7 @@
 """Arguments of MLI's kernels: fixed-point tensors and the configuration of windows."""
 
 import functools
-import operator
+import math
 from dataclasses import dataclass, fields
 
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from ..._errors import public_constructor
+from ..._geometry.arguments import integer
 
 
 class MliError(ValueError):
@@ -86,7 +87,7 @@ class PoolConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = operator.index(getattr(self, field.name))
+            value = integer(field.name, getattr(self, field.name), -math.inf)
             if not 0 <= value <= 255:
                 raise MliError(
                     "MLI_STATUS_BAD_FUNC_CFG", f"{field.name} is {value}, not a number of 8 bits"
