@@ -8,6 +8,7 @@ import importlib
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -47,6 +48,21 @@ def compare(node: Node) -> str:
             err_msg=where,
         )
     return where
+
+
+def check_array(node: Node) -> None:
+    """Raise if the call rejects the array of the file, for its rank or dtype; nothing is computed.
+
+    An array or another input that the file leaves open is not checked.
+    """
+    try:
+        shape, dtype = _trial_shape_and_dtype(node)
+        _check_cost(node, shape)
+        x = np.broadcast_to(np.zeros((), dtype), shape)
+        others = node.others(x)
+    except Unchecked:
+        return
+    jax.eval_shape(lambda x: node.run(x, *others), x)
 
 
 def _run_peer(node: Node, inputs: Arrays) -> Arrays:

@@ -53,13 +53,22 @@ def _load_model(path: str) -> Any:
         raise
     except Exception as error:  # protobuf, the checker and shape inference raise their own types
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
+        known = (explained for text, explained in _FAULTS.items() if text in first_line)
+        fault, advice = next(known, ("is not an ONNX model, or is truncated", "Export it again"))
         raise ValueError(
             message(
-                f"{shown(path)} is not an ONNX model, or is truncated.",
+                f"{shown(path)} {fault}.",
                 f"The onnx package says: {first_line[:400].replace('$', '$$')}",
-                "Export the model again.",
+                f"{advice}.",
             )
         ) from None
+
+
+_FAULTS = {
+    "should be stored in": ("has weights in a file that is missing", "Put it beside the model"),
+    "is higher than the checker": ("is newer than the onnx package", "Install a newer onnx"),
+}
+"""Texts of onnx's checker about models that are not at fault: a description, and the advice."""
 
 
 def _check_model(onnx: Any, path: str, model: Any) -> None:

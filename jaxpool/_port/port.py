@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .._errors import message, shown
 from .._explain.axes import axis_lines
-from .check import compare, module
+from .check import check_array, compare, module
 from .nodes import OPEN, Node, Reader, Unchecked, Unsupported
 from .onnx_file import onnx_nodes
 from .openvino_file import openvino_nodes
@@ -99,6 +99,7 @@ def _lines(node: Node | Unsupported) -> Iterator[str]:
     if node.shape and node.windows and OPEN not in sizes:
         for number, axis in enumerate(node.axes(sizes), start=1 if node.channels_last else 2):
             yield from axis_lines(axis, number)
+    check_array(node)
     yield from node.call
 
 

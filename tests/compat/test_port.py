@@ -440,6 +440,43 @@ def test_weights_in_a_file_beside_the_model(tmp_path: Path, capsys: Any) -> None
     assert (tmp_path / "w.data").exists()
     status, out, error = run(capsys, outside, "--check")
     assert (status, error) == (0, "") and "max_pool(" in out
+    (tmp_path / "w.data").unlink()
+    status, out, error = run(capsys, outside)
+    what, facts, advice = error.splitlines()
+    assert (status, out) == (1, "") and what.endswith("has weights in a file that is missing.")
+    assert "w.data" in facts and advice == "  Put it beside the model."
+
+
+def test_a_model_that_is_newer_than_the_reader(tmp_path: Path, capsys: Any) -> None:
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
+    model = onnx.load(onnx_file(tmp_path / "m.onnx", [node]))
+    model.ir_version = 1000
+    onnx.save(model, tmp_path / "m.onnx")
+    status, out, error = run(capsys, str(tmp_path / "m.onnx"))
+    assert (status, out) == (1, "") and "is newer than the onnx package.\n" in error
+    assert error.endswith("  Install a newer onnx.\n")
+
+
+@pytest.mark.parametrize(
+    ("operator", "element", "shape", "text"),
+    [
+        ("GlobalAveragePool", 6, (2, 3, 9, 11), "`x` has dtype int32"),
+        ("GlobalLpPool", 3, (2, 3, "h", "w"), "`x` has dtype int8"),
+        ("GlobalMaxPool", 1, (3, 9), "`x` has 2 axes"),
+        ("GlobalMaxPool", 1, (2, 0, 9), "`x` has shape (2, 0, 9)"),
+        ("AveragePool", 3, (2, 3, 9, 11), "`x` has dtype int8"),
+        ("MaxPool", 1, (2, 3, 4, 4, 4, 4), "`x` has 6 axes"),
+    ],
+)
+def test_an_array_that_the_call_rejects_is_named_without_a_check(
+    operator: str, element: int, shape: Any, text: str, tmp_path: Path, capsys: Any
+) -> None:
+    words = {} if "Global" in operator else {"kernel_shape": [2] * (len(shape) - 2)}
+    node = onnx.helper.make_node(operator, ["x"], ["y"], name="p", **words)
+    path = raw_onnx(tmp_path / "m.onnx", node, element=element, shape=shape)
+    status, out, error = run(capsys, path)
+    assert (status, error) == (1, "") and f"  rejected: run_node: {text}" in out, out + error
+    assert "jaxpool.compat" not in out
 
 
 # --- malicious files ------------------------------------------------------------------------------
