@@ -2,6 +2,10 @@
 
 A front end is one file or folder. It translates names, defaults, layouts and rules into calls of
 the ops. No front end imports its library; each front end is imported when it is first used.
+
+In every front end an integer may be one of NumPy, and a sequence a tuple, a list or an array, also
+where the library accepts fewer spellings. A bool or a float in place of an integer is an error, and
+a flag is a bool (of ONNX 0 or 1), also where the library accepts other spellings.
 """
 
 import importlib

@@ -14,6 +14,10 @@ Deliberate differences:
 
 * errors are ValueError and TypeError; dtypes for which PyTorch has no kernel are pooled by the same
   rules;
+* the number of axes is that of the function, and pooled axes are not empty; an adaptive average
+  with ``output_size=1`` of PyTorch takes the last axes of any array;
+* kernels are positive and pads are not negative, also where PyTorch accepts others (unpooling and
+  fractional pooling); ``divisor_override`` has at most 32 bits;
 * an empty window, which is possible in a dilated maximum, has index -1 instead of an index at which
   PyTorch's backward would write outside the array;
 * ``lp_pool`` rejects integers and booleans, some of which PyTorch accepts;
