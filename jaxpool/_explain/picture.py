@@ -12,6 +12,8 @@ from .._geometry.resolve import Geometry
 
 LONGEST = 40
 """Maximum length of the part of an axis that is drawn, from its start, in elements."""
+LONGEST_WINDOW = 200
+"""The same for an axis whose window is longer than ``LONGEST``: the window is cut there."""
 
 COLOURS = {"element": "#9ecae1", "padding": "#e0e0e0", "overhang": "#fdd0a2", "window": "#08519c"}
 CHOSEN = "#d62728"
@@ -48,7 +50,7 @@ def _draw_axis(panel: Any, axis: Axis, chosen: int) -> None:
     """Draw the padded axis as squares in a row, and below it each window as a bar with its taps."""
     windows = _windows_shown(axis)
     first, last = -axis.pad_low, axis.size + axis.pad_high + axis.overhang
-    drawn = min(last, first + max(LONGEST, axis.span))
+    drawn = min(last, first + max(LONGEST, min(axis.span, LONGEST_WINDOW)))
     for q in range(first, drawn):
         kind = "element" if 0 <= q < axis.size else "padding"
         kind = "overhang" if q >= axis.size + axis.pad_high else kind
@@ -56,7 +58,7 @@ def _draw_axis(panel: Any, axis: Axis, chosen: int) -> None:
         panel.add_patch(square)
     for window in range(windows):
         colour = CHOSEN if window == chosen else COLOURS["window"]
-        _draw_window(panel, axis, window, colour)
+        _draw_window(panel, axis, window, colour, drawn)
     cut = "  ..." if drawn < last or windows < axis.out else ""
     panel.text(drawn + 0.3, 0.9, f"{axis.size} elements{cut}", va="center", fontsize=8)
     panel.set_xlim(first - 0.5, drawn + 6)
@@ -67,12 +69,13 @@ def _draw_axis(panel: Any, axis: Axis, chosen: int) -> None:
     panel.spines[:].set_visible(False)
 
 
-def _draw_window(panel: Any, axis: Axis, window: int, colour: str) -> None:
+def _draw_window(panel: Any, axis: Axis, window: int, colour: str, end: int) -> None:
+    """Draw the part of a window before ``end``."""
     start, height = axis.start(window), -window - 0.5
-    bar = patches.Rectangle((start, height - 0.35), axis.span, 0.7, facecolor=colour, alpha=0.2)
+    span = min(axis.span, end - start)
+    bar = patches.Rectangle((start, height - 0.35), span, 0.7, facecolor=colour, alpha=0.2)
     panel.add_patch(bar)
-    for tap in range(axis.kernel):
-        q = start + tap * axis.dilation
+    for q in range(start, start + span, axis.dilation):
         is_element = 0 <= q < axis.size
         panel.plot(q + 0.5, height, "o", ms=5, mec=colour, mfc=colour if is_element else "white")
     panel.text(start - 0.2, height, str(window), ha="right", va="center", fontsize=7, color=colour)

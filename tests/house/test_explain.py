@@ -177,6 +177,19 @@ def test_the_picture_is_written(tmp_path: Path):
     assert path.read_text().count("<path") > 20
 
 
+@pytest.mark.parametrize("dilation", [1, 700])
+def test_the_picture_of_a_long_window_is_cut(dilation: int):
+    window = 8001 // dilation
+    found = explain((1, 9000, 1), (window,), (1,), padding=((3, 0),), dilations=dilation)
+    figure = found.plot()
+    (panel,) = figure.axes
+    squares, bars = panel.patches[:-1], panel.patches[-1:]
+    assert [square.get_x() for square in squares] == list(range(-3, 197))
+    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [(-3, 200)]
+    assert [line.get_xdata()[0] for line in panel.lines] == [*np.arange(-2.5, 197, dilation)]
+    assert "9000 elements  ..." in [text.get_text() for text in panel.texts]
+
+
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "jaxpool._explain.picture", raising=False)
