@@ -7,6 +7,7 @@ unpooled: 1 as window, stride or dilation, 0 as padding, None as output size, th
 in an output shape. A window with another entry pools the channels as well.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import message, renaming_arguments, shown
-from .._geometry.arguments import is_sequence
+from .._errors import counted, message, renaming_arguments, shown
+from .._geometry.arguments import integer, is_sequence, length_of
 
 _NEUTRAL = {
     "window_shape": 1, "strides": 1, "dilations": 1, "blur_shape": 1, "padding": 0,
@@ -74,11 +75,12 @@ def _channel_position(shape: tuple[int, ...], channel_axis: int | None) -> int |
     """Return the channel axis as a nonnegative number, or None."""
     if channel_axis is None:
         return None
-    if -len(shape) <= channel_axis < len(shape):
-        return channel_axis % len(shape)
+    axis = integer("channel_axis", channel_axis, -math.inf)
+    if -len(shape) <= axis < len(shape):
+        return axis % len(shape)
     raise ValueError(
         message(
-            f"$channel_axis = {channel_axis} is not an axis of the value.",
+            f"$channel_axis = {axis} is not an axis of the value.",
             f"The value has shape {shape}.",
             "Give the axis of the channels, or None.",
         )
@@ -91,14 +93,17 @@ def _neutral_entry(name: str, shape: tuple[int, ...], axis: int) -> Any:
 
 
 def _is_neutral(name: str, shape: tuple[int, ...], axis: int, entry: Any) -> bool:
-    return not np.any(np.not_equal(entry, _neutral_entry(name, shape, axis)))
+    try:
+        return not np.any(np.not_equal(entry, _neutral_entry(name, shape, axis)))
+    except (TypeError, ValueError):  # the op says what the entry should be
+        return False
 
 
 def _first_pooled(shape: tuple[int, ...], name: str, sizes: Any) -> int:
     """Return the first pooled axis, which may be the channel axis."""
     if not is_sequence(sizes):
         return 1
-    start = len(shape) - len(sizes)
+    start = _first_axis(shape, name, sizes)
     return start + (start == 0 and sizes[0] == _neutral_entry(name, shape, 0))
 
 
@@ -114,7 +119,8 @@ def _pools_channels(
     if channel not in (first_pooled, len(shape) - 1):
         return True
     candidates = (
-        (name, _entries_by_axis(shape, arguments.get(name))) for name in ("window_shape", "strides")
+        (name, _entries_by_axis(shape, name, arguments.get(name)))
+        for name in ("window_shape", "strides")
     )
     return any(
         channel in entries and not _is_neutral(name, shape, channel, entries[channel])
@@ -122,11 +128,25 @@ def _pools_channels(
     )
 
 
-def _entries_by_axis(shape: tuple[int, ...], value: Any) -> dict[int, Any]:
+def _entries_by_axis(shape: tuple[int, ...], name: str, value: Any) -> dict[int, Any]:
     """Return the entries of a sequence by axis; an int or a string has none."""
     if not is_sequence(value):
         return {}
-    return dict(enumerate(value, start=len(shape) - len(value)))
+    return dict(enumerate(value, start=_first_axis(shape, name, value)))
+
+
+def _first_axis(shape: tuple[int, ...], name: str, entries: Any) -> int:
+    """Return the axis of the first entry of a sequence, which may not have more than axes."""
+    first = len(shape) - length_of(entries)
+    if first < 0:
+        raise ValueError(
+            message(
+                f"${name} = {shown(entries)} has {counted(length_of(entries), 'entry')}.",
+                f"The value has shape {shape}.",
+                "Give at most one entry per axis, those of the last axes.",
+            )
+        )
+    return first
 
 
 def _pooled_entries(shape: tuple[int, ...], pooled: list[int], name: str, value: Any) -> Any:
@@ -134,7 +154,7 @@ def _pooled_entries(shape: tuple[int, ...], pooled: list[int], name: str, value:
     if not is_sequence(value):
         repeat = name in _SIZES and value is not None
         return (value,) * len(pooled) if repeat else value
-    by_axis = _entries_by_axis(shape, value)
+    by_axis = _entries_by_axis(shape, name, value)
     for axis in by_axis.keys() - set(pooled):
         if not _is_neutral(name, shape, axis, by_axis[axis]):
             raise ValueError(

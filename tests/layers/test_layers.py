@@ -634,6 +634,25 @@ def test_haiku_words_that_do_not_fit(call: Callable[..., Any], match: str) -> No
         call(layers("haiku"))
 
 
+@pytest.mark.parametrize("name", ["window_shape", "strides", "dilations", "padding"])
+def test_haiku_settings_have_at_most_one_entry_per_axis(name: str) -> None:
+    """Also if the entries without an axis would leave it unpooled."""
+    words: dict[str, Any] = {"window_shape": (2, 2, 1), "strides": 2}
+    words[name] = ((0, 0),) * 5 if name == "padding" else (1, 1, 2, 2, 1)
+    with pytest.raises(ValueError, match=f"^max_pool: `{name}` = .* has 5 entries"):
+        layers("haiku").max_pool(X, **words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [("channel_axis", "C", "'C'"), ("channel_axis", 1.0, "1.0"), ("window_shape", (2, "a"), "'a'")],
+)
+def test_haiku_settings_that_are_no_integers_are_named(name: str, value: Any, part: str) -> None:
+    words = {"window_shape": (2, 2, 1), "strides": 2, name: value}
+    with pytest.raises(TypeError, match=f"^max_pool: `{name}` contains {part}, which is not"):
+        layers("haiku").max_pool(X, **words)
+
+
 def test_haiku_modules_are_named_and_learn_one_parameter() -> None:
     ours = layers("haiku")
 
