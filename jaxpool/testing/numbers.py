@@ -11,8 +11,8 @@ from .geometry import Position, WindowTaps
 
 
 def is_float(dtype: Any) -> bool:
-    """Return whether ``dtype`` is a float, including the ml_dtypes floats without a NumPy kind."""
-    return np.dtype(dtype).kind not in "biu"
+    """Return whether ``dtype`` is a float, by its name, as the kinds of ml_dtypes tell nothing."""
+    return np.dtype(dtype).name.startswith(("float", "bfloat"))
 
 
 def is_nan(number: Any) -> bool:
@@ -40,10 +40,24 @@ def identity(op: str, dtype: Any) -> Any:
     """Return the result of an empty window: the lowest value for max, the highest for min."""
     if np.dtype(dtype) == np.bool_:
         return op == "min"
-    if is_float(dtype):
-        return -math.inf if op == "max" else math.inf
-    limits = np.iinfo(dtype)
-    return limits.min if op == "max" else limits.max
+    return limits(dtype)[0 if op == "max" else 1]
+
+
+def limits(dtype: Any) -> tuple[Any, Any]:
+    """Return the lowest and the highest number of a dtype, infinity if there is one."""
+    if not is_float(dtype):
+        low, bits = _integer(dtype)
+        return low, low + (1 << bits) - 1
+    if np.dtype(dtype).itemsize > 1:
+        return -math.inf, math.inf
+    numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)  # all there are
+    return np.nanmin(numbers), np.nanmax(numbers)
+
+
+def _integer(dtype: Any) -> tuple[int, int]:
+    """Return the lowest number of a dtype of integers, and the number of bits."""
+    kind, _, bits = np.dtype(dtype).name.partition("int")
+    return 0 if kind == "u" else -(1 << int(bits) - 1), int(bits)
 
 
 def accumulator(dtype: Any) -> Callable[[Any], Any]:
@@ -57,17 +71,17 @@ def sum_dtype(dtype: np.dtype) -> np.dtype:
     """Return the result dtype of a sum: that of ``jnp.sum`` without 64-bit types."""
     if is_float(dtype) or dtype.itemsize >= 4:
         return dtype
-    return np.dtype(np.uint32 if dtype.kind == "u" else np.int32)
+    return np.dtype(np.uint32 if dtype.name.startswith("u") else np.int32)
 
 
 def wrapped(number: int, dtype: Any) -> int:
-    limits = np.iinfo(dtype)
-    return (number - int(limits.min)) % (1 << limits.bits) + int(limits.min)
+    low, bits = _integer(dtype)
+    return (number - low) % (1 << bits) + low
 
 
 def _saturated(number: int, dtype: Any) -> int:
-    limits = np.iinfo(dtype)
-    return min(max(number, int(limits.min)), int(limits.max))
+    low, high = limits(dtype)
+    return min(max(number, low), high)
 
 
 def divisor(

@@ -304,6 +304,26 @@ def test_oracle_integers() -> None:
     assert row("sum", [100] * 3, (3,), 1, dtype=np.int8).tolist() == [300]
 
 
+@pytest.mark.parametrize(("dtype", "low"), [(jnp.int4, -8), (jnp.uint4, 0)])
+def test_oracle_integers_of_four_bits(dtype: Any, low: int) -> None:
+    """Their kind in NumPy is that of the narrow floats."""
+    numbers, window = [low + 12, low + 15, low + 14], ((2,), 1, ((2, 0),))
+    assert row("max", numbers, *window, dtype=dtype).tolist() == [low, *np.add([12, 15, 15], low)]
+    assert row("min", numbers, *window, dtype=dtype)[0] == low + 15
+    sums = row("sum", numbers, *window, dtype=dtype)
+    assert sums.dtype == ("int32" if low else "uint32")
+    assert sums.tolist() == [0, low + 12, 2 * low + 27, 2 * low + 29]
+    averages = row("avg", numbers, *window, dtype=dtype, count_include_pad=False)
+    assert averages.dtype == dtype and averages.tolist() == [0, *np.add([12, 14, 14], low)]
+
+
+@pytest.mark.parametrize("dtype", [jnp.float8_e4m3fn, jnp.float8_e5m2, jnp.bfloat16])
+def test_oracle_empty_windows_of_narrow_floats(dtype: Any) -> None:
+    low, high = (float(row(op, [1.0], (1,), 1, ((1, 0),), dtype=dtype)[0]) for op in ("max", "min"))
+    greatest = 448.0 if dtype == jnp.float8_e4m3fn else np.inf
+    assert (low, high) == (-greatest, greatest)
+
+
 def test_oracle_narrow_floats_are_added_wide() -> None:
     assert row("avg", [60000] * 4, (4,), 1, dtype=np.float16).tolist() == [60000]
     assert row("sum", [60000] * 4, (4,), 1, dtype=np.float16).tolist() == [np.inf]
