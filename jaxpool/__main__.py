@@ -85,6 +85,7 @@ _SUBSTITUTIONS = {
     ),
     r"\bdata_format\b": "--data-format",
     r"\bx\.astype\(jnp\.(\w+)\)": r"--dtype \1",
+    r'`(--[\w-]+)`="(\w+)"': r"\1 \2",
     r"\bjnp\.": "",
     r"\(low, high\)": "low:high",
     r"\((?:\(\d+, \d+\),? ?)+\)": (

@@ -222,7 +222,7 @@ def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
             message(
                 f"pooled axis {index} has {padded} elements with its padding.",
                 f"It has {size} + padding {padding}; the limit is {_LONGEST_AXIS}.",
-                "Use less padding.",
+                "Use less padding." if size <= _LONGEST_AXIS else "Split the axis.",
             )
         )
 

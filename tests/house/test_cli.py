@@ -106,6 +106,7 @@ WORDS: dict[str, tuple[str, int, str]] = {
     "dilations": ("--dilations 0", 0, "`--dilations` contains 0."),
     "a rounding": ("--rounding up", 0, "`--rounding` = 'up' is not a rounding."),
     "a layout": ("--data-format NHWC", 1, "--data-format 'NHWC' has 2 pooled axes."),
+    "channels": ("--shape 2,3,9,9 --window 4,4", 2, "first, give --data-format channels_first."),
     "a dtype": ("--dtype float31", 2, "Give for example bfloat16."),
     "booleans": ("--op avg_pool --dtype bool", 2, "Convert it first, for example --dtype float32."),
     "an op": ("--op average", 2, "Give for example --op avg_pool."),

@@ -256,6 +256,8 @@ def test_an_axis_of_the_longest_size(op: Callable[..., Any]) -> None:
     assert shape_of(op, (LONGEST - 2,), 3, 1, 1, **line) == (LONGEST - 2,)
     with pytest.raises(ValueError, match="has 2147483649 elements with its padding"):
         shape_of(op, (LONGEST,), 3, 1, 1, **line)
+    with pytest.raises(ValueError, match=r"the limit is 2147483647\.\n  Split the axis\."):
+        shape_of(op, (LONGEST + 1,), 3, 1, **line)
     with pytest.raises(ValueError, match="`padding` = .*|has .* elements with its padding"):
         shape_of(op, (8,), 3, 1, 2**31, **line)
 
