@@ -136,8 +136,10 @@ class _Pool(_Layer):
 
     def __post_init__(self) -> None:
         count = self.num_spatial_dims
-        for name in ("kernel_size", "stride"):
-            object.__setattr__(self, name, _per_axis(name, getattr(self, name), count))
+        sizes = (_per_axis(name, getattr(self, name), count) for name in ("kernel_size", "stride"))
+        window = Window(*sizes)
+        object.__setattr__(self, "kernel_size", window.kernel)
+        object.__setattr__(self, "stride", window.strides)
         pads = _per_axis("padding", self.padding, count)
         pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
         object.__setattr__(self, "padding", pairs)
@@ -262,7 +264,8 @@ class _Adaptive(_Layer):
     target_shape: int | Sequence[int]
 
     def __post_init__(self) -> None:
-        target = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)
+        entries = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)
+        target = tuple(integer("target_shape", entry, -math.inf) for entry in entries)
         object.__setattr__(self, "target_shape", target)
 
 

@@ -143,13 +143,19 @@ def test_errors_use_the_words_of_equinox(call: Any, text: str) -> None:
 
 @pytest.mark.parametrize("setting", [None, "22", 2.0])
 def test_a_setting_that_is_no_integer_is_named(setting: Any) -> None:
-    x = jnp.ones((1, 4, 4))
     for name in ("MaxPool2d", "AvgPool2d"):
         with pytest.raises(TypeError, match=f"^{name}: `kernel_size` contains {setting!r}, which"):
-            getattr(ours, name)(setting)(x)
+            getattr(ours, name)(setting)
     for name in ("AdaptiveMaxPool2d", "AdaptiveAvgPool2d"):
         with pytest.raises(TypeError, match=f"^{name}: `target_shape` contains {setting!r}, which"):
-            getattr(ours, name)(setting)(x)
+            getattr(ours, name)(setting)
+
+
+@pytest.mark.parametrize("name", ["MaxPool2d", "AdaptiveAvgPool2d"])
+def test_settings_of_arrays_are_static(name: str) -> None:
+    layer: Any = getattr(ours, name)
+    made = layer(jnp.array([2, 3]))
+    assert made == layer((2, 3)) and hash(made) == hash(layer((2, 3))) and not jax.tree.leaves(made)
 
 
 def test_the_library_own_adaptive_windows_overlap_and_these_do_not() -> None:
