@@ -110,6 +110,15 @@ def tangent_only(x: Array) -> Array:
     return linear_map(_identity_map, _identity_map, x, x.shape, jnp.zeros_like(x))
 
 
+def relative(x: Array) -> Array:
+    """Return ones with the derivatives of ``x / c``, where ``c`` is the value of ``x``.
+
+    JAX's derivatives of a logarithm or a quotient contain powers of ``1 / x``, which may leave the
+    range of the dtype. Those of a logarithm of ``relative(x)``, or of a quotient by it, do not.
+    """
+    return 1 + tangent_only(x / lax.stop_gradient(x))
+
+
 def with_materialized_cotangent(x: Array) -> Array:
     """Return ``x``, whose cotangent CPU stores instead of recomputing it for every reader."""
     return linear_map(_identity_map, materialize, x, x.shape)

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._autodiff import rules
+from .._autodiff.linear import relative
 from .._errors import message
 from .._geometry.resolve import Geometry, bound_of
 from .._lowerings.parts.axis_slicing import input_shape
@@ -103,6 +104,14 @@ def divide(total: Array, divisor: Any, may_be_zero: bool = True) -> Array:
 def divide_exactly(total: Array, divisor: Array) -> Array:
     """Return :func:`divide` of two arrays, correctly rounded on every platform."""
     return _divide_nonzero(total, divisor, rounded_quotient)
+
+
+def divide_differentiably(total: Array, divisor: Array) -> Array:
+    """Return ``total / divisor``, or 0 where the divisor is 0, of two arrays of floats.
+
+    The derivative in the divisor contains no square of the divisor, which may leave the range.
+    """
+    return _divide_nonzero(total, divisor, lambda a, b: a / lax.stop_gradient(b) / relative(b))
 
 
 def _divide_nonzero(

@@ -96,16 +96,21 @@ def _power_terms(x: Array, p: float) -> Terms:
     nonzero = ~is_tiny(x)
     x = jnp.where(nonzero, x, np.ones((), x.dtype))
     level, factor = _level_and_factor(lax.stop_gradient(x), p)
-    return scaled_sums.terms_where(level, (factor * scaled_sums.unit(p * lax.log(x)),), nonzero)
+    return scaled_sums.terms_where(
+        level, (factor * scaled_sums.unit(p * scaled_sums.log(x)),), nonzero
+    )
 
 
 def _level_and_factor(x: Array, p: float) -> tuple[Array, Array]:
     """Return level and factor of ``x ** p``."""
     level, remainder = log2_of_power(x, p)
     integer, finite = lax.floor(remainder), x < np.inf
-    level = jnp.where(finite, level + integer, np.asarray(np.inf, x.dtype))
+    total, remainder, info = level + integer, remainder - integer, np.finfo(x.dtype)
+    if p * info.maxexp > 2**info.nmant:  # or the sum of two integers is rounded
+        remainder = remainder + (integer - (total - level))
+    level = jnp.where(finite, total, np.asarray(np.inf, x.dtype))
     # The factor of an infinity is one. NaN remains NaN.
-    return level, jnp.where(finite, lax.exp2(remainder - integer), lax.min(x, np.ones((), x.dtype)))
+    return level, jnp.where(finite, lax.exp2(remainder), lax.min(x, np.ones((), x.dtype)))
 
 
 def _root_of_term(level: Array, factor: Array, p: float) -> Array:

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._autodiff.linear import tangent_only
+from .._autodiff.linear import relative, tangent_only
 from .._lowerings.parts.axis_slicing import tree_reduce
 from .float_bits import in_two, two_to
 
@@ -35,6 +35,11 @@ Terms = tuple[Array, ...]
 def unit(z: Array) -> Array:
     """Return one, with derivatives of every order equal to one, as those of ``exp`` at 0."""
     return lax.exp(tangent_only(z))
+
+
+def log(x: Array) -> Array:
+    """Return the logarithm of numbers above 0, whose derivatives contain no power of ``1 / x``."""
+    return lax.log(lax.stop_gradient(x)) + lax.log(relative(x))
 
 
 def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool) -> Terms:

@@ -20,7 +20,7 @@ from .._numerics.divisors import (
     average,
     check_averageable,
     counts,
-    divide,
+    divide_differentiably,
     window_sum,
     zero_where_masked,
 )
@@ -183,7 +183,7 @@ def _weighted(x: Array, where: Any, weights: Any, *, config: Configuration) -> A
     promoted = x.astype(accumulator(x.dtype))
     weights = _as_weights(weights, promoted, valid, geometry.positions)
     total = functools.partial(window_sum, geometry=geometry, implementation=config.implementation)
-    y = divide(total(zero_where_masked(promoted, valid) * weights), total(weights))
+    y = divide_differentiably(total(zero_where_masked(promoted, valid) * weights), total(weights))
     return y.astype(x.dtype)
 
 

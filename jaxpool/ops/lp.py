@@ -180,7 +180,7 @@ def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> 
     p = parameter("p", p, x.astype(dtype), geometry.positions)
 
     def power_terms(x: Array, valid: Array | None, p: Array) -> scaled_sums.Terms:
-        z = p * lax.log(_at_least_eps(x.astype(dtype), valid, eps))
+        z = p * scaled_sums.log(_at_least_eps(x.astype(dtype), valid, eps))
         return scaled_sums.exponentials(z, valid, 1, weighted=False)
 
     padding = None if valid is None else (0, False, 1)

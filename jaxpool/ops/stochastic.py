@@ -27,7 +27,7 @@ from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.every_tap import fold_over_taps
 from .._numerics.checks import check_float, check_where
-from .._numerics.divisors import divide, window_sum, zero_where_masked
+from .._numerics.divisors import divide_differentiably, window_sum, zero_where_masked
 from .._xla.by_platform import by_platform
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -113,7 +113,8 @@ def _stochastic(
     weights = zero_where_masked(weights, valid)
     if deterministic:
         total = window_sum(weights, geometry)
-        return divide(window_sum(weights * weights, geometry), total).astype(x.dtype)
+        squares = window_sum(weights * weights, geometry)
+        return divide_differentiably(squares, total).astype(x.dtype)
     u = _uniform(key, geometry.full_shape(x.shape), weights.dtype)
     offsets = _choose(lax.stop_gradient(weights), u, geometry)
     return gather(x, offsets, geometry, any_offset=True)

@@ -114,6 +114,32 @@ def test_curvature_of_small_windows_is_finite(p: float) -> None:
     np.testing.assert_allclose(bent[2:], bent[:2] * 1e5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("op", ["lp_pool", "gem_pool", "global_lp_pool"])
+def test_curvature_is_that_of_float64_at_every_scale(op: str) -> None:
+    """A square of 1e-20 or 1e20 has no float32, but the curvature has."""
+    settings: dict[str, Any] = {"data_format": "W", "p": 5.5}
+    settings |= {"eps": 1e-30} if op == "gem_pool" else {}
+    windows = () if op == "global_lp_pool" else (3, 1)
+    pool = lambda x: getattr(jaxpool, op)(x, *windows, **settings).sum()  # noqa: E731
+    bent = jax.jit(lambda x, t: jax.jvp(jax.grad(pool), (x,), (t,))[1])
+    t = np.array([1.0, 0.5, -0.7, 0.8, 0.2])
+    x = np.array([1.0, 1e-20, 2.0, 1e-25, 3.0])
+    for data in (x, x.clip(0.5) * 1e-20, x.clip(0.5) * 1e20):
+        with jax.enable_x64(True):
+            want = np.asarray(bent(data, t))
+        got = bent(*(jnp.asarray(a, jnp.float32) for a in (data, t)))
+        np.testing.assert_allclose(got, want, rtol=3e-5, atol=1e-5 * abs(want).max())
+
+
+@pytest.mark.parametrize("p", [2.0**17, 2.0**20])
+def test_the_largest_exponents_have_derivatives(p: float) -> None:
+    """The power of the second element is that of the first, divided by e."""
+    x = np.array([2.0**100, 2.0**100 * (1 - 1 / p), 1], np.float32)
+    slopes = jax.grad(lambda x: jaxpool.global_lp_pool(x, p=p, data_format="W")[0])(x)
+    share = 1 / (1 + math.exp(-1))
+    np.testing.assert_allclose(slopes, [share, 1 - share, 0], rtol=0.02)
+
+
 @pytest.mark.parametrize("p", [0.7, 2.5, 3, 4, 6.5])
 def test_an_infinity_leaves_other_windows_alone(p: float) -> None:
     x = np.array([np.inf, 0.0, 3e25, 4e25, -2e25], np.float32)

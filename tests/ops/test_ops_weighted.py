@@ -79,6 +79,16 @@ def test_a_window_without_weight_has_no_derivative() -> None:
     assert_same(slopes[1], np.array([0, 0, -0.1875, 0.0625], np.float32), "weights")
 
 
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_derivatives_in_weights_of_any_scale(scale: float) -> None:
+    x, weights = jnp.array([1.0, 2.0, 5.0, 3.0]), jnp.array([1.0, 2.0, 1.0, 3.0])
+    pool = lambda w: jaxpool.avg_pool(x, 2, 1, weights=w, data_format="W").sum()  # noqa: E731
+    want = np.asarray(jax.grad(pool)(weights), np.float64)
+    np.testing.assert_allclose(want * 72, [-16, -16, 75, -9], rtol=1e-5)
+    got = np.asarray(jax.grad(pool)(weights * np.float32(scale)), np.float64)
+    np.testing.assert_allclose(got * scale, want, rtol=1e-5)
+
+
 def test_narrow_floats_are_added_wide() -> None:
     ones = jnp.ones((1, 32, 32, 1), jnp.bfloat16)
     got = jaxpool.avg_pool(ones, (32, 32), 1, weights=ones[0])
