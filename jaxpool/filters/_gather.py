@@ -13,6 +13,7 @@ from jax import Array, lax
 
 from .._autodiff.linear import linear_map
 from .._lowerings.parts.every_tap import sum_at_tap
+from ..reductions import accumulator
 from ._windows import Taps
 
 
@@ -25,7 +26,8 @@ def gather_taps(extended: Array, numbers: Array, taps: Taps, value: Array) -> Ar
     def transpose(g: Array) -> Array:
         return taps.scatter_add(numbers, g, extended.shape)
 
-    return linear_map(forward, transpose, extended, numbers.shape, value)
+    widened = extended.astype(accumulator(extended.dtype))  # many windows may share an element
+    return linear_map(forward, transpose, widened, numbers.shape, value)
 
 
 def gather_weights(weights: Array, numbers: Array, taps: Taps, value: Array) -> Array:

@@ -152,3 +152,13 @@ def test_reverse_mode_has_no_scatter() -> None:
         lambda x: filters.uniform_filter(x, 40, mode="mirror"),
     ):
         assert "scatter" not in str(jax.make_jaxpr(jax.grad(lambda x, f=call: f(x).sum()))(x))
+
+
+def test_cotangents_of_narrow_floats_are_added_wide() -> None:
+    """In bfloat16, 256 + 1 is 256."""
+    footprint = np.arange(599) % 2 == 0
+    x = jnp.zeros(1400, jnp.bfloat16).at[700].set(1)
+    for name, sign in (("maximum_filter", 1), ("minimum_filter", -1)):
+        filtered = functools.partial(getattr(filters, name), footprint=footprint)
+        slopes = jax.grad(lambda x, f=filtered: f(x).sum())(sign * x)
+        assert float(slopes[700]) == 300, name
