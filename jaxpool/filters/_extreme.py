@@ -31,6 +31,7 @@ from .._lowerings.parts.every_tap import Fold
 from ..reductions import MIN, Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
+from ._casts import cast_as_numpy
 from ._cover import Box, cover
 from ._gather import gather_taps, gather_weights
 from ._windows import (
@@ -176,21 +177,10 @@ def weighted_extreme(
     extended = extended.astype(np.int32 if x.dtype == jnp.bool_ else accumulator(x.dtype))
     taps = Taps(neighborhood.extents, offsets, x.shape)
     weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
-    weights = _cast_weights(weights, np.dtype(extended.dtype))
+    weights = cast_as_numpy(weights, np.dtype(extended.dtype))
     weights = -weights if reduction is MIN else weights
     y = _over_taps(extended, weights, taps, reduction)
     return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
-
-
-def _cast_weights(weights: Array, dtype: np.dtype) -> Array:
-    """Return the weights as ``dtype``; floats are truncated to integers that wrap, as in NumPy."""
-    to_integers = jnp.issubdtype(weights.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer)
-    if to_integers and jnp.issubdtype(dtype, jnp.unsignedinteger):
-        magnitude = jnp.abs(weights).astype(np.uint64 if dtype.itemsize == 8 else np.uint32)
-        weights = jnp.where(weights < 0, 0 - magnitude, magnitude)
-    elif to_integers:
-        weights = weights.astype(np.int64 if dtype.itemsize == 8 else np.int32)
-    return weights.astype(dtype)
 
 
 def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Reduction) -> Array:

@@ -15,6 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public
+from ..reductions import accumulator
 from ._arguments import Mode, Neighborhood
 from ._call import call_filter, filter_op
 from ._grey_operators import closing, dilation, erosion, opening
@@ -74,7 +75,8 @@ def morphological_laplace(
       x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
       size, footprint, structure, mode, cval, origin, axes: as in :func:`grey_erosion`.
     Returns:
-      Array of the shape and dtype of ``x``; the result of integers wraps.
+      Array of the shape and dtype of ``x``; the result of integers wraps. Low-precision floats are
+      added in float32 and rounded once.
     Derivatives: as :func:`grey_erosion`.
     Edge cases: as :func:`maximum_filter`.
     Raises:
@@ -163,7 +165,9 @@ def _gradient(x: Array, neighborhood: Neighborhood, structure: Array | None) -> 
 
 def _laplace(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:
     _check_not_boolean(x)
-    return dilation(x, neighborhood, structure) + erosion(x, neighborhood, structure) - x - x
+    outer, inner = dilation(x, neighborhood, structure), erosion(x, neighborhood, structure)
+    outer, inner, center = (a.astype(accumulator(x.dtype)) for a in (outer, inner, x))
+    return (outer + inner - center - center).astype(x.dtype)
 
 
 def _white_tophat(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:

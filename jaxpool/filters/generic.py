@@ -23,6 +23,7 @@ from .._numerics.checks import explaining_tracer_errors, is_real
 from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
 from ._call import call_filter, filter_op
+from ._casts import cast_as_numpy
 from ._windows import Taps, offsets_of, window_geometry
 
 
@@ -147,7 +148,7 @@ def _generic(
 
     extended = extend(as_float, neighborhood.extents, neighborhood.cval)
     y = _over_blocks(apply, extended, taps)
-    return _cast_result(y, np.dtype(x.dtype))
+    return cast_as_numpy(y, np.dtype(x.dtype))
 
 
 def _check_result(result: Any) -> Array:
@@ -166,12 +167,6 @@ def _check_result(result: Any) -> Array:
             "Reduce the taps to a number.",
         )
     )
-
-
-def _cast_result(y: Array, dtype: np.dtype) -> Array:
-    if jnp.issubdtype(dtype, jnp.integer) and jnp.issubdtype(y.dtype, jnp.floating):
-        return y.astype(np.int64 if dtype.itemsize == 8 else np.int32).astype(dtype)
-    return y.astype(dtype)
 
 
 # --- blocks ---------------------------------------------------------------------------------------

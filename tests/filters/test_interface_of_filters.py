@@ -253,6 +253,14 @@ def test_arguments_of_a_function_differ_by_type_and_sign() -> None:
             assert_same(got, jnp.full(3, np.copysign(np.inf, zero)), zero)
 
 
+def test_results_of_a_function_fit_every_integer_dtype() -> None:
+    """Some unsigned integers are larger than the largest int32."""
+    x = np.array([3_000_000_000, 2_147_483_648, 7], np.uint32)
+    assert_same(filters.generic_filter(x, jnp.max, 1), x, "uint32")
+    negative = filters.generic_filter(np.array([1, 2, 3], np.uint8), lambda t: -t[0] - 0.5, 1)
+    assert_same(negative, np.array([255, 254, 253], np.uint8), "wrapped")
+
+
 def test_numbers_past_all_floats_are_infinite() -> None:
     words = {"mode": "constant", "cval": 10**400}
     assert np.isinf(filters.maximum_filter(X, 3, **words)[0, 0])
@@ -296,6 +304,12 @@ def test_narrow_floats_are_those_of_float32_rounded_once(
     x = jnp.asarray(rng.integers(-99, 99, (6, 7)), dtype)
     wide = CALLS[name](x.astype(jnp.float32))
     assert_same(CALLS[name](x), wide.astype(dtype), (name, dtype))
+
+
+def test_a_laplacian_of_large_narrow_floats_is_finite() -> None:
+    x = np.array([40000, 40000, 64000, 40000], np.float16)
+    want = np.array([0, 24000, -24000, 24000], np.float16)
+    assert_same(filters.morphological_laplace(x, 3), want, "the sum of two exceeds float16")
 
 
 @pytest.mark.parametrize("name", CALLS)
