@@ -45,8 +45,8 @@ def windows(
       :func:`output_shape`, and the last axis has one entry per tap. Within ``jax.jit`` the array is
       not materialised if it is only the operand of a sum, maximum or minimum over the last axis,
       and the window has at most 64 taps.
-    Derivatives: linear; forward and reverse mode, any order, without any scatter. Integers have no
-      derivative.
+    Derivatives: linear; forward and reverse mode, any order, without any scatter. The cotangents of
+      an element are added in the dtype of ``x``. Integers have no derivative.
     Edge cases: an empty batch or channel axis gives an empty result.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also if ``fill`` is not a number,
