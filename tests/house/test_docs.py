@@ -386,6 +386,9 @@ def test_the_speed_of_maxima_and_narrow_dtypes_is_that_of_the_results():
     assert f"at least {min(gains):.1f} times in every case" in text
     assert f"{mean['bfloat16']} of its float32 time in bfloat16 and {mean['int8']} in int8" in text
     assert f"bfloat16 takes {worst['bfloat16']} and int8 {worst['int8']} of the float32" in text
+    slower = {dtype: sum(share > 1 for share in of_cases) for dtype, of_cases in shares.items()}
+    cases = f"{slower['bfloat16']} of the {len(shares['bfloat16'])} forward passes"
+    assert f"longer than float32 in {cases}, int8 in none" in text and not slower["int8"]
 
 
 def test_where_jaxpool_is_behind_is_that_of_the_results():
@@ -430,6 +433,9 @@ def test_the_table_of_what_was_tried_is_that_of_the_results():
     for row in results("alternatives.json"):
         question = row["question"].replace("-", " "), row["case"], row["layout"], row["dtype"]
         found.setdefault(question, {})[row["idea"]] = row["milliseconds"]
+    recorded = json.loads((ROOT / "benchmarks" / "results" / "alternatives.json").read_text())
+    release = ".".join(recorded["versions"]["jax"].split(".")[:2])
+    assert f"measured with JAX {release}: below 1 is faster" in " ".join(PERFORMANCE.split())
     lines = []
     for question, times in found.items():
         own, _ = times.pop("jaxpool"), times.pop("torch")
