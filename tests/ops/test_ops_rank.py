@@ -103,6 +103,23 @@ def temporaries(function: Any, x: jax.ShapeDtypeStruct) -> int:
     return held.temp_size_in_bytes
 
 
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4"])
+def test_a_long_window_of_integers_below_a_byte(dtype: str, rng: np.random.Generator) -> None:
+    lowest = {"int2": -2, "int4": -8}.get(dtype, 0)
+    numbers = rng.integers(0, 2 ** int(dtype[-1]), (3, 150)) + lowest
+    x, there = jnp.asarray(numbers).astype(dtype), rng.random(numbers.shape) < 0.5
+    words = {"window_shape": 131, "strides": 2, "data_format": "NW"}
+    taps = np.lib.stride_tricks.sliding_window_view(numbers, 131, -1)[:, ::2]
+    counted = np.lib.stride_tricks.sliding_window_view(there, 131, -1)[:, ::2]
+    want = np.sort(np.where(counted, taps, 99), -1)
+    for where, ordered in ((None, np.sort(taps, -1)), (there, want)):
+        got = jaxpool.rank_pool(x, 40, **words, where=where)
+        assert got.dtype == x.dtype
+        assert_same(
+            got.astype(jnp.int32), ordered[..., 40].astype(np.int32), (dtype, where is None)
+        )
+
+
 @pytest.mark.cpu_program
 @pytest.mark.parametrize("window", [(1001,), (3000,)])
 def test_memory_does_not_grow_with_the_window(window: tuple[int, ...]) -> None:

@@ -23,7 +23,7 @@ from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
-from ...reductions import MIN, identity_array, mask_with_identity
+from ...reductions import MIN, byte_dtype, identity_array, mask_with_identity
 from .. import tuning
 from ..parts import joint
 from ..parts.argreduce import ValueOffset, equal_or_both_nan, offset_dtype, sentinel
@@ -173,7 +173,8 @@ def _kth_on_axis(
 ) -> list[ValueOffset]:
     """Return the values and offsets at each of ``places`` of the sorted windows along one axis."""
     to_last = lambda a: jnp.moveaxis(a, position, -1)  # noqa: E731
-    x, valid = to_last(x), None if valid is None else to_last(valid)
+    narrow, valid = to_last(x), None if valid is None else to_last(valid)
+    x = narrow.astype(byte_dtype(narrow.dtype))  # XLA:CPU (jaxlib 0.10 to 0.12) cannot sort int2
     starts, stops = window_ranges(axis)
     window_starts = lax.iota(jnp.int32, axis.out) * axis.stride - axis.pad_low
     is_empty, dtype = _is_empty(valid, starts, stops), offset_dtype(Geometry((axis,), (position,)))
@@ -182,7 +183,7 @@ def _kth_on_axis(
         if jnp.issubdtype(x.dtype, jnp.floating):
             valid_x = x if valid is None else jnp.where(valid, x, 0)
             positions = replace_by_first_nan(valid_x, starts, stops, positions)
-        values = jnp.take_along_axis(x, positions, -1, mode="clip")
+        values = jnp.take_along_axis(x, positions, -1, mode="clip").astype(narrow.dtype)
         offsets = (positions.astype(jnp.int32) - window_starts).astype(dtype)
         offsets = jnp.where(is_empty, sentinel(dtype), offsets)
         return jnp.moveaxis(values, -1, position), jnp.moveaxis(offsets, -1, position)
