@@ -114,7 +114,7 @@ def _argreduce_and_gather(plan: Plan, codes: bool = False) -> tuple[ArgReduce, G
     """Return both functions; ``codes``: whether codes may take the place of offsets."""
 
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        return plan_.argreduce(plan, mask_with_identity(x, valid, plan.reduction), valid, codes)
+        return plan_.argreduce(plan, x, valid, codes)
 
     gather, scatter = plan.coded[1:] if codes else (plan.gather, plan.scatter)
     assert gather is not None and scatter is not None

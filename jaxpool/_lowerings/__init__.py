@@ -12,7 +12,8 @@ any of the operations
 
     reduce(x, geometry, reduction)                   the reduction of every window, ``x`` a pytree
                                                      of arrays if the reduction combines several
-    argreduce(x, valid, geometry, reduction)         values and offsets of a maximum or minimum
+    argreduce(x, valid, geometry, reduction)         values and offsets of a maximum or minimum of
+                                                     the valid elements; others may have any value
     gather(x, offsets, geometry)                     the elements of ``x`` at the offsets
     scatter(g, offsets, geometry, dtype)             its transpose; the caller rounds to ``dtype``
     sum_transpose(g, geometry)                       the transpose of the sum of every window

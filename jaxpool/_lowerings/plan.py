@@ -226,6 +226,8 @@ def sum_transpose(plan: Plan, g: Array) -> Array:
 def argreduce(plan: Plan, x: Array, valid: Array | None, codes: bool = False) -> ValueOffset:
     """Return the value of every window, in the dtype of ``x``, and the offset of its argmax.
 
+    Elements that are not ``valid`` may have any value.
+
     ``codes``: whether to return codes that ``plan.coded`` reads, in place of offsets.
     """
     choice = plan.coded[0] if codes else plan.argreduce

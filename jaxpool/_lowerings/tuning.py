@@ -220,8 +220,7 @@ ROWS_OF_BLOCK, SHORTEST_IN_BLOCKS, MIN_ROW_OF_BLOCKS = 4, 11, 16
 sums of blocks. In planes, they then take a fourth to two thirds of the time of composed windows."""
 
 MAX_TAPS_AT_ONCE = 2**20
-"""Maximum number of taps of all windows of a block, which a function of a window receives as one
-array."""
+"""Maximum number of taps of all windows of a block, which a function receives as one array."""
 
 # --- TPU and GPU ----------------------------------------------------------------------------------
 
@@ -277,10 +276,11 @@ LONGEST_CHAINED_ON_GPU = CHAIN_RADIX_ON_GPU = 16
 """Maximum elements on an axis for which the argmax along it is one chain on GPU, and number of
 smaller windows that compose a longer axis at each level."""
 
-MAX_MATCHED_ON_TPU = 36
-"""Maximum elements of a window for which the argmax of strided windows on TPU is one chain over all
-axes. On v5e, 5x5 at stride 2 in float32 takes 82 us, and 533 us axis by axis. For 7x7, XLA:TPU
-generates 53 kernels, which take 1651 us, and axis by axis takes 766 us."""
+MAX_MATCHED_ON_TPU, MAX_MASKED_LATE_ON_TPU = 36, 16
+"""Maximum elements of a strided window for which the argmax on TPU is one chain over all axes, and
+for which the chain masks each element. In float32 on v5e, 5x5 at stride 2 takes 82 us, axis by axis
+533; 7x7 takes 1651 us in 53 kernels, axis by axis 766. On 32 masked images of 112x112x128, 3x3 then
+moves 321 MB, with a masked copy 989; 5x5 would move 3738 MB, with a masked copy 784."""
 
 MATCH_RADIX_ON_TPU = 4
 """Number of smaller windows that compose an axis at each level of an argmax on TPU. On v5e, 13x13

@@ -113,6 +113,7 @@ BOUNDS = {
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),
     "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 3, 1.01),
     "argmax of 5x5 on TPU": Bound("v5e", WIDE_ARGMAX, LARGE, "float32", 2, 1.01),
+    "argmax of 5x5 in bfloat16 on TPU": Bound("v5e", WIDE_ARGMAX, LARGE, "bfloat16", 2, 1.01),
     "argmax of odd lengths on v5e": Bound("v5e", ODD_ARGMAX, ODD, "bfloat16", 1, 1.01),
     "argmax of odd lengths on v6e": Bound("v6e", ODD_ARGMAX, ODD, "float32", 1, 1.01),
     "soft on GPU": Bound("H100", SOFT, HALF, "bfloat16", 3, 9.1),
@@ -146,6 +147,22 @@ def test_a_program_stays_fused(name: str, chip: str) -> None:
     figures = compilers.costs(chip, bound.f, *compilers.specs([(bound.shape, bound.dtype)]))
     assert figures["kernels"] <= bound.kernels
     assert figures["megabytes"] <= bound.moved * least
+
+
+@pytest.mark.parametrize(("chip", "dtype"), [("v5e", "float32"), ("v6e", "bfloat16")])
+def test_the_argmax_of_a_masked_array_is_one_kernel(chip: str, dtype: str) -> None:
+    """No masked copy is stored: the kernel reads array and mask, and writes values and offsets."""
+
+    def argmax(x: jax.Array, mask: jax.Array) -> Any:
+        settings: dict[str, Any] = {"where": mask, "index_space": "window"}
+        return jaxpool.max_pool_with_argmax(x, (3, 3), 2, "SAME", **settings)
+
+    arguments = compilers.specs([(LARGE, dtype), (LARGE, "bool")])
+    results = jax.eval_shape(argmax, *arguments)
+    least = sum(array.size * array.dtype.itemsize for array in (*arguments, *results)) / 1e6
+    figures = compilers.costs(chip, argmax, *arguments)
+    assert figures["kernels"] == 1
+    assert figures["megabytes"] <= 1.01 * least
 
 
 @pytest.mark.parametrize("chip", ["H100"])

@@ -25,7 +25,7 @@ from jaxpool._lowerings import plan as _plan
 from jaxpool._lowerings.implementations import doubling
 from jaxpool._lowerings.plan import NAMES, Choice, Plan
 from jaxpool._lowerings.request import Request
-from jaxpool.reductions import MAX, MIN, SUM, Reduction, identity_array
+from jaxpool.reductions import MAX, MIN, SUM, Reduction
 
 pytestmark = pytest.mark.grid(8)
 
@@ -254,23 +254,17 @@ def reduced(implementation: str, reduction: Reduction, options: Options) -> Call
 def selected(
     implementation: str, reduction: Reduction, masked: bool, options: Options
 ) -> Callable[[Arrays, Arrays], Any]:
-    """Return a compiled function of argmax values and offsets, on arrays with identities."""
+    """Return a compiled function of argmax values and offsets."""
 
     def all_cases(arrays: Arrays, masks: Arrays) -> dict[str, tuple[jax.Array, jax.Array]]:
         found = {}
         for name, x in arrays.items():
             mask = masks[name] if masked else None
             plan = planned(implementation, reduction, name)
-            found[name] = _plan.argreduce(plan, filled(x, mask, reduction), mask)
+            found[name] = _plan.argreduce(plan, x, mask)
         return found
 
     return jax.jit(all_cases, compiler_options=options)
-
-
-def filled(x: jax.Array, mask: jax.Array | None, reduction: Reduction) -> jax.Array:
-    if mask is None:
-        return x
-    return jnp.where(mask, x, jnp.asarray(identity_array(reduction, np.dtype(x.dtype))))
 
 
 def masks_for(names: Sequence[str]) -> dict[str, np.ndarray]:

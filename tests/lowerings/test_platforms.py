@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import jaxpool
 from jaxpool._geometry.resolve import Geometry
-from jaxpool._lowerings import IMPLEMENTATIONS
+from jaxpool._lowerings import IMPLEMENTATIONS, tuning
 from jaxpool._lowerings import plan as _plan
 from jaxpool._lowerings.implementations import axis_codes, match_chain
 from jaxpool._lowerings.parts import phase_sums
@@ -120,12 +120,12 @@ def check(
     g = np.random.default_rng(seed).integers(-8, 9, geometry.full_shape(x.shape))
 
     @functools.partial(jax.jit, compiler_options=QUICK)
-    def everything(x: jax.Array, g: jax.Array) -> Any:
+    def everything(x: jax.Array, full: jax.Array, g: jax.Array) -> Any:
         pairs = [_plan.argreduce(p, x, valid) for p in plans]
         sent = [p.scatter(g, pairs[0][1], dtype=dtype) for p in plans[1:] if p.scatter]
-        return [_plan.reduce(p, x) for p in plans], pairs, sent
+        return [_plan.reduce(p, full) for p in plans], pairs, sent
 
-    alone, pairs, sent = everything(full, jnp.asarray(g, jnp.float32))
+    alone, pairs, sent = everything(x, full, jnp.asarray(g, jnp.float32))
     values, offsets = (np.asarray(a) for a in pairs[0])
     want = received(g, offsets, geometry, x.shape).astype(np.float32)
     for platform, one, pair, dx in zip(PLATFORMS, alone[1:], pairs[1:], sent, strict=True):
@@ -161,6 +161,19 @@ def test_elements_that_are_strided_slices(
     valid = jnp.asarray(rng.random(shape) < 0.6) if masked else None
     assert match_chain.is_sliced_in_place(shape, geometry)
     check(geometry, drawn(rng, shape, jnp.float32), valid, 5)
+
+
+@pytest.mark.parametrize("limit", [0, 36])
+@pytest.mark.parametrize("case", ["overlapping", "whole groups, dilated", "tiled, padded"])
+def test_a_mask_is_applied_before_or_after_the_reads(
+    case: str, limit: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """As TPU does for windows of many elements and of few."""
+    monkeypatch.setattr(tuning, "MAX_MASKED_LATE_ON_TPU", limit)
+    geometry, shape = built(case)
+    valid = jnp.asarray(rng.random(shape) < 0.6)
+    check(geometry, drawn(rng, shape, jnp.bfloat16), valid, 6)
+    check(geometry, drawn(rng, shape, jnp.float32), valid, 7, MIN)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +221,9 @@ def test_argmax_of_bool(case: str, masked: bool, rng: np.random.Generator) -> No
     x = jnp.asarray(rng.random(shape) < 0.3)
     valid = jnp.asarray(rng.random(shape) < 0.6) if masked else None
     plan = plan_for(geometry, MAX, np.dtype(bool))
-    values, offsets = _plan.argreduce(plan, mask_with_identity(x, valid, MAX), valid)
+    values, offsets = _plan.argreduce(plan, x, valid)
     for platform in PLATFORMS:
-        got = _plan.argreduce(on(platform, plan), mask_with_identity(x, valid, MAX), valid)
+        got = _plan.argreduce(on(platform, plan), x, valid)
         assert_same(np.asarray(got[0]), np.asarray(values), platform)
         assert_same(np.asarray(got[1]), np.asarray(offsets), platform)
 

@@ -185,6 +185,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
+    x = mask_with_identity(x, valid, reduction)
     if not has_sentinel_value(reduction, x):
         return _argreduce(x, valid, geometry, reduction, may_be_empty=True)
     integers = lambda keys, extreme: _argreduce(keys, None, geometry, extreme, False)  # noqa: E731

@@ -14,7 +14,8 @@ axis is no multiple of its stride, the grid needs a padded copy of the array. XL
 strided slices in place, but only in a layout whose pooled axes are major; in others each slice is
 stored. XLA:TPU chooses the layout that pads least, unless an operation next to it requires another.
 So the elements are slices where such a layout pads less than all others, and windows do not extend
-past an end: slices of a padded array take more cycles than the grid.
+past an end: slices of a padded array take more cycles than the grid. The mask of a small window is
+read at each offset as well, so that no masked copy is stored.
 
 Other windows are reduced along one axis after another, the last axis first. Along an axis, windows
 are built from smaller windows, and the first of these that matches gives the offset.
@@ -36,7 +37,8 @@ from jax import Array, lax
 
 from ..._geometry.axis import cdiv
 from ..._geometry.resolve import Geometry, is_static
-from ...reductions import Reduction, identity_array
+from ..._xla.select import select
+from ...reductions import Reduction, identity_array, mask_with_identity
 from .. import tuning
 from ..parts import grid
 from ..parts.argreduce import ValueOffset, offset_dtype, set_sentinels
@@ -82,10 +84,7 @@ def argreduce(
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
     find = _match_jointly if _is_read_jointly(geometry) else _match_by_axis
-    values, offsets = find(x, valid, geometry, reduction)
-    offsets = offsets.astype(jnp.int32).astype(offset_dtype(geometry))
-    # Without a barrier, the kernel of a gradient would recompute the argmax.
-    pair = lax.optimization_barrier((values, offsets))
+    pair = find(x, valid, geometry, reduction)
     return pair if valid is not None else set_sentinels(pair, geometry)
 
 
@@ -105,13 +104,32 @@ def _match_jointly(
     def elements_of(a: Array, padding: np.ndarray) -> list[Array]:
         return [*read(jnp.transpose(a, order), major, padding)]
 
-    values = elements_of(x, identity_array(reduction, x.dtype))
+    identity = identity_array(reduction, x.dtype)
+    is_masked_late = valid is not None and geometry.taps <= tuning.MAX_MASKED_LATE_ON_TPU
+    if is_masked_late:
+        valid = lax.optimization_barrier(valid)  # a pad is fused only if it reads an operand
+    else:
+        x = mask_with_identity(x, valid, reduction)
+    values = elements_of(x, identity)
     present = None if valid is None else elements_of(valid, np.zeros((), bool))
+    if present is not None and is_masked_late:
+        values = [select(*pair, identity) for pair in zip(present, values, strict=True)]
     offsets: list[Any] = [*np.arange(geometry.taps, dtype=np.float32)]
     if valid is None and _begins_in_padding(geometry):
         offsets[0] = first_offsets(major, x.ndim).astype(jnp.float32)
-    pair = match(values, offsets, present, reduction)
-    return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
+    found = match(values, offsets, present, reduction, from_result=True)
+    values, offsets = _stored(*found, geometry)
+    return jnp.transpose(values, inverse), jnp.transpose(offsets, inverse)
+
+
+def _stored(values: Array, offsets: Array, geometry: Geometry) -> ValueOffset:
+    """Return values and offsets behind a barrier.
+
+    Without a barrier, the kernel of a gradient would recompute the argmax. XLA:TPU makes one kernel
+    of both only if the barrier comes before a transpose.
+    """
+    offsets = offsets.astype(jnp.int32).astype(offset_dtype(geometry))
+    return lax.optimization_barrier((values, offsets))
 
 
 def is_sliced_in_place(shape: Sequence[Any], geometry: Geometry) -> bool:
@@ -139,6 +157,7 @@ def _match_by_axis(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the argreduction by chains along one axis after another, the last axis first."""
+    x = mask_with_identity(x, valid, reduction)
     dtype = np.dtype(jnp.bfloat16 if offset_dtype(geometry) == np.uint8 else np.float32)
     zero, no_offset = np.zeros((), dtype), _NO_OFFSET.astype(dtype)
     values, offsets = x, None if valid is None else jnp.where(valid, zero, no_offset)
@@ -159,7 +178,7 @@ def _match_by_axis(
         is_first = offsets == 0
         first = first_offsets(geometry, x.ndim).astype(jnp.float32)
         offsets = jnp.where(is_first, first, offsets)
-    return values, offsets
+    return _stored(values, offsets, geometry)
 
 
 def _join(
@@ -189,6 +208,7 @@ def match(
     offsets: Sequence[Any],
     present: Sequence[Array] | None,
     reduction: Reduction,
+    from_result: bool = False,
 ) -> ValueOffset:
     """Return the extreme of the elements of each window, and the offset of its first match.
 
@@ -197,9 +217,14 @@ def match(
       offsets: the offset of each array of ``values``: a number or an array.
       present: masks of the elements that are valid; None if all are.
       reduction: a maximum or minimum.
+      from_result: whether elements are compared with the result in the dtype of the elements.
+        XLA:TPU then makes one kernel of values and offsets of strided windows.
     """
     elements = [_as_32_bits(value) for value in values]
     extreme = functools.reduce(reduction.combine, elements)
+    result = extreme.astype(values[0].dtype)
+    if from_result:
+        extreme = _as_32_bits(result)
     is_nan = [value != value for value in elements]
     matches = [(value == extreme) | nan for value, nan in zip(elements, is_nan, strict=True)]
     if present is None:
@@ -212,7 +237,7 @@ def match(
     offset = jnp.full(extreme.shape, _NO_OFFSET)
     for mask, number in chain:
         offset = jnp.where(mask, number, offset)
-    return extreme.astype(values[0].dtype), offset
+    return result, offset
 
 
 def _as_32_bits(x: Array) -> Array:

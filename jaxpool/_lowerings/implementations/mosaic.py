@@ -26,7 +26,7 @@ from ..._geometry.axis import Axis, cdiv
 from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import unify_varying_axes, varying_zeros
-from ...reductions import Reduction, identity_array
+from ...reductions import Reduction, identity_array, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import ValueOffset, sentinel
 from ..parts.axis_slicing import pooled_first
@@ -96,6 +96,7 @@ def argreduce(
     If a mask leaves only the identity in a window, the offset is that of its first valid element:
     the argmax of ``valid``, or the argmin of ``~valid``.
     """
+    x = mask_with_identity(x, valid, reduction)
     values, offsets = _extremes(x, geometry, reduction, with_offsets=True)
     if valid is None:
         return values, offsets

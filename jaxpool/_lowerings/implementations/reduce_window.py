@@ -12,7 +12,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
-from ...reductions import Reduction, identity_array, identity_like
+from ...reductions import Reduction, identity_array, identity_like, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, prefers_first, sentinel
 from ..parts.axis_slicing import input_shape, iota, lax_padding, pad_axes
@@ -122,6 +122,7 @@ def argreduce(
     Reduce pairs of a value and its flat index over the pooled axes. The index breaks ties and is
     then converted to the offset in its window.
     """
+    x = mask_with_identity(x, valid, reduction)
     indices = _flat_indices(x, geometry)
     if valid is not None:
         indices = jnp.where(valid, indices, _PADDING)

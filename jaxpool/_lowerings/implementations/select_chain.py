@@ -29,7 +29,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
-from ...reductions import Reduction, identity_array
+from ...reductions import Reduction, identity_array, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel, set_sentinels
 from ..parts.axis_slicing import (
@@ -76,6 +76,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
+    x = mask_with_identity(x, valid, reduction)
     dtype = offset_dtype(geometry)
     masked = valid is not None or reduction.extremum is None
     if masked and valid is None:

@@ -27,7 +27,7 @@ from ..._geometry.axis import Axis, Segment
 from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
-from ...reductions import Reduction, identity_array, identity_like
+from ...reductions import Reduction, identity_array, identity_like, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import (
     ValueOffset,
@@ -252,6 +252,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
+    x = mask_with_identity(x, valid, reduction)
     is_small, groups = geometry.taps <= tuning.FEW_ELEMENTS, _argreduce_groups(geometry)
     if is_16_bit_extreme(reduction, x):
         if not is_small:

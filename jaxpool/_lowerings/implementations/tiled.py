@@ -31,7 +31,7 @@ from ..._geometry.resolve import Geometry, is_static
 from ..._xla.any_in_batch import any_in_batch
 from ..._xla.by_platform import by_platform
 from ..._xla.materialize import materialize
-from ...reductions import MIN, Reduction, identity_array, identity_like
+from ...reductions import MIN, Reduction, identity_array, identity_like, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel
 from ..parts.axis_slicing import iota, is_padded, pad
@@ -101,6 +101,7 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
+    x = mask_with_identity(x, valid, reduction)
     elements, axes = _split_windows(x, geometry, identity_array(reduction, x.dtype))
     if valid is not None or is_padded(geometry):
         valid = jnp.ones(x.shape, bool) if valid is None else valid
