@@ -56,8 +56,8 @@ def generic_filter(
       extra_arguments: further arguments of ``function``, hashable.
       extra_keywords: further keyword arguments of ``function``, hashable.
     Returns:
-      Array of the shape and dtype of ``x``; for integers the results are truncated towards
-      zero.
+      Array of the shape and dtype of ``x``; for integers and booleans the results are truncated
+      towards zero.
     Derivatives: forward and reverse, of any order that ``function`` has.
     Edge cases: ``function`` determines the effect of NaN. The taps are gathered for one block of
       the result at a time, so the memory does not grow with the window. An empty array gives an

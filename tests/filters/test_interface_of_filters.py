@@ -259,6 +259,8 @@ def test_results_of_a_function_fit_every_integer_dtype() -> None:
     assert_same(filters.generic_filter(x, jnp.max, 1), x, "uint32")
     negative = filters.generic_filter(np.array([1, 2, 3], np.uint8), lambda t: -t[0] - 0.5, 1)
     assert_same(negative, np.array([255, 254, 253], np.uint8), "wrapped")
+    truths = filters.generic_filter(np.array([1, 1, 1, 0], bool), lambda t: t.sum() / 2, 3)
+    assert_same(truths, np.array([True, True, True, False]), "1.5, 1.5, 1 and 0.5 as booleans")
 
 
 def test_numbers_past_all_floats_are_infinite() -> None:
