@@ -56,6 +56,20 @@ def _sharding_of(shape: tuple[int, ...], operand_shape: tuple[int, ...], shardin
     return jax.NamedSharding(sharding.mesh, jax.P(*spec))
 
 
+def squeeze(x: Array, positions: tuple[int, ...]) -> Array:
+    """Remove axes of length 1, which may be sharded over an axis of the mesh that has one device.
+
+    The derivative of ``jnp.squeeze`` would have another type than the array.
+    """
+    sharding = getattr(jax.typeof(x), "sharding", None)
+    removed = {position % x.ndim for position in positions}
+    names = () if sharding is None else tuple(sharding.spec)
+    remaining = tuple(None if axis in removed else name for axis, name in enumerate(names))
+    if remaining != names:
+        x = jax.sharding.reshard(x, jax.NamedSharding(sharding.mesh, jax.P(*remaining)))
+    return jnp.squeeze(x, positions)
+
+
 def unify_varying_axes(arrays: Any) -> Any:
     """Return the arrays, each cast to vary over the mesh axes over which any of them varies."""
     every = frozenset().union(*map(varying_axes, jax.tree.leaves(arrays)))

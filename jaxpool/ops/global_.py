@@ -23,6 +23,7 @@ from .._numerics.divisors import average, check_averageable, zero_where_masked
 from .._numerics.indices import IndexSpace
 from .._numerics.integer_mean import Rounding
 from .._numerics.norms import norm
+from .._xla.sharding_types import squeeze
 from ..reductions import MAX, Reduction, accumulator
 from ._dispatch import Op, call
 from ._parameters import canonical_p
@@ -162,7 +163,7 @@ def global_op(
         return body(x, valid, planes, *others, **options)
 
     def finish(results: Any, data_format: str, keepdims: bool, **options: Any) -> Any:
-        without = lambda a: jnp.squeeze(a, _pooled_axes(data_format, a.shape))  # noqa: E731
+        without = lambda a: squeeze(a, _pooled_axes(data_format, a.shape))  # noqa: E731
         return results if keepdims else jax.tree.map(without, results)
 
     def canonical(data_format: Any, keepdims: Any, **options: Any) -> dict[str, Any]:

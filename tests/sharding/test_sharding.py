@@ -143,3 +143,17 @@ def test_a_mesh_axis_spreads_one_axis():
     run = jax.shard_map(pool, mesh=mesh, in_specs=jax.P(None, "x"), out_specs=jax.P(None, "x"))
     with pytest.raises(ValueError, match="^pool_shards: `axis_names` .* names a mesh axis twice"):
         run(jnp.ones((1, 4, 4, 1)))
+
+
+@pytest.mark.parametrize("name", ["global_avg_pool", "global_max_pool"])
+def test_pooled_axes_may_be_spread_over_one_device(name: str):
+    """As on a mesh for more devices; the result has no such axis, but its derivative does."""
+    axes = (jax.sharding.AxisType.Explicit,) * 2
+    mesh, spec = jax.make_mesh((1, 1), ("x", "y"), axis_types=axes), jax.P("x", "y")
+    pool = functools.partial(getattr(jaxpool, name), keepdims=False)
+    with jax.set_mesh(mesh):
+        x = jax.device_put(jnp.arange(24.0).reshape(1, 4, 2, 3), jax.NamedSharding(mesh, spec))
+        y, slope = jax.value_and_grad(lambda x: pool(x).sum())(x)
+        assert jax.typeof(pool(x)).sharding.spec == jax.P("x", None)
+    assert jax.typeof(slope).sharding.spec == jax.P("x", "y", None, None)
+    assert float(y) == float(pool(jnp.arange(24.0).reshape(1, 4, 2, 3)).sum())
