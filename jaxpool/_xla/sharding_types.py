@@ -65,7 +65,7 @@ def squeeze(x: Array, positions: tuple[int, ...]) -> Array:
     removed = {position % x.ndim for position in positions}
     names = () if sharding is None else tuple(sharding.spec)
     remaining = tuple(None if axis in removed else name for axis, name in enumerate(names))
-    if remaining != names:
+    if sharding is not None and remaining != names:
         x = jax.sharding.reshard(x, jax.NamedSharding(sharding.mesh, jax.P(*remaining)))
     return jnp.squeeze(x, positions)
 
