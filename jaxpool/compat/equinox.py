@@ -136,8 +136,8 @@ class _Pool(_Layer):
 
     def __post_init__(self) -> None:
         count = self.num_spatial_dims
-        sizes = (_per_axis(name, getattr(self, name), count) for name in ("kernel_size", "stride"))
-        window = Window(*sizes)
+        kernel = _per_axis("kernel_size", self.kernel_size, count)
+        window = Window(kernel, _per_axis("stride", self.stride, count))
         object.__setattr__(self, "kernel_size", window.kernel)
         object.__setattr__(self, "stride", window.strides)
         pads = _per_axis("padding", self.padding, count)
