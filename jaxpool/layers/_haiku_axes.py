@@ -160,12 +160,24 @@ def _pooled_entries(shape: tuple[int, ...], pooled: list[int], name: str, value:
             raise ValueError(
                 message(
                     f"${name} = {shown(value)} has {by_axis[axis]} for axis {axis}.",
-                    f"The value has shape {shape}; its pooled axes are {pooled}.",
-                    f"Give {_neutral_entry(name, shape, axis)} for that axis, or another "
-                    "$channel_axis.",
+                    f"The entries are for the last axes; the value has shape {shape}, and its "
+                    f"pooled axes are {pooled}.",
+                    f"Give {_correction(name, shape, axis, value)}, or another $channel_axis.",
                 )
             )
     return tuple(by_axis.get(axis, _neutral_entry(name, shape, axis)) for axis in pooled)
+
+
+def _correction(name: str, shape: tuple[int, ...], axis: int, value: Any) -> str:
+    """Return what to give in place of a sequence whose entry for an unpooled axis is not neutral.
+
+    A sequence with an entry for each axis between the batch and the channels, at most, lacks the
+    entry for the channels.
+    """
+    neutral = _neutral_entry(name, shape, axis)
+    if axis == len(shape) - 1 and len(value) <= len(shape) - 2:
+        return f"${name} = {shown((*value, neutral))}, with an entry for the channels"
+    return f"{neutral} for that axis"
 
 
 def _layout(shape: tuple[int, ...], channel: int | None, pooled: list[int]) -> str:

@@ -627,6 +627,19 @@ def test_haiku_functions_of_all_elements(channel_axis: int | None) -> None:
         (lambda ours: ours.max_pool(X, (2,) * 5, 1), "max_pool: "),
         (lambda ours: ours.adaptive_avg_pool(X, (2, 2, 2)), r"Give None for that axis"),
         (lambda ours: ours.max_unpool(X, X > 0, (9, 9, 9)), r"Give 2 for that axis"),
+        (lambda ours: ours.max_pool(X, 2, (2, 2)), r"Give `strides` = \(2, 2, 1\), with an entry"),
+        (
+            lambda ours: ours.max_pool(X, 2, 1, ((0, 1), (1, 0))),
+            r"last axes; .*\n  Give `padding` = \(\(0, 1\), \(1, 0\), 0\), with an entry",
+        ),
+        (
+            lambda ours: ours.adaptive_avg_pool(X, (3, 2)),
+            r"Give `output_size` = \(3, 2, None\), with an entry",
+        ),
+        (
+            lambda ours: ours.max_unpool(X, X > 0, (9, 9)),
+            r"Give `output_shape` = \(9, 9, 2\), with an entry",
+        ),
     ],
 )  # fmt: skip
 def test_haiku_words_that_do_not_fit(call: Callable[..., Any], match: str) -> None:
