@@ -279,14 +279,14 @@ def _check_symbolic(window: Window, index: int, size: Any) -> None:
         padding == "VALID" or (not isinstance(padding, str) and padding[index][1] == 0)
     )
     if stride > 1 and not drops_remainder:
-        drops = "no" if window.rounding == "floor" else 'rounding "floor" without'
+        drops = "no padding at the end" if window.rounding == "floor" else 'rounding "floor"'
         raise ValueError(
             message(
                 f"pooled axis {index} has the symbolic size {size}.",
                 f"At stride {stride}, with padding at its end or ceil rounding, the elements that "
                 "its last window reads depend on the size.",
-                f"Use stride 1, or {drops} padding at the end; or export with a number in its "
-                "place, once for each size.",
+                f"Use stride 1, or {drops}; or export with a number in its place, once for each "
+                "size.",
             )
         )
     span = span_of(window, index)

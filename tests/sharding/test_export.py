@@ -294,6 +294,7 @@ def test_open_sizes_are_those_of_lax(window: Any, strides: int, padding: Any) ->
     [
         {"rounding": "ceil"},
         {"padding": "SAME", "window_shape": (2, 2), "strides": (3, 1), "rounding": "ceil"},
+        {"padding": ((1, 1), (0, 0)), "rounding": "ceil_torch"},
     ],
 )
 @pytest.mark.parametrize("name", ["max_pool", "avg_pool", "windows"])
@@ -307,6 +308,9 @@ def test_a_symbolic_axis_whose_end_depends_on_its_size_is_named(name: str, windo
     assert facts.startswith(f"  At stride {stride}, with padding at its end or ceil rounding,")
     assert "Use stride 1" in advice
     assert "export with a number in its place" in advice
+    assert 'or rounding "floor"; or' in advice  # with any padding
+    settings["rounding"] = "floor"
+    exported(lambda x: SLIDING[name](x, **settings), "b, h, w, 3", ("h >= 14", "w >= 12"))
 
 
 def test_an_error_after_an_extended_axis_names_the_axis() -> None:
