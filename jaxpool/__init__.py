@@ -107,6 +107,9 @@ def __dir__() -> list[str]:
 def _hint(name: str) -> str:
     if re.fullmatch(r"\w+pool[123]d", name):
         return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
+    pool = name.removeprefix("global_")
+    if re.fullmatch("[a-z]+_pool", pool) and pool in __all__:
+        return f": give {pool} a window of the full axes, such as x.shape[1:-1]"
     if re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
         return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
     return ""

@@ -78,6 +78,9 @@ ELSEWHERE: dict[str, str] = {
     "mode": "jaxpool.filters has the arguments of scipy.ndimage",
     "origin": "jaxpool.filters has the arguments of scipy.ndimage",
     "cval": "jaxpool.filters has the arguments of scipy.ndimage",
+    "weights": "only jaxpool.avg_pool accepts weights",
+    "lengths": "where=jnp.arange(n)[:, None] < lengths[:, None, None] leaves out the padding of "
+    "sequences of n steps",
     "name": "jax.named_scope names a part of a program",
     "dtype": "the dtype is that of the array: convert the array first",
     "base_dilation": "arrays are not dilated, only windows",

@@ -65,10 +65,11 @@ def footprint_of(name: str, value: Any) -> Footprint:
         check_finite(value)
         mask = np.asarray(value).astype(bool)
     except Exception as error:  # whatever the object's own conversion raises
+        reason = shown(str(error).partition("\n")[0])
         raise TypeError(
             message(
                 f"${name} = {shown(value)} is not an array of truth values.",
-                f"Its type is {type(value).__name__}; a {name} is static: {str(error)[:80]!r}.",
+                f"Its type is {type(value).__name__}; a {name} is static: {reason}.",
                 "Give a NumPy array or nested lists; it may not be a traced array.",
             )
         ) from None

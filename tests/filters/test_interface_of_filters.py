@@ -197,6 +197,16 @@ def test_errors_name_the_function_and_the_argument(case: str) -> None:
         getattr(filters, name)(X, *arguments, **words)
 
 
+def test_a_traced_footprint_is_an_error_of_whole_words() -> None:
+    """The reason is JAX's first line, or its start with an ellipsis."""
+    with pytest.raises(TypeError) as caught:
+        jax.jit(lambda mask: filters.grey_dilation(X, footprint=mask))(jnp.ones((3, 3)))
+    what, facts, advice = str(caught.value).split("\n")
+    assert what.startswith("grey_dilation: `footprint` = ")
+    assert re.search(r"static: (.{77}\.\.\.|.{,80}[^.])\.$", facts), facts
+    assert "Settings are static" in advice
+
+
 def own_function(taps: jax.Array) -> Any:
     return np.median(taps)
 

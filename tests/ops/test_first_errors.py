@@ -126,6 +126,7 @@ def test_the_two_ends_of_one_axis() -> None:
     [
         (jaxpool, "max_pool2d", "one max_pool serves every rank"),
         (jaxpool, "MaxPool", "jaxpool.layers.linen"),
+        (jaxpool, "global_sum_pool", r"give sum_pool a window .* such as x\.shape\[1:-1\]"),
         (jaxpool.layers, "MaxPool", "equinox, haiku, linen, nnx"),
         (jaxpool.compat, "pytorch", "tensorflow, torch"),
     ],
@@ -203,6 +204,14 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "axes of a global pool": (
         lambda: jaxpool.global_avg_pool(X, axis=(1, 2)),
         "Write `data_format` for `axis`: channels are last",
+    ),
+    "lengths of sequences": (
+        lambda: jaxpool.global_avg_pool(X, lengths=[3, 8]),
+        "Leave out `lengths`: where=jnp.arange(n)[:, None] < lengths[:, None, None] leaves out",
+    ),
+    "weights of a global pool": (
+        lambda: jaxpool.global_avg_pool(X, weights=X),
+        "Leave out `weights`: only jaxpool.avg_pool accepts weights.",
     ),
     "window of a global pool": (
         lambda: jaxpool.global_avg_pool(X, window_shape=(8, 8)),
