@@ -187,7 +187,8 @@ def _outside_message(index: int, space: Any, shape: tuple[int, ...]) -> str:
     return message(
         f"$indices contain {index}, which is outside the result.",
         f"The result has shape {shape}, the index space is {space!r}; an index never wraps.",
-        "Check $output_shape, $index_space and $data_format against the pooling's.",
+        "Give the shape of the array that was pooled as $output_shape, and the layout and index "
+        "space of its pooling.",
     )
 
 

@@ -333,6 +333,10 @@ WRONG = {
     "divisor": (("avg_pool2d", 2), {"divisor_override": 0}, ValueError, "out of range"),
     "power": (("lp_pool2d", 0, 2), {}, ValueError, "`norm_type` = 0 is not a valid exponent."),
     "ratio": (("fractional_max_pool2d", 2), {"output_ratio": 0.5}, ValueError, "`output_ratio` = "),
+    "index": (
+        ("max_unpool2d", np.full((1, 2, 6, 7), 168), 2), {}, ValueError,
+        "outside the result(.|\n)*of the array that was pooled as `output_size`, and the layout",
+    ),
     "size": (("adaptive_avg_pool2d", (3,)), {}, ValueError, "`output_size` = .* has 1 entry."),
     "array": (("max_pool2d", 2), {"input": "image"}, TypeError, "not an array"),
     "sample": (

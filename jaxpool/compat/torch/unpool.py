@@ -5,7 +5,7 @@ from typing import Any
 from jax import Array
 from jax.typing import ArrayLike
 
-from ..._errors import message, public
+from ..._errors import message, public, renaming_arguments
 from ..._geometry.arguments import is_sequence
 from ..._geometry.resolve import check_known
 from ...ops.unpool import max_unpool
@@ -105,7 +105,8 @@ def _unpool(
     # A longer axis has elements after the last window; a shorter axis gets padding at its end.
     pairs = tuple((p, p + max(0, d - n)) for p, d, n in zip(pads, default, shape, strict=True))
     windows = {"window_shape": kernel, "strides": strides, "padding": pairs}
-    return max_unpool(y, indices, tuple(shape), **windows, data_format="channels_first")
+    with renaming_arguments(output_shape="output_size"):
+        return max_unpool(y, indices, tuple(shape), **windows, data_format="channels_first")
 
 
 def _unpooled_size(
