@@ -108,7 +108,7 @@ def test_a_long_window_of_integers_below_a_byte(dtype: str, rng: np.random.Gener
     lowest = {"int2": -2, "int4": -8}.get(dtype, 0)
     numbers = rng.integers(0, 2 ** int(dtype[-1]), (3, 150)) + lowest
     x, there = jnp.asarray(numbers).astype(dtype), rng.random(numbers.shape) < 0.5
-    words = {"window_shape": 131, "strides": 2, "data_format": "NW"}
+    words: dict[str, Any] = {"window_shape": 131, "strides": 2, "data_format": "NW"}
     taps = np.lib.stride_tricks.sliding_window_view(numbers, 131, -1)[:, ::2]
     counted = np.lib.stride_tricks.sliding_window_view(there, 131, -1)[:, ::2]
     want = np.sort(np.where(counted, taps, 99), -1)
