@@ -118,8 +118,8 @@ def _match_jointly(
     if valid is None and _begins_in_padding(geometry):
         offsets[0] = first_offsets(major, x.ndim).astype(jnp.float32)
     found = match(values, offsets, present, reduction, from_result=True)
-    values, offsets = _stored(*found, geometry)
-    return jnp.transpose(values, inverse), jnp.transpose(offsets, inverse)
+    pair = _stored(*found, geometry)
+    return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
 
 
 def _stored(values: Array, offsets: Array, geometry: Geometry) -> ValueOffset:
