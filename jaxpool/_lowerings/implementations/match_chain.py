@@ -28,7 +28,7 @@ the offset -1 marks those that are not valid.
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -104,22 +104,34 @@ def _match_jointly(
     def elements_of(a: Array, padding: np.ndarray) -> list[Array]:
         return [*read(jnp.transpose(a, order), major, padding)]
 
-    identity = identity_array(reduction, x.dtype)
-    is_masked_late = valid is not None and geometry.taps <= tuning.MAX_MASKED_LATE_ON_TPU
-    if is_masked_late:
-        valid = lax.optimization_barrier(valid)  # a pad is fused only if it reads an operand
-    else:
-        x = mask_with_identity(x, valid, reduction)
-    values = elements_of(x, identity)
-    present = None if valid is None else elements_of(valid, np.zeros((), bool))
-    if present is not None and is_masked_late:
-        values = [select(*pair, identity) for pair in zip(present, values, strict=True)]
+    is_masked_late = geometry.taps <= tuning.MAX_MASKED_LATE_ON_TPU
+    values, present = _masked_elements(x, valid, reduction, elements_of, is_masked_late)
     offsets: list[Any] = [*np.arange(geometry.taps, dtype=np.float32)]
     if valid is None and _begins_in_padding(geometry):
         offsets[0] = first_offsets(major, x.ndim).astype(jnp.float32)
     found = match(values, offsets, present, reduction, from_result=True)
     pair = _stored(*found, geometry)
     return jnp.transpose(pair[0], inverse), jnp.transpose(pair[1], inverse)
+
+
+def _masked_elements(
+    x: Array,
+    valid: Array | None,
+    reduction: Reduction,
+    elements_of: Callable[[Array, np.ndarray], list[Array]],
+    is_masked_late: bool,
+) -> tuple[list[Array], list[Array] | None]:
+    """Return the elements at each offset, with the identity where masked, and their masks."""
+    identity = identity_array(reduction, x.dtype)
+    if valid is None:
+        return elements_of(x, identity), None
+    if not is_masked_late:
+        values = elements_of(mask_with_identity(x, valid, reduction), identity)
+        return values, elements_of(valid, np.zeros((), bool))
+    stored = lax.optimization_barrier(valid)  # a pad is fused only if it reads an operand
+    present = elements_of(stored, np.zeros((), bool))
+    elements = zip(present, elements_of(x, identity), strict=True)
+    return [select(mask, element, identity) for mask, element in elements], present
 
 
 def _stored(values: Array, offsets: Array, geometry: Geometry) -> ValueOffset:
