@@ -61,11 +61,11 @@ def squeeze(x: Array, positions: tuple[int, ...]) -> Array:
 
     The derivative of ``jnp.squeeze`` would have another type than the array.
     """
-    sharding = getattr(jax.typeof(x), "sharding", None)
+    sharding = jax.typeof(x).sharding
     removed = {position % x.ndim for position in positions}
-    names = () if sharding is None else tuple(sharding.spec)
+    names = tuple(sharding.spec)
     remaining = tuple(None if axis in removed else name for axis, name in enumerate(names))
-    if sharding is not None and remaining != names:
+    if remaining != names:
         x = jax.sharding.reshard(x, jax.NamedSharding(sharding.mesh, jax.P(*remaining)))
     return jnp.squeeze(x, positions)
 
