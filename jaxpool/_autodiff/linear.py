@@ -68,11 +68,11 @@ def linear_map(
     known = value is not None
     if known and 0 in (*shape, *out_shape):
         return lax.stop_gradient(value)
-    if _varies(t) and not _vary_alike(forward, transpose, t, out_shape):
+    if _is_solvable(forward, transpose, t, out_shape):
+        y = _solve(forward, transpose, t, out_shape, known)
+    else:
         y = forward(t)
         y = jax.tree.map(tangent_only, y) if known else y
-    else:
-        y = _solve(forward, transpose, t, out_shape, known)
     if not known:
         return y
     value = lax.stop_gradient(value)
@@ -84,7 +84,7 @@ def bilinear_map(forward: Map, transpose: Map, t: Array, out_shape: tuple[int, .
 
     JAX derives the derivatives in the closed-over arrays from ``forward`` itself.
     """
-    if _varies(t) and not _vary_alike(forward, transpose, t, out_shape):
+    if not _is_solvable(forward, transpose, t, out_shape):
         return forward(t)
     packing = _Packing(t.shape, out_shape)
 
@@ -178,20 +178,18 @@ def _solve(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...], kno
     return packing.unpack(jax.tree.map(jnp.asarray, solution), 1)
 
 
-def _varies(t: Any) -> bool:
-    """Return whether an array in ``t`` varies over a mesh axis, inside ``jax.shard_map``."""
-    return any(varying_axes(a) for a in jax.tree.leaves(t))
+def _is_solvable(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]) -> bool:
+    """Return whether JAX gives all arrays of a linear solve the right types.
 
-
-def _vary_alike(forward: Map, transpose: Map, t: Any, out_shape: tuple[int, ...]) -> bool:
-    """Return whether all arrays that the maps close over vary over the same mesh axes as ``t``.
-
-    Constants vary over none. Inside ``jax.shard_map``, JAX (0.10.2 and 0.12) gives constants the
+    Where ``t`` varies over mesh axes, inside ``jax.shard_map``, all arrays that the maps close over
+    must vary over the same axes. Constants vary over none, and JAX (0.10.2 and 0.12) gives them the
     wrong types in a linear solve. Without the solve, JAX derives a transpose from ``forward``.
     """
+    mesh_axes, *others = map(varying_axes, jax.tree.leaves(t))
+    if not any((mesh_axes, *others)):
+        return True
     y = jax.tree.map(lambda a: varying_zeros(out_shape, a.dtype, a), t)
     consts = jax.make_jaxpr(forward)(t).consts + jax.make_jaxpr(transpose)(y).consts
-    mesh_axes = varying_axes(jax.tree.leaves(t)[0])
     return all(varying_axes(const) == mesh_axes for const in consts)
 
 
