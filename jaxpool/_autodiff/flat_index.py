@@ -164,7 +164,7 @@ def _write(y: Array, indices: Array, target: Target) -> Array:
         written = take_from_planes(values, last_writer(index_planes, target.size), 0)
         return from_planes(written, target.shape, target.axes)
 
-    return _in_blocks_if_possible(indices, target, functools.partial(_scatter, y), by_index)
+    return _in_blocks_if_possible(indices, target, functools.partial(scatter, y), by_index)
 
 
 def _write_with_last_indices(y: Array, indices: Array, target: Target) -> tuple[Array, Array]:
@@ -172,7 +172,7 @@ def _write_with_last_indices(y: Array, indices: Array, target: Target) -> tuple[
     y, indices = _materialized_unless_blocked(y, indices, target)
 
     def in_blocks(offsets: Array, blocks: Geometry) -> tuple[Array, Array]:
-        return _scatter(y, offsets, blocks), checked(indices, target)
+        return scatter(y, offsets, blocks), checked(indices, target)
 
     def by_index(index: Array) -> tuple[Array, Array]:
         values, index_planes = (to_planes(a, target.axes) for a in (y, index))
@@ -195,10 +195,7 @@ def _read(g: Array, indices: Array, target: Target) -> Array:
         planes, index_planes = (to_planes(a, target.axes) for a in (g, index))
         return from_planes(take_from_planes(planes, index_planes, 0), index.shape, target.axes)
 
-    return _in_blocks_if_possible(indices, target, functools.partial(_gather, g), by_index)
-
-
-_gather, _scatter = (functools.partial(f, any_offset=True) for f in (gather, scatter))
+    return _in_blocks_if_possible(indices, target, functools.partial(gather, g), by_index)
 
 
 def _materialized_unless_blocked(y: Array, indices: Array, target: Target) -> tuple[Array, ...]:

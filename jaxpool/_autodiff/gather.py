@@ -8,8 +8,8 @@ A window whose offset is the sentinel reads 0 and adds nothing to the scatter. T
 implementation of both.
 
 The offsets of an argmax are consistent: if two windows contain each other's argmax, they have the
-same argmax. Implementations may rely on this. Offsets that come from a caller, or that are drawn at
-random, need not be consistent; ``any_offset`` allows them.
+same argmax. Implementations may rely on this, but only if ``any_offset`` is False. Offsets that
+come from a caller, or that are drawn at random, need not be consistent.
 """
 
 import functools
@@ -33,7 +33,7 @@ def gather(
     geometry: Geometry,
     value: Array | None = None,
     *,
-    any_offset: bool = False,
+    any_offset: bool = True,
 ) -> Array:
     """Return the element of ``t`` at the offset of every window; linear in ``t``.
 
@@ -84,7 +84,6 @@ def weighted_gather(
     """
     dtype = np.dtype(t.dtype)
     gather_elements = choice_of("gather", geometry, dtype, any_offset=True)
-    scatter_values = functools.partial(scatter, geometry=geometry, any_offset=True)
 
     def forward(t: Array) -> Array:
         terms = (
@@ -96,7 +95,7 @@ def weighted_gather(
     def transpose(g: Array) -> Array:
         def add(total: Array, pair: tuple[Array, Array]) -> tuple[Array, None]:
             offset, weight = pair
-            return total + scatter_values(g * weight, offset), None
+            return total + scatter(g * weight, offset, geometry), None
 
         pairs = jnp.stack(offsets), jnp.stack([jnp.asarray(w, dtype) for w in weights])
         start = varying_zeros(t.shape, dtype, (g, pairs))
@@ -106,19 +105,13 @@ def weighted_gather(
     return linear_map(forward, transpose, t, offsets[0].shape, value)
 
 
-def scatter(
-    g: Array,
-    offsets: Array,
-    geometry: Geometry,
-    *,
-    any_offset: bool = False,
-) -> Array:
+def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
     """Return, for each element, the sum of the values of the windows whose offset points to it.
 
     Args:
       g: one value for each window.
-      offsets, geometry, any_offset: as in :func:`gather`.
+      offsets, geometry: as in :func:`gather`; any offsets are allowed.
     """
     dtype = np.dtype(g.dtype)
-    choice = choice_of("scatter", geometry, dtype, any_offset=any_offset)
+    choice = choice_of("scatter", geometry, dtype, any_offset=True)
     return choice(g, offsets, dtype=dtype)

@@ -70,7 +70,7 @@ def _argreduce_from(x: Array, config: Configuration, start: Any) -> tuple[Any, A
         values = jnp.maximum(values, start_value)
         return values, jnp.where(empty, np.zeros((), offsets.dtype), offsets)
 
-    return argreduce, _gather_function(config.geometry(x.shape))
+    return argreduce, _gather_function(config.geometry(x.shape), any_offset=False)
 
 
 def max_of_numbers(x: Array, where: Mask, *, config: Configuration) -> Array:
@@ -90,7 +90,7 @@ def max_of_numbers(x: Array, where: Mask, *, config: Configuration) -> Array:
         maxima, offsets, _ = _maxima_and_first_nan(x, where, config)
         return clamp_to_lowest(maxima), offsets
 
-    read = _gather_function(config.geometry(x.shape), any_offset=True)
+    read = _gather_function(config.geometry(x.shape))
     return selection(reduce, argreduce, read, x, where)
 
 
@@ -103,7 +103,7 @@ def max_with_offsets_from_first(
         maxima, offsets, starts_with_nan = _maxima_and_first_nan(x, where, config)
         return jnp.where(starts_with_nan, np.asarray(np.nan, x.dtype), maxima), offsets
 
-    read = _gather_function(config.geometry(x.shape), any_offset=True)
+    read = _gather_function(config.geometry(x.shape))
     return selection_with_offsets(argreduce, read, x, where)
 
 
@@ -127,7 +127,7 @@ def _combine_masks(selectable: Array, where: Mask) -> Array:
     return selectable if where is None else selectable & where
 
 
-def _gather_function(geometry: Geometry, any_offset: bool = False) -> Any:
+def _gather_function(geometry: Geometry, any_offset: bool = True) -> Any:
     """Return the function that gathers elements at offsets.
 
     Maxima from the first element need ``any_offset``: if the argmax of one window is a NaN, two

@@ -71,8 +71,7 @@ def _write_at_offsets(
 ) -> Array:
     offsets = _last_writers(offsets, geometry)
     forward, transpose = (
-        functools.partial(f, offsets=offsets, geometry=geometry, any_offset=True)
-        for f in (scatter, gather)
+        functools.partial(f, offsets=offsets, geometry=geometry) for f in (scatter, gather)
     )
     if jnp.issubdtype(y.dtype, jnp.inexact):
         return linear_map(forward, transpose, y, shape)

@@ -4,7 +4,7 @@ Let ``p(o)`` be the position of the first element of window ``o`` whose value ha
 Then ``y[o] = x[p(o)]``, and where ``p`` is locally constant ``dy[o] = dx[p(o)]``, as for a maximum.
 Unlike maxima, overlapping windows can select any of their elements: if one selects a shared
 element, another may select a smaller or larger one. So the gather and its transpose accept any
-window offset (``any_offset=True``).
+window offset.
 """
 
 from collections.abc import Callable, Sequence
@@ -222,7 +222,7 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, spec: RankSpec) ->
         return ranks.argranked(x, valid, geometry, sorted_positions(x, valid))[0]
 
     def gather_selected(x: Array, offsets: Array, value: Array) -> Array:
-        return gather(x, offsets, geometry, value, any_offset=True)
+        return gather(x, offsets, geometry, value)
 
     # XLA:CPU would convert low-precision floats to float32 and back at every comparison.
     promoted = x.astype(accumulator(x.dtype))

@@ -117,7 +117,7 @@ def _stochastic(
         return divide_differentiably(squares, total).astype(x.dtype)
     u = _uniform(key, geometry.full_shape(x.shape), weights.dtype)
     offsets = _choose(lax.stop_gradient(weights), u, geometry)
-    return gather(x, offsets, geometry, any_offset=True)
+    return gather(x, offsets, geometry)
 
 
 def _uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:

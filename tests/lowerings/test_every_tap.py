@@ -68,9 +68,9 @@ def test_any_offsets_are_read_and_written(case: Case, platform: str) -> None:
             read[out], written[place] = x[place], written[place] + g[out]
     for operation in ("gather", "scatter"):
         assert choice_of(operation, geometry, np.dtype(np.float32), any_offset=True).gpu == "loop"
-    got = lowered(lambda x, o: gather(x, o, geometry, any_offset=True), platform, x, offsets)
+    got = lowered(lambda x, o: gather(x, o, geometry), platform, x, offsets)
     assert_same(got(x, offsets), read, platform)
-    put = lowered(lambda g, o: scatter(g, o, geometry, any_offset=True), platform, g, offsets)
+    put = lowered(lambda g, o: scatter(g, o, geometry), platform, g, offsets)
     assert_same(put(g, offsets), written, platform)
 
 

@@ -57,7 +57,7 @@ def _backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int,
     def forward(src: Array) -> Array:
         if call.alg_kind != "max":
             return average(src, call, np.dtype(np.float32))
-        return gather(crop(src, call), workspace, call.geometry(src_shape))
+        return gather(crop(src, call), workspace, call.geometry(src_shape), any_offset=False)
 
     _, transpose = jax.vjp(forward, jnp.zeros(src_shape, jnp.float32))
     return transpose(diff_dst.astype(jnp.float32))[0].astype(diff_dst.dtype)
