@@ -255,21 +255,7 @@ def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
         g_vmem, offset_vmem, g, offsets, step + windows[-1], rows, slice(low, low + columns.out)
     )
 
-    def sum_group(group: Any, phases: int = columns.stride) -> dict[tuple[int, int], Array]:
-        """Return the elements of one group of columns, keyed by row and phase."""
-
-        @functools.lru_cache(maxsize=256)
-        def load(o: int, w: int) -> ValueOffset:
-            return _read_window(g_vmem, offset_vmem, o - windows[0], group + low + w)
-
-        sums = {}
-        targets = itertools.product(enumerate(taps_of(rows)), enumerate(taps_of(columns)[:phases]))
-        for (r, over_rows), (c, over_columns) in targets:
-            taps = itertools.product(over_rows, over_columns)
-            terms = [_select_value(load(o, w), t * columns.kernel + u) for (o, t), (w, u) in taps]
-            dx = tree_reduce(lax.add, terms) if terms else jnp.zeros(g_vmem.shape[2:], jnp.float32)
-            sums[r, c] = dx.astype(out.dtype)
-        return sums
+    sum_group = functools.partial(_sum_group, g_vmem, offset_vmem, rows, columns, low)
 
     def store(group: Any, sums: dict[tuple[int, int], Array]) -> None:
         for (r, c), elements in sums.items():
@@ -278,9 +264,30 @@ def _scatter_body(*refs: Any, rows: Axis, columns: Axis, low: int) -> None:
     @pl.when(step >= 0)
     def _() -> None:
         groups, remainder = divmod(columns.size, columns.stride)
-        _unrolled_loop(groups, sum_group, store, rows.kernel * columns.kernel)
+        sum_full_group = functools.partial(sum_group, columns.stride)
+        _unrolled_loop(groups, sum_full_group, store, rows.kernel * columns.kernel)
         if remainder:
-            store(groups, sum_group(groups, remainder))
+            store(groups, sum_group(remainder, groups))
+
+
+def _sum_group(
+    g_vmem: Any, offset_vmem: Any, rows: Axis, columns: Axis, low: int, phases: int, group: Any
+) -> dict[tuple[int, int], Array]:
+    """Return the elements of the first ``phases`` of a group of columns, keyed by row and phase."""
+    first = window_range(rows)[0]
+
+    @functools.lru_cache(maxsize=256)
+    def load(o: int, w: int) -> ValueOffset:
+        return _read_window(g_vmem, offset_vmem, o - first, group + low + w)
+
+    sums = {}
+    targets = itertools.product(enumerate(taps_of(rows)), enumerate(taps_of(columns)[:phases]))
+    for (r, over_rows), (c, over_columns) in targets:
+        taps = itertools.product(over_rows, over_columns)
+        terms = [_select_value(load(o, w), t * columns.kernel + u) for (o, t), (w, u) in taps]
+        dx = tree_reduce(lax.add, terms) if terms else jnp.zeros(g_vmem.shape[2:], jnp.float32)
+        sums[r, c] = dx.astype(g_vmem.dtype)
+    return sums
 
 
 def _load_windows(
