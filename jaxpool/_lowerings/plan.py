@@ -1,7 +1,7 @@
 """The choice of an implementation for each operation and platform, made before tracing."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -98,10 +98,10 @@ class Plan:
     reduction: Reduction
     implementation: str
     reduce: Choice
-    argreduce: Choice | None
-    gather: Choice | None
-    scatter: Choice | None
-    sum_transpose: Choice | None
+    argreduce: Choice | None = None
+    gather: Choice | None = None
+    scatter: Choice | None = None
+    sum_transpose: Choice | None = None
     coded: tuple[Choice, ...] = ()
 
     @property
@@ -145,21 +145,16 @@ def plan_for(
     A named implementation computes every operation that it supports. Raise NotImplementedError with
     its reason if it does not support the values or the argmax.
     """
-    forward_choice = functools.partial(choice_of, reduction=reduction)
-    makers: dict[Operation, Callable[..., Choice]] = {"reduce": forward_choice}
-    if reduction.comparator is not None:
-        makers |= {"argreduce": forward_choice, "gather": choice_of, "scatter": choice_of}
-    elif reduction.combine is lax.add:
-        makers["sum_transpose"] = forward_choice
-    choices = {name: make(name, geometry, dtype, implementation) for name, make in makers.items()}
-    backward = (choices.get(name) for name in get_args(Operation)[1:])
+    settings = {"geometry": geometry, "dtype": dtype, "implementation": implementation}
+    at_offsets = functools.partial(choice_of, **settings)
+    reducing = functools.partial(choice_of, **settings, reduction=reduction)
+    plan = functools.partial(Plan, geometry, reduction, implementation, reducing("reduce"))
+    if reduction.comparator is None:
+        is_sum = reduction.combine is lax.add
+        return plan(sum_transpose=reducing("sum_transpose") if is_sum else None)
     codes = implementation == "auto"  # a named implementation finds offsets, not codes
-    coded = tuple(
-        choice_of(name, geometry, dtype, implementation, reduction=reduction, codes=codes)
-        for name in SELECTED
-        if name in makers
-    )
-    return Plan(geometry, reduction, implementation, choices["reduce"], *backward, coded=coded)
+    coded = tuple(reducing(operation, codes=codes) for operation in SELECTED)
+    return plan(reducing("argreduce"), at_offsets("gather"), at_offsets("scatter"), coded=coded)
 
 
 @cached_per_reduction(maxsize=4096)
