@@ -187,7 +187,8 @@ def argreduce(
     """Return the value of every window and the offset of its argmax, row-major."""
     x = mask_with_identity(x, valid, reduction)
     if not has_sentinel_value(reduction, x):
-        return _argreduce(x, valid, geometry, reduction, may_be_empty=True)
+        may_be_empty = valid is not None or is_padded(geometry)
+        return _argreduce(x, valid, geometry, reduction, may_be_empty)
     integers = lambda keys, extreme: _argreduce(keys, None, geometry, extreme, False)  # noqa: E731
     return argreduce_in_integers(integers, x, valid, reduction)
 
@@ -195,7 +196,6 @@ def argreduce(
 def _argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction, may_be_empty: bool
 ) -> ValueOffset:
-    may_be_empty = may_be_empty and (valid is not None or is_padded(geometry))
     pair, unit = initial_pair(x, valid, offset_dtype(geometry)), 1
     for axis, position in geometry.placed[::-1]:
         pair = _argreduce_axis(pair, axis, position, unit, reduction, may_be_empty)
