@@ -64,15 +64,19 @@ class Target(NamedTuple):
     blocks: Geometry | None
 
     @property
+    def lengths(self) -> list[int]:
+        """The lengths of the counted axes."""
+        return [self.shape[axis] for axis in self.axes]
+
+    @property
     def size(self) -> int:
         """The number of elements that an index counts."""
-        return math.prod(self.shape[axis] for axis in self.axes)
+        return math.prod(self.lengths)
 
     @property
     def strides(self) -> dict[int, int]:
         """The increment of an index for one step along each counted axis."""
-        after = [self.shape[axis] for axis in self.axes]
-        return {axis: math.prod(after[n + 1 :]) for n, axis in enumerate(self.axes)}
+        return {axis: math.prod(self.lengths[n + 1 :]) for n, axis in enumerate(self.axes)}
 
 
 def target(

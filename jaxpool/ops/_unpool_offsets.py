@@ -23,7 +23,7 @@ from .._autodiff import flat_index
 from .._autodiff.gather import gather, scatter
 from .._autodiff.linear import linear_map
 from .._geometry.axis import Axis
-from .._geometry.resolve import Geometry
+from .._geometry.resolve import Geometry, is_static
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.axis_slicing import pad
 from .._lowerings.parts.every_tap import unravel_offsets
@@ -50,8 +50,7 @@ def write_by_indices(
     y: Array, indices: Array, target: flat_index.Target, geometry: Geometry
 ) -> Array:
     """Return :func:`flat_index.write`, computed by offsets if every index is in its own window."""
-    is_static = all(isinstance(target.shape[axis], int) for axis in target.axes)
-    if not is_static or not _needs_no_scatter(geometry):
+    if not is_static(target.lengths) or not _needs_no_scatter(geometry):
         return flat_index.write(y, indices, target)
     offsets, outside = _offsets(flat_index.checked(indices, target), target, geometry)
     return lax.cond(
