@@ -90,8 +90,8 @@ def _weights_of_axis(axis: Axis, weights: np.ndarray, mode: str) -> Weights | No
 def _sources(axis: Axis, mode: Any) -> np.ndarray:
     """Return the index of the element at every position of the padded axis, -1 for no element."""
     low, high = axis.pad_low, axis.pad_high
-    padded = {"constant": {"constant_values": -1}}.get(mode, {})
-    sources = np.pad(np.arange(axis.size), (low, high), mode, **padded)
+    fill: dict[str, Any] = {"constant_values": -1} if mode == "constant" else {}
+    sources = np.pad(np.arange(axis.size), (low, high), mode, **fill)
     return np.pad(sources, (0, max(0, axis.overhang)), constant_values=-1)
 
 
