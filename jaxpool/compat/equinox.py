@@ -223,7 +223,7 @@ def _over_pieces(
     op: Callable[..., Array], global_op: Callable[..., Array], layer: Any, x: Array
 ) -> Array:
     """Return ``op`` over each piece; ``global_op`` pools full axes, also of symbolic length."""
-    target = tuple(integer("target_shape", count, -math.inf) for count in layer.target_shape)
+    target = _piece_counts(layer.target_shape)
     _check_rank(x, len(target))
     if any(count != 1 for count in target):
         check_known(x.shape[1:])
@@ -259,14 +259,17 @@ def _pool_pieces(op: Callable[..., Array], x: Array, target: tuple[int, ...]) ->
     return jnp.concatenate(parts, axis + 1)
 
 
+def _piece_counts(target_shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(integer("target_shape", count, -math.inf) for count in target_shape)
+
+
 @dataclass(frozen=True)
 class _Adaptive(_Layer):
     target_shape: int | Sequence[int]
 
     def __post_init__(self) -> None:
         entries = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)
-        target = tuple(integer("target_shape", entry, -math.inf) for entry in entries)
-        object.__setattr__(self, "target_shape", target)
+        object.__setattr__(self, "target_shape", _piece_counts(entries))
 
 
 @register_static
