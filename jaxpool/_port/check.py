@@ -30,7 +30,6 @@ def compare(node: Node) -> str:
       AssertionError: the results differ. Unchecked: the operation cannot be run.
     """
     shape, dtype = _trial_shape_and_dtype(node)
-    _check_cost(node, shape)
     x = _trial_numbers(shape, dtype)
     inputs = x, *node.others(x)
     pairs = zip(node.run(*inputs), _run_peer(node, inputs), strict=True)
@@ -57,7 +56,6 @@ def check_array(node: Node) -> None:
     """
     try:
         shape, dtype = _trial_shape_and_dtype(node)
-        _check_cost(node, shape)
         x = np.broadcast_to(np.zeros((), dtype), shape)
         others = node.others(x)
     except Unchecked:
@@ -76,15 +74,20 @@ def _run_peer(node: Node, inputs: Arrays) -> Arrays:
 
 
 def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
-    """Return the shape and dtype of the array, with numbers in place of the open lengths."""
+    """Return the shape and dtype of the array, with numbers in place of the open lengths.
+
+    Raise Unchecked if they are unknown, or if the operation costs too much to try.
+    """
     if node.shape is None or node.dtype is None:
         source = node.unknown_from and f"; onnx infers no shapes after {node.unknown_from}"
         raise Unchecked(f"the file does not give the shape of its array{source}")
     batch, channels, pooled = _OPEN_LENGTHS
     between = (pooled,) * (len(node.shape) - 2)
     lengths = (batch, *between, channels) if node.channels_last else (batch, channels, *between)
-    shape = zip(node.shape, lengths, strict=False)
-    return tuple(length_if_open if n == OPEN else n for n, length_if_open in shape), node.dtype
+    pairs = zip(node.shape, lengths, strict=False)
+    shape = tuple(length_if_open if n == OPEN else n for n, length_if_open in pairs)
+    _check_cost(node, shape)
+    return shape, node.dtype
 
 
 def _check_cost(node: Node, shape: tuple[int, ...]) -> None:
