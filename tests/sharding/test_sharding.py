@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from every_op import EVERY_OP, LOCAL
+from every_op import EVERY_OP, LOCAL, OF_EACH_KIND
 from fresh import printed
 
 import jaxpool
@@ -72,10 +72,7 @@ CHECKS = {
             "oneDNN, average",
         )
     ),
-    *(
-        f"explicit axes in shard_map, {op}"
-        for op in ("max_pool", "avg_pool, masked", "rank_pool", "max_unpool", "global_lp_pool")
-    ),
+    *(f"explicit axes in shard_map, {op}" for op in OF_EACH_KIND),
     *(f"explicit axes, channels of {layout}" for layout in ("NHWC", "NCHW")),
     *(f"explicit axes, {others}" for others in ("boxes", "indices")),
     # inside shard_map, with constants and replicated arrays

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from every_op import EVERY_OP, LOCAL, VARIANCE, numbers, with_gradient
+from every_op import EVERY_OP, LOCAL, OF_EACH_KIND, VARIANCE, numbers, with_gradient
 
 import jaxpool
 from jaxpool import filters
@@ -69,8 +69,6 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
     ],
 }
 
-
-INSIDE = ("max_pool", "avg_pool, masked", "rank_pool", "max_unpool", "global_lp_pool")
 
 THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
 PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
@@ -177,7 +175,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "refused", refused
     for name, op in ANY_OPS.items():
         yield f"explicit axes, {name}", lambda o=op: explicit_axes(o)
-    for name in INSIDE:
+    for name in OF_EACH_KIND:
         op = EVERY_OP[name]
         yield f"explicit axes in shard_map, {name}", lambda o=op: explicit_axes_in_shard_map(o)
     for layout in ("NHWC", "NCHW"):

@@ -141,6 +141,9 @@ LOCAL = OVER_WINDOWS | GLOBAL
 
 EVERY_OP = LOCAL | OF_BOXES
 
+OF_EACH_KIND = ("max_pool", "avg_pool, masked", "rank_pool", "max_unpool", "global_lp_pool")
+"""An op of each kind, for checks that take long."""
+
 
 def public_ops() -> set[str]:
     """Return the names of the public functions that accept an array."""
