@@ -50,9 +50,9 @@ from .._lowerings.parts.axis_slicing import (
     is_padded,
     lax_padding,
     pad,
-    padded_with_zeros,
     slice_axis,
     tree_reduce,
+    with_padding,
 )
 from .._lowerings.parts.borders import repeated
 from .._lowerings.parts.phases import combine_over_elements, dilate_windows, transposed_axis
@@ -120,13 +120,13 @@ def _join_elements(
 ) -> Arrays:
     """Return ``join`` of the elements as parts, with NaN for windows that are not finite."""
     if valid is not None:  # or an element after a window might replace one in its padding
-        geometry, (arrays, valid) = padded_with_zeros((arrays, valid), geometry)
+        geometry, (arrays, valid) = with_padding((arrays, valid), geometry)
     x, tangents = _backfilled(arrays[0], valid, geometry), arrays[1:]
     count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
     for axis, position in geometry.placed:
         low, high = lax_padding(axis)
         x = _first_elements(x, axis, position, -low, low + axis.size + high)
-    inner, (count, *tangents) = padded_with_zeros((count, *tangents), geometry)
+    inner, (count, *tangents) = with_padding((count, *tangents), geometry)
     zeros = jnp.zeros_like(x)
     _, first, delta, *means, products = join((count, x, zeros, *tangents, zeros), inner)
     # An infinity that is joined last leaves an infinite result, not NaN.
@@ -288,7 +288,7 @@ def _scatter_per_axis(
 ) -> Array:
     """Return :func:`scatter`, joined axis by axis, in one step up to ``longest`` elements."""
     if valid is not None and is_padded(geometry):
-        inner, (x, valid) = padded_with_zeros((x, valid), geometry)
+        inner, (x, valid) = with_padding((x, valid), geometry)
         return crop_padding(_scatter_per_axis(inner, longest, g, base, delta, x, valid), geometry)
     g = materialize(g)  # or every element would recompute ``g``, for example a root
     g = g + nan_unless_finite(base)

@@ -18,7 +18,7 @@ from jax.core import max_dim
 from .._geometry import layout as layouts
 from .._geometry.resolve import Geometry, is_static
 from .._geometry.symbolic import Ends, ends_of, inner_window
-from .._lowerings.parts.axis_slicing import pad
+from .._lowerings.parts.axis_slicing import pad, pad_axes
 from .._lowerings.parts.borders import extend_axis
 from .._numerics.checks import check_where
 
@@ -144,10 +144,8 @@ def _axes_to_pad(a: Array, x: Array, axis_ends: dict[int, Ends]) -> dict[int, En
 
 
 def _padded(a: Array, axis_ends: dict[int, Ends], value: int) -> Array:
-    config: list[tuple[Any, Any, int]] = [(0, 0, 0)] * a.ndim
-    for position, ends in axis_ends.items():
-        config[position] = (ends.low, ends.high + ends.more, 0)
-    return lax.pad(a, np.asarray(value, a.dtype), config)
+    margins = {p: (ends.low, ends.high + ends.more, 0) for p, ends in axis_ends.items()}
+    return pad_axes(a, margins, value)
 
 
 def _extended_by_border(a: Array, axis_ends: dict[int, Ends], border: str) -> Array:

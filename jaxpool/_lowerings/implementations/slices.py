@@ -39,7 +39,7 @@ from ..parts.argreduce import (
     sentinel,
     set_sentinels,
 )
-from ..parts.axis_slicing import concatenate, lax_padding, pad, slice_axis
+from ..parts.axis_slicing import concatenate, slice_axis, with_padding
 from ..parts.float_order import (
     argreduce_in_integers,
     is_16_bit_extreme,
@@ -61,8 +61,7 @@ def unsupported_reason(request: Request) -> str | None:
     """Return why slices do not support ``request``, or None."""
     geometry, operation = request.geometry, request.operation
     if operation == "reduce":
-        limits = _max_kernels(request)
-        pairs = [(axis.kernel, n) for axis, n in zip(geometry.axes, limits, strict=True)]
+        pairs = zip(geometry.kernel, _max_kernels(request), strict=True)
         return next((_too_long(kernel, n) for kernel, n in pairs if kernel > n), None)
     if operation == "argreduce":
         longest, limit = max(geometry.kernel), _max_argmax_kernel(request)
@@ -174,7 +173,7 @@ def _axis_groups(geometry: Geometry) -> list[list[PlacedAxis]]:
 
 
 def _reduce_group(
-    x: Any, axes: list[PlacedAxis], reduction: Reduction, is_stored: bool = False
+    x: Any, axes: Sequence[PlacedAxis], reduction: Reduction, is_stored: bool = False
 ) -> Any:
     """Return the reduction along ``axes``; ``is_stored`` says whether ``x`` is stored anyway."""
     identity = identity_like(reduction, x)
@@ -183,7 +182,8 @@ def _reduce_group(
     if eligible and reduce_window.is_faster(axis, position):
         return reduce_window.reduce(x, Geometry((axis,), (position,)), reduction)
     if position == -1 and not others and _has_single_element_window(axis):
-        x, axes = _pad_contiguous(x, axis, identity)
+        padded_geometry, x = with_padding(x, Geometry((axis,), (position,)), identity)
+        axes = padded_geometry.placed
     combine = lambda pieces: reduce_slices(reduction, [elements for _, elements in pieces])  # noqa: E731
     return _combine_segments([(0, x)], axes, combine, identity)
 
@@ -194,17 +194,9 @@ def _has_single_element_window(axis: Axis) -> bool:
     return single and axis.stride == 1 and axis.kernel > 1
 
 
-def _pad_contiguous(x: Any, axis: Axis, identity: Any) -> tuple[Any, list[PlacedAxis]]:
-    """Return ``x`` padded along its contiguous axis, and the axis, which now needs no padding."""
-    low, high = lax_padding(axis)
-    size = axis.size + low + high
-    padded_axis = Axis(size, axis.kernel, axis.stride, axis.dilation, 0, 0, 0, axis.out)
-    return pad(x, -1, low, high, identity), [(padded_axis, -1)]
-
-
 def _combine_segments(
     pieces: list[Piece],
-    axes: list[PlacedAxis],
+    axes: Sequence[PlacedAxis],
     combine: Callable[[list[Piece]], Any],
     identity: Any,
 ) -> Any:
@@ -240,7 +232,7 @@ def _slice_at(elements: Any, position: int, axis: Axis, segment: Segment, offset
     return jax.tree.map(lambda x: slice_axis(x, position, start, count, axis.stride), elements)
 
 
-def _constant_segment(like: Any, segment: Segment, axes: list[PlacedAxis], values: Any) -> Any:
+def _constant_segment(like: Any, segment: Segment, axes: Sequence[PlacedAxis], values: Any) -> Any:
     """Return ``values`` as the results of the windows of a segment."""
     lengths = [segment.last - segment.first, *(axis.out for axis, _ in axes[1:])]
     positions = [position for _, position in axes]

@@ -34,13 +34,13 @@ def pad_to_windows(x: T, geometry: Geometry, values: Any = 0) -> T:
     return pad_axes(x, margins, values)
 
 
-def padded_with_zeros(x: T, geometry: Geometry) -> tuple[Geometry, T]:
+def with_padding(x: T, geometry: Geometry, values: Any = 0) -> tuple[Geometry, T]:
     """Return the same windows over :func:`pad_to_windows` of ``x``, and that array."""
     axes = tuple(
         replace(axis, size=axis.size + sum(lax_padding(axis)), pad_low=0, pad_high=0, overhang=0)
         for axis in geometry.axes
     )
-    return Geometry(axes, geometry.positions), pad_to_windows(x, geometry)
+    return Geometry(axes, geometry.positions), pad_to_windows(x, geometry, values)
 
 
 def crop_padding(x: T, geometry: Geometry) -> T:

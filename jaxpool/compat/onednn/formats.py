@@ -3,10 +3,10 @@
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ..._errors import message, shown
+from ..._lowerings.parts.axis_slicing import pad
 
 TAGS = {
     **dict.fromkeys(("ncw", "nchw", "ncdhw", "abc", "abcd", "abcde"), "channels_first"),
@@ -75,8 +75,6 @@ def from_channels_last(x: Array, tag: str) -> Array:
         return jnp.moveaxis(x, -1, 1)
     if TAGS[tag] == "blocked":
         block = block_size(tag)
-        x = lax.pad(
-            x, np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % block, 0)]
-        )
+        x = pad(x, -1, 0, -x.shape[-1] % block)
         return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, block), -2, 1)
     return x
