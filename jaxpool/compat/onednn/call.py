@@ -10,6 +10,7 @@ from ..._errors import shown
 from ..._geometry.arguments import integer, per_axis
 from ..._geometry.layout import pooled_axes, with_lengths
 from ..._geometry.resolve import Geometry, check_at_least
+from ..._lowerings.parts.argreduce import offset_dtype
 from ...ops._dispatch import Configuration, WindowArguments, configure
 from .._cached import cached
 from .formats import TAGS, check_rank, default_tag, spatial_count, status_error
@@ -154,7 +155,7 @@ def check_backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple
             f"A source of shape {src_shape} gives {expected}.",
             "Give the settings of the forward call.",
         )
-    dtype = np.dtype(np.uint8 if geometry.taps <= 255 else np.int32)
+    dtype = offset_dtype(geometry)
     received = None if workspace is None else (jnp.shape(workspace), jnp.asarray(workspace).dtype)
     if call.alg_kind == "max" and received != (expected, dtype):
         raise status_error(
