@@ -1,6 +1,5 @@
 """Pools of regions: each box, whose coordinates may be traced, is divided into bins."""
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -231,15 +230,21 @@ def ps_roi_pool(
 
 def _align(
     x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
-    data_format: str, sampling_ratio: int, aligned: bool, position_sensitive: bool = False,
+    data_format: str, sampling_ratio: int, aligned: bool,
 ) -> Array:  # fmt: skip
     images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
-    if position_sensitive:
-        _check_channels(images.array, output_size)
     box_weights, samples = sample_bins(ends, images, output_size, sampling_ratio, aligned)
-    if position_sensitive:
-        return _weighted_sums(images, box_weights, position_sensitive=True)
     return _weighted_sums(images, box_weights, samples=samples)
+
+
+def _position_sensitive_align(
+    x: Array, boxes: Any, batch_index: Any, *, output_size: tuple[int, int], spatial_scale: float,
+    data_format: str, sampling_ratio: int,
+) -> Array:  # fmt: skip
+    images, ends = _images_and_corners(x, boxes, batch_index, spatial_scale, data_format)
+    _check_channels(images.array, output_size)
+    box_weights, _ = sample_bins(ends, images, output_size, sampling_ratio, aligned=True)
+    return _weighted_sums(images, box_weights, position_sensitive=True)
 
 
 def _pool(
@@ -332,10 +337,5 @@ def _canonical_align(*, aligned: Any, **others: Any) -> dict[str, Any]:
 _ARRAYS = ("boxes", "batch_index")
 _ROI_ALIGN = Op("roi_align", _align, _canonical_align, _ARRAYS)
 _ROI_POOL = Op("roi_pool", _pool, canonical_output, _ARRAYS)
-_PS_ROI_ALIGN = Op(
-    "ps_roi_align",
-    functools.partial(_align, aligned=True, position_sensitive=True),
-    _canonical_ratio,
-    _ARRAYS,
-)
+_PS_ROI_ALIGN = Op("ps_roi_align", _position_sensitive_align, _canonical_ratio, _ARRAYS)
 _PS_ROI_POOL = Op("ps_roi_pool", _position_sensitive_pool, canonical_output, _ARRAYS)
