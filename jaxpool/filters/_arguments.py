@@ -141,15 +141,12 @@ def checked_settings(
 
 
 def _check_window_arguments(size: Any, footprint: Any, structure: bool) -> None:
-    passed = [
-        name
-        for name, is_passed in (
-            ("size", size is not None),
-            ("footprint", footprint is not None),
-            ("structure", structure),
-        )
-        if is_passed
-    ]
+    is_passed = {
+        "size": size is not None,
+        "footprint": footprint is not None,
+        "structure": structure,
+    }
+    passed = [name for name in is_passed if is_passed[name]]
     if not passed or "size" in passed[:-1]:
         named = " and ".join(f"${name}" for name in passed) or "neither"
         other = passed[1] if passed else "footprint"

@@ -148,10 +148,10 @@ def _has_window(space: Any, windows: WindowArguments) -> bool:
 
 def _unit_window(output_shape: Any, data_format: Any) -> Any:
     """Return a window of one element, which only determines which axes are pooled, or raise."""
-    if is_sequence(output_shape):
-        return 1 if layouts.is_explicit(data_format) else (1,) * len(output_shape)
     if layouts.is_explicit(data_format):
         return 1
+    if is_sequence(output_shape):
+        return (1,) * len(output_shape)
     raise TypeError(
         message(
             f"$output_shape = {shown(output_shape)} does not say how many axes are pooled.",

@@ -68,11 +68,9 @@ def _sum_terms(
         for phase, terms in step.terms.items()
         for term in terms
     ]
-    values, remaining = phase_sums.sum_terms(pairs, accum_dtype, result_dtype)
-    geometry, rank = step.geometry, g.ndim
-    return grid.merge_phases(values, geometry, rank, False), grid.merge_phases(
-        remaining, geometry, rank, False
-    )
+    sums = phase_sums.sum_terms(pairs, accum_dtype, result_dtype)
+    values, remaining = (grid.merge_phases(a, step.geometry, g.ndim, False) for a in sums)
+    return values, remaining
 
 
 def _broadcast_to_elements(g: Array, offsets: Array, geometry: Geometry) -> Array:

@@ -78,8 +78,7 @@ def argreduce(
     """Return the value of every window and the offset of its argmax, row-major."""
     x = mask_with_identity(x, valid, reduction)
     dtype = offset_dtype(geometry)
-    masked = valid is not None or reduction.extremum is None
-    if masked and valid is None:
+    if valid is None and reduction.extremum is None:
         valid = jnp.ones(x.shape, bool)
     chained, end = Chained(x, None, valid), len(geometry.axes)
     for first in [0] if geometry.taps <= tuning.MAX_CHAINED_ON_GPU else reversed(range(end)):
