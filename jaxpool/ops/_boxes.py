@@ -180,18 +180,14 @@ def _check_boxes(boxes: Array, batch_index: Any, batch: bool) -> None:
                 "Give an array of floats.",
             )
         )
-    entries = 5 if batch and batch_index is None else 4
-    if boxes.ndim != 2 or boxes.shape[1] != entries:
-        if not batch:
-            meaning = "The array has no image axis: a box has x1, y1, x2 and y2."
-        elif batch_index is None:
-            meaning = "Without $batch_index a box has the index of its image, x1, y1, x2 and y2."
-        else:
-            meaning = "With $batch_index a box has x1, y1, x2 and y2."
-        advice = f"Give an array of shape (boxes, {entries})"
-        if entries == 5 and boxes.shape[-1:] == (4,):
-            advice += ", or the image index of each box as $batch_index"
-        raise ValueError(message(f"$boxes has shape {boxes.shape}.", meaning, f"{advice}."))
+    if not batch:
+        entries, meaning = 4, "The array has no image axis: a box has x1, y1, x2 and y2."
+    elif batch_index is None:
+        entries = 5
+        meaning = "Without $batch_index a box has the index of its image, x1, y1, x2 and y2."
+    else:
+        entries, meaning = 4, "With $batch_index a box has x1, y1, x2 and y2."
+    _check_entries(boxes, entries, meaning)
     if not batch and batch_index is not None:
         raise ValueError(
             message(
@@ -200,6 +196,16 @@ def _check_boxes(boxes: Array, batch_index: Any, batch: bool) -> None:
                 "Leave it out, or give an array with an image axis.",
             )
         )
+
+
+def _check_entries(boxes: Array, entries: int, meaning: str) -> None:
+    """Raise unless each box has this number of entries, whose ``meaning`` is part of the error."""
+    if boxes.ndim == 2 and boxes.shape[1] == entries:
+        return
+    advice = f"Give an array of shape (boxes, {entries})"
+    if entries == 5 and boxes.shape[-1:] == (4,):
+        advice += ", or the image index of each box as $batch_index"
+    raise ValueError(message(f"$boxes has shape {boxes.shape}.", meaning, f"{advice}."))
 
 
 def _check_numbers(numbers: Array, boxes: Array) -> None:

@@ -260,14 +260,7 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
                 'jaxpool.Reduction("largest", jnp.maximum, -jnp.inf).',
             )
         )
-    if reduction.extremum not in (None, "max", "min"):
-        raise ValueError(
-            message(
-                f"reduction {reduction.name!r} has extremum={shown(reduction.extremum)}.",
-                "It says whether a selection prefers the largest or the smallest element.",
-                'Give "max", "min" or None.',
-            )
-        )
+    _check_extremum(reduction)
     _check_functions(reduction)
     for law in ("associative", "commutative"):
         if not getattr(reduction, law):
@@ -279,6 +272,17 @@ def _canonical(reduction: Any) -> dict[str, Reduction]:
                 )
             )
     return {"reduction": reduction}
+
+
+def _check_extremum(reduction: Reduction) -> None:
+    if reduction.extremum not in (None, "max", "min"):
+        raise ValueError(
+            message(
+                f"reduction {reduction.name!r} has extremum={shown(reduction.extremum)}.",
+                "It says whether a selection prefers the largest or the smallest element.",
+                'Give "max", "min" or None.',
+            )
+        )
 
 
 def _check_functions(reduction: Reduction) -> None:
