@@ -23,16 +23,10 @@ from ._common import (
     fractional,
     hashable,
     name_errors_of_layers,
-    not_installed,
     show_types_of_layers,
     stochastic,
 )
-from ._equinox_bases import Adaptive, Global, Indexed, Layer, Sliding, Windowed, static
-
-try:
-    import equinox as eqx
-except ModuleNotFoundError as error:
-    raise not_installed("equinox", "equinox", error) from None
+from ._equinox_bases import Adaptive, Global, Indexed, Layer, Sliding, Windowed, eqx, static
 
 __all__ = [
     "AdaptiveAvgPool",

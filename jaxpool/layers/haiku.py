@@ -27,9 +27,8 @@ from ._common import (
     exponent,
     module,
     name_errors_of_layers,
-    not_installed,
 )
-from ._haiku_bases import Adaptive, Global, Indexed, Layer, Sliding, Windowed
+from ._haiku_bases import Adaptive, Global, Indexed, Layer, Sliding, Windowed, hk
 from ._haiku_by_output import adaptive_avg_pool as adaptive_avg_pool
 from ._haiku_by_output import adaptive_max_pool as adaptive_max_pool
 from ._haiku_by_output import fractional_max_pool as fractional_max_pool
@@ -51,11 +50,6 @@ from ._haiku_sliding import quantile_pool as quantile_pool
 from ._haiku_sliding import soft_pool as soft_pool
 from ._haiku_sliding import std_pool as std_pool
 from ._haiku_sliding import stochastic_pool as stochastic_pool
-
-try:
-    import haiku as hk
-except ModuleNotFoundError as error:
-    raise not_installed("haiku", "haiku", error) from None
 
 __all__ = [
     "AdaptiveAvgPool",

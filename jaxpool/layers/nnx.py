@@ -24,15 +24,9 @@ from ._common import (
     fractional,
     module,
     name_errors_of_layers,
-    not_installed,
     stochastic,
 )
-from ._nnx_bases import Adaptive, Global, Indexed, Layer, Random, Sliding, Windowed, static
-
-try:
-    from flax import nnx
-except ModuleNotFoundError as error:
-    raise not_installed("nnx", "flax", error) from None
+from ._nnx_bases import Adaptive, Global, Indexed, Layer, Random, Sliding, Windowed, nnx, static
 
 __all__ = [
     "AdaptiveAvgPool",

@@ -66,11 +66,8 @@ ALLOWED = {"jax", "numpy"} | sys.stdlib_module_names
 EXTRAS = {
     "_explain.picture": {"matplotlib"},
     "layers.linen": {"flax"},
-    "layers.nnx": {"flax"},
     "layers._nnx_bases": {"flax"},
-    "layers.haiku": {"haiku"},
     "layers._haiku_bases": {"haiku"},
-    "layers.equinox": {"equinox"},
     "layers._equinox_bases": {"equinox"},
 }
 """What single files may import besides, each an extra in pyproject.toml."""
