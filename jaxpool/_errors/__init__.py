@@ -89,10 +89,8 @@ def _named(error: Exception, function: str, names: Mapping[str, str]) -> Excepti
 
 def with_advice(error: Exception, sentence: str) -> Exception:
     """Return an error of jaxpool with a further sentence of advice; return others unchanged."""
-    text = error.args[0] if error.args else None
-    return (
-        type(error)(Message(f"{text.template} {sentence}")) if isinstance(text, Message) else error
-    )
+    text = message_of(error)
+    return error if text is None else type(error)(Message(f"{text.template} {sentence}"))
 
 
 @overload
