@@ -157,7 +157,7 @@ def pad_for_scatter(
     return pad_axes((g, named), margins, (0, sentinel(named.dtype)))
 
 
-def reduce_taps(reads: Reads, fold: Fold, x: Array, others: Sequence[Array] = ()) -> Any:
+def reduce_taps(reads: Reads, fold: Fold, x: Array, others: Sequence[Array]) -> Any:
     """Return the reduction over all taps of every window.
 
     Args:
