@@ -1,0 +1,78 @@
+"""Windows over a pooled axis that is collapsed with the axes after it.
+
+XLA:CPU computes an array in loops along its last axis. If this axis has few elements, such as the
+channels of an image, the loops are too short for vectors. Let ``c`` be the number of elements after
+the last pooled axis, and let its stride be 1. Tap ``t`` of window ``o`` reads, for each ``r < c``,
+
+    element (o - pad_low + t * dilation, r)
+    = element (o * c + r) - pad_low * c + t * dilation * c of the collapsed axis.
+
+So the collapsed axis has windows of the same taps, with ``c`` times the padding and dilation.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+from jax import lax
+
+from ..._geometry.axis import Axis
+from ..._geometry.resolve import LONGEST_AXIS, Geometry, is_static
+from ..._xla.materialize import materialize
+
+
+def row_length(geometry: Geometry, shape: tuple[int, ...]) -> int:
+    """Return the number of elements after the last pooled axis; 1 if it cannot be collapsed."""
+    axis, position = geometry.placed[-1]
+    if axis.stride > 1 or not is_static(shape):
+        return 1
+    row = math.prod(shape[position:][1:])
+    return row if axis.size * row < LONGEST_AXIS else 1
+
+
+def on_collapsed_axes(
+    compute: Callable[..., Any], geometry: Geometry, shape: tuple[int, ...]
+) -> Callable[..., Any]:
+    """Return ``compute`` for arrays whose last pooled axis is to be collapsed with those after it.
+
+    Arrays are stored before and after. In a fused loop, an operand that broadcasts along channels
+    would be read at the remainder of a division.
+
+    Args:
+      compute: a function ``compute(*arrays, geometry=geometry)`` of arrays of equal rank, whose
+        results have that rank too.
+      geometry: the windows; :func:`row_length` is above 1.
+      shape: the shape of an array.
+    """
+    row = shape[geometry.positions[-1] :][1:]
+    windows = _collapsed(geometry, math.prod(row))
+    collapse = lambda a: lax.collapse(a, a.ndim - 1 - len(row))  # noqa: E731
+    expand = lambda a: a.reshape(*a.shape[:-1], a.shape[-1] // math.prod(row), *row)  # noqa: E731
+
+    def run(*arrays: Any) -> Any:
+        results = compute(*jax.tree.map(collapse, materialize(arrays)), geometry=windows)
+        return jax.tree.map(expand, materialize(results))
+
+    return run
+
+
+def _collapsed(geometry: Geometry, row: int) -> Geometry:
+    """Return the windows over an array whose last pooled axis is collapsed with rows after it."""
+    *axes, last = geometry.axes
+    shift = -1 - geometry.positions[-1]
+    positions = tuple(position + shift for position in geometry.positions)
+    return Geometry((*axes, _scaled(last, row)), positions)
+
+
+def _scaled(axis: Axis, row: int) -> Axis:
+    return replace(
+        axis,
+        size=axis.size * row,
+        dilation=axis.dilation * row,
+        pad_low=axis.pad_low * row,
+        pad_high=axis.pad_high * row,
+        overhang=axis.overhang * row,
+        out=axis.out * row,
+    )
