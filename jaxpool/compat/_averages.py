@@ -31,6 +31,7 @@ from .._numerics.divisors import (
 from .._numerics.integer_mean import Rounding
 from .._numerics.quotient import rounded_quotient
 from .._xla.materialize import materialize
+from .._xla.nan_constant import nan_where
 from .._xla.sharding_types import varying_zeros
 from ..ops import adaptive
 from ..ops._dispatch import Configuration, Op, WindowArguments, call, configure
@@ -121,7 +122,7 @@ def _nan_at_zero_difference(y: Array, config: Configuration, geometry: Geometry)
     for axis, position in resolved.placed:
         is_zero = np.array([_tap_difference(axis, window) == 0 for window in range(axis.out)])
         if is_zero.any():
-            y = jnp.where(reshape_along(is_zero, position, y.ndim), np.asarray(np.nan, y.dtype), y)
+            y = nan_where(reshape_along(is_zero, position, y.ndim), y)
     return y
 
 

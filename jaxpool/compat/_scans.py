@@ -26,6 +26,7 @@ from .._autodiff.rules import selection, selection_with_offsets
 from .._geometry.resolve import Geometry
 from .._lowerings.parts.argreduce import sentinel
 from .._lowerings.parts.window_counts import first_offsets
+from .._xla.nan_constant import nan_where
 from ..ops._dispatch import Configuration
 from ..ops.max import max_pool, max_pool_with_argmax
 
@@ -101,7 +102,7 @@ def max_with_offsets_from_first(
 
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
         maxima, offsets, starts_with_nan = _maxima_and_first_nan(x, where, config)
-        return jnp.where(starts_with_nan, np.asarray(np.nan, x.dtype), maxima), offsets
+        return nan_where(starts_with_nan, maxima), offsets
 
     read = _gather_function(config.geometry(x.shape))
     return selection_with_offsets(argreduce, read, x, where)

@@ -31,6 +31,7 @@ from .._geometry.arguments import is_sequence, length_of
 from .._geometry.resolve import Geometry, is_static, resolve
 from .._geometry.window import Pairs, Window
 from .._lowerings.parts.window_counts import elements_per_window
+from .._xla.nan_constant import nan_where
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.average import sum_pool
 from ..ops.custom import pool as _pool
@@ -170,7 +171,7 @@ def _average_of_elements(x: Array, *window: Any) -> Array:
         count = elements_per_window(windows, include_pad=False)
     else:
         return y
-    return jnp.where(count == 0, np.asarray(jnp.nan, y.dtype), y)
+    return nan_where(count == 0, y)
 
 
 @functools.lru_cache(maxsize=1024)

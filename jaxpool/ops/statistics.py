@@ -16,6 +16,7 @@ from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
 from .._numerics.quantiles import METHODS, Method, quantile_positions
+from .._xla.nan_constant import nan_where
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 from .rank import at_counts, between, element_counts, ranked
@@ -188,7 +189,7 @@ def variance_of(
     divisor = jnp.where(is_defined, degrees, jnp.ones((), degrees.dtype))
     variance = squares / divisor
     y = variance if finish is None else finish(variance)
-    return jnp.where(is_defined, y, np.asarray(np.nan, squares.dtype))
+    return nan_where(~is_defined, y)
 
 
 def root(variance: Array) -> Array:
@@ -241,7 +242,7 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
         y = between(x, valid, geometry, (selected.low, selected.high), weight_of, _interpolated)
     else:
         y = ranked(x, valid, geometry, selected.low)
-    return jnp.where(counts == 0, np.asarray(np.nan, x.dtype), y)
+    return nan_where(counts == 0, y)
 
 
 def _interpolated(low: Array, high: Array, weight: Any) -> Array:

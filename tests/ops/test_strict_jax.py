@@ -30,3 +30,11 @@ def test_no_nan_is_made_on_the_way(name: str) -> None:
     """Not within ``jax.jit``, where JAX would check only the results."""
     with jax.debug_nans(True):
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
+
+
+@pytest.mark.grid(8)
+@over_ops
+def test_no_nan_is_made_on_the_way_without_jit(name: str) -> None:
+    """JAX then runs and checks every operation, also constants that no result contains."""
+    with jax.disable_jit(), jax.debug_nans(True):
+        with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))

@@ -17,6 +17,7 @@ from jax import lax
 import jaxpool
 from jaxpool._xla import materialize as module
 from jaxpool._xla.any_in_batch import any_in_batch
+from jaxpool._xla.nan_constant import nan_where
 from jaxpool._xla.sharding_types import with_sharding_types
 from jaxpool._xla.variadic_reduce import variadic_combine
 
@@ -162,3 +163,15 @@ def test_the_cpu_drops_nan_from_large_reductions_of_floats() -> None:
     x[:, ::7] = np.nan
     found = jax.jit(lambda x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)))(x)
     assert not np.isnan(found).all()
+
+
+# --- nan_constant ---------------------------------------------------------------------------------
+
+
+def test_a_broadcast_nan_is_reported_without_jit() -> None:
+    never = jnp.zeros(3, bool)
+    with jax.disable_jit(), jax.debug_nans(True):
+        with pytest.raises(FloatingPointError):
+            jnp.where(never, np.float32(np.nan), jnp.ones(3))
+        assert nan_where(never, jnp.ones(3)).tolist() == [1, 1, 1]
+    assert np.isnan(nan_where(~never, jnp.ones(3))).all()
