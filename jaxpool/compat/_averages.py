@@ -179,8 +179,8 @@ def _quantised_average(
     terms = materialize(zero_where_masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
     zero = opaque_zeros(total)
-    divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32) + zero
-    mean = divide_exactly(total, divisor)
+    divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32)
+    mean = divide_exactly(total, jnp.broadcast_to(divisor, total.shape) + zero)
     return saturate(jnp.round(rounded_quotient(mean, y_scale + zero) + y_zero), x.dtype)
 
 

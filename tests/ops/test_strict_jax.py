@@ -1,11 +1,27 @@
 """Every op under the settings with which JAX forbids frequent mistakes."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from every_op import EVERY_OP, numbers, with_gradient
 
 import jaxpool
+from jaxpool.compat import onednn, onnx, tensorflow
+
+INTEGER_AVERAGES: dict[str, Callable[[Any], Any]] = {
+    "jaxpool": lambda x: jaxpool.avg_pool(x, (3, 2), 1, "SAME", count_include_pad=False),
+    "oneDNN": lambda x: onednn.forward_inference(
+        x, "avg_exclude_padding", (3, 2), (1, 1), 0, (1, 1), (1, 1)
+    ),
+    "ONNX": lambda x: onnx.qlinear_average_pool(
+        x, np.float32(0.5), np.int8(3), np.float32(0.25), kernel_shape=(3, 2), pads=(1, 1, 0, 0)
+    ),
+    "TensorFlow Lite": lambda x: tensorflow.tflite_average_pool_2d(x, 3, 2, 2, 1, "SAME"),
+}
 
 over_ops = pytest.mark.parametrize("name", EVERY_OP)
 
@@ -22,6 +38,18 @@ def test_ranks_are_not_promoted_in_what_finishes_a_mean() -> None:
     with jax.numpy_rank_promotion("raise"):
         y = jaxpool.pool(jnp.ones((2, 6, 2)), mean, (2,), 1, 1)
     assert y.shape == (2, 7, 2)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("name", INTEGER_AVERAGES)
+def test_averages_of_integers_promote_neither_ranks_nor_dtypes(name: str, x64: bool) -> None:
+    x = jax.ShapeDtypeStruct((2, 3, 7, 6), jnp.int8)
+    with (
+        jax.enable_x64(x64),
+        jax.numpy_rank_promotion("raise"),
+        jax.numpy_dtype_promotion("strict"),
+    ):
+        assert jax.eval_shape(INTEGER_AVERAGES[name], x).dtype == jnp.int8
 
 
 @pytest.mark.grid(8)

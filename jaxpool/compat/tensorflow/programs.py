@@ -62,6 +62,7 @@ def _quantised_average(
     total = over_windows(sum_pool, x.astype(jnp.int32), config, where=where)
     count = counts(config.geometry(x.shape), where, include_pad=False)
     count = count if where is None else jnp.maximum(count, 1)
+    count = jnp.broadcast_to(jnp.asarray(count, total.dtype), total.shape)
     magnitude = (jnp.abs(total) + count // 2) // count
     return jnp.clip(jnp.sign(total) * magnitude, low, high).astype(x.dtype)
 
