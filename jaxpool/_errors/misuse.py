@@ -170,7 +170,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _unknown(unknown: Sequence[str], names: Sequence[str], passed: set[str]) -> Lines:
-    quoted = _joined([f"`{word}`" for word in unknown])
+    quoted = joined([f"`{word}`" for word in unknown])
     what = f"{quoted} is not an argument." if len(unknown) == 1 else f"{quoted} are not arguments."
     advice = "; ".join(_replacement(word, names, passed) for word in unknown)
     return what, f"The arguments are {', '.join(names)}.", f"{advice[0].upper()}{advice[1:]}."
@@ -200,13 +200,14 @@ def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:
     example = EXAMPLES.get(_first_synonym(first))
     verb = "is" if len(missing) == 1 else "are"
     return (
-        f"{_joined([f'${name}' for name in missing])} {verb} missing.",
+        f"{joined([f'${name}' for name in missing])} {verb} missing.",
         f"The arguments are {', '.join(names)}.",
         f"Give for example {first}={example}." if example else f"Give ${first}.",
     )
 
 
-def _joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str]) -> str:
+    """Return words as an enumeration: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._errors import counted, message, shown
+from .._errors.misuse import joined
 from .._geometry.arguments import check_length, entries_of, int_or_ints, is_sequence
 from ._static import Footprint, footprint_of, hashable, number
 
@@ -120,13 +121,14 @@ def checked_settings(
     origin: Any,
     axes: Any,
     options: tuple[Any, ...] = (),
-    structure: bool = False,
+    structure: bool | None = None,
 ) -> Settings:
     """Return the checked settings as a :class:`Settings`; errors name the caller's arguments.
 
     Args:
       size, footprint, mode, cval, origin, axes, options: as in :class:`Settings`, unchecked.
-      structure: whether the caller passed a structure, whose shape is that of the window.
+      structure: whether the caller passed a structure, whose shape is that of the window; None if
+        the filter has no structures.
     """
     _check_window_arguments(size, footprint, structure)
     return Settings(
@@ -140,23 +142,22 @@ def checked_settings(
     )
 
 
-def _check_window_arguments(size: Any, footprint: Any, structure: bool) -> None:
-    is_passed = {
-        "size": size is not None,
-        "footprint": footprint is not None,
-        "structure": structure,
-    }
+def _check_window_arguments(size: Any, footprint: Any, structure: bool | None) -> None:
+    is_passed = {"size": size is not None, "footprint": footprint is not None}
+    if structure is not None:
+        is_passed["structure"] = structure
     passed = [name for name in is_passed if is_passed[name]]
-    if not passed or "size" in passed[:-1]:
-        named = " and ".join(f"${name}" for name in passed) or "neither"
-        other = passed[1] if passed else "footprint"
-        raise ValueError(
-            message(
-                f"$size and ${other} define the window.",
-                f"Given: {named}.",
-                f"Give either a size, for a rectangular window, or a {other}.",
-            )
+    if passed and "size" not in passed[:-1]:
+        return
+    names = passed[:2] or list(is_passed)
+    nothing = "neither" if structure is None else "none"
+    raise ValueError(
+        message(
+            f"{joined([f'${name}' for name in names])} define the window.",
+            f"Given: {joined([f'${name}' for name in passed]) if passed else nothing}.",
+            f"Give either a size, for a rectangular window, or a {' or a '.join(names[1:])}.",
         )
+    )
 
 
 def _canonical_axes(axes: Any) -> tuple[int, ...]:

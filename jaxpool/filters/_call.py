@@ -61,7 +61,8 @@ def call_filter(
 ) -> Array:
     """Run a filter on ``x``; all settings are unchecked except ``options``."""
     operands = (structure,) if op.arrays else ()
+    has_structure = structure is not None if op.arrays else None
     return call(
         op, x, operands, size=size, footprint=footprint, mode=mode, cval=cval, origin=origin,
-        axes=axes, options=options, structure=structure is not None,
+        axes=axes, options=options, structure=has_structure,
     )  # fmt: skip

@@ -115,6 +115,13 @@ def test_what_serves_for_binary_morphology_is_the_same(name: str, rng: np.random
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]] = {
     "no window": ("maximum_filter", (), {}, ValueError, "`size` and `footprint` .* neither"),
+    "no window of a structure": (
+        "grey_dilation",
+        (),
+        {},
+        ValueError,
+        "`size`, `footprint` and `structure` define .* none.\n.* a footprint or a structure",
+    ),
     "two windows": ("median_filter", (3, [[1]]), {}, ValueError, "`size` and `footprint`"),
     "two windows of a structure": (
         "grey_erosion",
