@@ -144,7 +144,13 @@ def _padding(text: str) -> Any:
 def _explain_options(parser: argparse.ArgumentParser) -> None:
     _pool_options(parser)
     plot = "also plot the windows with matplotlib, to a file such as out.png or out.svg"
-    parser.add_argument("--plot", metavar="FILE", help=plot)
+    parser.add_argument("--plot", metavar="FILE", type=_file, help=plot)
+
+
+def _file(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; give for example out.png")
+    return text
 
 
 def _explain(options: argparse.Namespace) -> int:

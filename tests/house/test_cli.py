@@ -45,8 +45,9 @@ def test_demo_from_the_wheel_learns_to_read_digits(tmp_path: Path):
         (["demo", "--fast"], "unrecognized arguments: --fast"),
         (["explain", "--window", "3x3"], "--window: '3x3' is not a list of integers such as 3,3"),
         (["explain", "--padding", "1:a"], "--padding: '1:a' is not a list of integers such as 3:3"),
+        (["explain", "--plot", ""], "--plot: the name is empty; give for example out.png"),
     ],
-    ids=["no command", "unknown command", "unknown option", "no numbers", "no pairs"],
+    ids=["no command", "unknown command", "unknown option", "no numbers", "no pairs", "no file"],
 )
 def test_misuse_prints_the_usage_and_fails(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
