@@ -39,6 +39,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("key", "rng", "rngs", "seed"),
     ("reduction", "reduce_fn", "computation"),
     ("identity", "init", "init_value", "init_values", "initial"),
+    ("temperature", "beta", "tau"),
 )
 """Groups of names for the same argument; the first is jaxpool's."""
 
@@ -50,6 +51,7 @@ REMARKS: dict[tuple[str, str], str] = {
     ("unbiased", "correction"): "unbiased=True is correction=1",
     ("percentile", "q"): "q is a fraction, from 0 to 1",
     ("seed", "key"): "make a key with jax.random.key(seed)",
+    ("beta", "temperature"): "the temperature is 1 / beta",
     ("footprint", "window_shape"): "only jaxpool.filters accepts footprints",
     ("size", "window_shape"): "jaxpool.filters has the arguments of scipy.ndimage",
     **{
@@ -93,6 +95,7 @@ EXAMPLES: dict[str, str] = {
     "window_shape": "(2, 2), one entry per pooled axis",
     "strides": "2, or one per pooled axis; libraries disagree on a default, so there is none",
     "output_size": "(7, 7), one entry per pooled axis",
+    "output_shape": "(8, 8), the lengths of the pooled axes before the pooling",
     "key": "jax.random.key(0)",
     "q": "0.5",
     "rank": "0",
@@ -197,7 +200,7 @@ def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> L
 
 def _missing(missing: Sequence[str], names: Sequence[str]) -> Lines:
     first = missing[0]
-    example = EXAMPLES.get(_first_synonym(first))
+    example = EXAMPLES.get(first, EXAMPLES.get(_first_synonym(first)))
     verb = "is" if len(missing) == 1 else "are"
     return (
         f"{joined([f'${name}' for name in missing])} {verb} missing.",

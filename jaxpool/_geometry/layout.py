@@ -28,7 +28,8 @@ def check(data_format: Any) -> str:
                 f"$data_format = {shown(data_format)} is not a layout.",
                 f"It must be one of {', '.join(WORDS)}, or letters, each at most once: N for the "
                 "batch, C for channels, and at least one of D, H, W for pooled axes.",
-                'Give for example "NHWC", "NCHW", "NCDHW", "HWC" or "channels_first".',
+                'Give for example "NHWC", "NCHW", "NCDHW", "HWC" or "channels_first"; '
+                'for sequences "NWC" or "NCW".',
             )
         )
     return letters

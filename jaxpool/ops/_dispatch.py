@@ -93,7 +93,8 @@ def _repeated(window_shape: Any, data_format: str) -> tuple[Any, ...]:
             message(
                 f"$window_shape = {shown(window_shape)} does not say how many axes are pooled.",
                 f"With data_format {data_format!r} the window has one entry per pooled axis.",
-                'Give a tuple such as (2, 2), or a layout in letters such as "NHWC".',
+                'Give a tuple such as (2, 2), or a layout in letters such as "NHWC"; '
+                'for one axis (2,), or "NWC".',
             )
         )
     return (window_shape,) * layouts.spatial_count(data_format)

@@ -85,7 +85,8 @@ def _ambiguous_count_message(output_size: Any, data_format: str) -> str:
     return message(
         f"$output_size = {shown(output_size)} does not say how many axes are pooled.",
         f"With data_format {data_format!r} it has one entry per pooled axis.",
-        'Give a tuple such as (7, 7), or a layout in letters such as "NHWC".',
+        'Give a tuple such as (7, 7), or a layout in letters such as "NHWC"; '
+        'for one axis (7,), or "NWC".',
     )
 
 

@@ -156,7 +156,8 @@ def _unit_window(output_shape: Any, data_format: Any) -> Any:
         message(
             f"$output_shape = {shown(output_shape)} does not say how many axes are pooled.",
             f"With data_format {data_format!r} it has one entry per pooled axis.",
-            'Give a tuple such as (8, 8), or a layout in letters such as "NHWC".',
+            'Give a tuple such as (8, 8), or a layout in letters such as "NHWC"; '
+            'for one axis (8,), or "NWC".',
         )
     )
 

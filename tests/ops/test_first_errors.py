@@ -209,6 +209,19 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jaxpool.global_avg_pool(X, lengths=[3, 8]),
         "Leave out `lengths`: where=jnp.arange(n)[:, None] < lengths[:, None, None] leaves out",
     ),
+    "an inverse temperature": (
+        lambda: jaxpool.global_logsumexp_pool(X, beta=3),
+        "Write `temperature` for `beta`: the temperature is 1 / beta.",
+    ),
+    "an unpooling without a shape": (
+        lambda: jaxpool.max_unpool(X, X.astype(int)),
+        "Give for example output_shape=(8, 8), the lengths of the pooled axes before the pooling.",
+    ),
+    "an int as window of a sequence": (lambda: POOL(SERIES, 2, 2), 'for one axis (2,), or "NWC".'),
+    "an int as size of a sequence": (
+        lambda: jaxpool.adaptive_avg_pool(SERIES, 1),
+        'for one axis (7,), or "NWC".',
+    ),
     "weights of a global pool": (
         lambda: jaxpool.global_avg_pool(X, weights=X),
         "Leave out `weights`: only jaxpool.avg_pool accepts weights.",
@@ -272,6 +285,12 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 def test_the_error_says_what_to_write(name: str) -> None:
     call, needle = CALLS[name]
     assert needle in "\n".join(lines_of_error(call))
+
+
+@pytest.mark.parametrize("layout", ["NCL", "NCT", "BCW"])
+def test_the_letter_of_a_sequence_is_shown(layout: str) -> None:
+    advice = lines_of_error(lambda: POOL(SERIES, 2, 2, data_format=layout), ValueError)[2]
+    assert 'for sequences "NWC" or "NCW".' in advice
 
 
 def test_eval_shape_is_indeed_the_way() -> None:
