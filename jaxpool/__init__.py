@@ -1,10 +1,10 @@
 """Pooling for JAX: reductions over many kinds of windows, differentiable to any order."""
 
 import importlib
-import re
 import typing
 
 from . import reductions as reductions
+from ._errors import missing_names as _missing_names
 from ._errors import no_attribute as _no_attribute
 from ._explain.explain import Explanation, explain
 from ._explain.receptive_field import ReceptiveField, receptive_field
@@ -104,20 +104,9 @@ def __dir__() -> list[str]:
     return [*__all__, "reductions", *_LAZY]
 
 
-def _hint(name: str) -> str:
-    if re.fullmatch(r"\w+pool[123]d", name):
-        return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
-    pool = name.removeprefix("global_")
-    if re.fullmatch("[a-z]+_pool", pool) and pool in __all__:
-        return f": give {pool} a window of the full axes, such as x.shape[1:-1]"
-    if re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
-        return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
-    return ""
-
-
 if not typing.TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> typing.Any:
         if name in _LAZY:
             return importlib.import_module(f".{name}", __name__)
-        raise _no_attribute(__name__, name, _hint(name))
+        raise _no_attribute(__name__, name, _missing_names.of_ops(name, __all__))

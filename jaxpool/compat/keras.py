@@ -16,12 +16,13 @@ Differences:
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
+from .._errors.missing_names import getter, of_front_end
 from .._geometry.arguments import is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
@@ -38,6 +39,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_front_end, __all__)
 
 
 @public(window_shape="pool_size")

@@ -6,12 +6,14 @@ argument of the call. ``key`` is accepted and ignored, as in every layer of Equi
 """
 
 from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING
 
 from jax import Array
 from jax.typing import ArrayLike
 
 import jaxpool
 
+from .._errors.missing_names import getter, of_layers
 from ._common import (
     IndexSpace,
     Method,
@@ -55,6 +57,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_layers, __all__, jaxpool.__all__)
 
 
 class MaxPool(Windowed):

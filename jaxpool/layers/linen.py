@@ -6,7 +6,7 @@ has a ``KW_ONLY``, even with no field after it, because Flax appends ``parent`` 
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
@@ -14,6 +14,7 @@ from jax.typing import ArrayLike, DTypeLike
 import jaxpool
 
 from .._errors import message, naming_errors
+from .._errors.missing_names import getter, of_layers
 from ._common import (
     IndexSpace,
     Method,
@@ -62,6 +63,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_layers, __all__, jaxpool.__all__)
 
 
 class _Layer(nn.Module):

@@ -6,13 +6,14 @@ argument of the call.
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax import Array
 from jax.typing import ArrayLike
 
 import jaxpool
 
+from .._errors.missing_names import getter, of_layers
 from ._common import (
     IndexSpace,
     Method,
@@ -55,6 +56,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_layers, __all__, jaxpool.__all__)
 
 
 class MaxPool(Windowed):

@@ -38,6 +38,8 @@ def names() -> None:
     jaxpool.max_pol  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
     jaxpool.layers.lnen  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
     filters.median_filer  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+    jaxpool.compat.torch.max_pol2d  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
+    nnx.MaxPol  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
     jaxpool.compat.troch  # pyright: ignore[reportAttributeAccessIssue]  # noqa: B018
 
 

@@ -127,7 +127,23 @@ def test_the_two_ends_of_one_axis() -> None:
         (jaxpool, "max_pool2d", "one max_pool serves every rank"),
         (jaxpool, "MaxPool", "jaxpool.layers.linen"),
         (jaxpool, "global_sum_pool", r"give sum_pool a window .* such as x\.shape\[1:-1\]"),
+        (jaxpool, "global_average_pool", ": write global_avg_pool$"),
+        (jaxpool, "mean_pool", ": write avg_pool$"),
+        (jaxpool, "median_filter", "in jaxpool.filters$"),
+        (jaxpool, "pool_shards", "write jaxpool.sharding.pool_shards$"),
         (jaxpool.layers, "MaxPool", "equinox, haiku, linen, nnx"),
+        (layers.linen, "GlobalAveragePooling2D", ": write GlobalAvgPool, which serves every rank$"),
+        (layers.linen, "AdaptiveAvgPool2d", ": write AdaptiveAvgPool, which"),
+        (layers.haiku, "GlobalLogSumExpPool", "no layer; call jaxpool.global_logsumexp_pool$"),
+        (layers.haiku, "GlobalMedianPool", "give jaxpool.median_pool a window of the full axes$"),
+        (layers.linen, "MaxPol", "attribute 'MaxPol'$"),
+        (compat.torch, "max_pool2d_with_indices", r"write max_pool2d\(..., return_indices=True\)$"),
+        (compat.torch, "LPPool2d", ": write lp_pool2d; layers are in jaxpool.layers$"),
+        (compat.torch, "roi_align", ": write jaxpool.roi_align$"),
+        (compat.torch, "relu", "attribute 'relu'$"),
+        (compat.keras, "AveragePooling2D", ": write average_pool; layers"),
+        (compat.keras, "GlobalAveragePooling2D", "such as jaxpool.global_avg_pool$"),
+        (compat.tensorflow, "MaxPool2D", ": write max_pool2d; layers"),
         (jaxpool.compat, "pytorch", "tensorflow, torch"),
     ],
 )
@@ -135,6 +151,15 @@ def test_a_name_that_is_elsewhere(where: Any, name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=hint) as caught:
         getattr(where, name)
     assert caught.value.name == name and caught.value.obj is where
+
+
+@pytest.mark.parametrize("library", layers.__all__)
+def test_every_op_has_a_layer_or_advice(library: str) -> None:
+    module = getattr(layers, library)
+    for op in OPS:
+        name = "".join(word.capitalize() for word in op.split("_"))
+        with pytest.raises(AttributeError, match=rf"(write \w+, which|call jaxpool\.{op}$)"):
+            getattr(module, f"{name}2d")
 
 
 @pytest.mark.parametrize("op", sorted(OPS))

@@ -21,13 +21,14 @@ by name.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from ..._errors import message, public, shown
+from ..._errors.missing_names import getter, of_front_end
 from ..._geometry.arguments import as_bool, integer
 from ..._numerics import indices as _indices
 from ...ops import average
@@ -55,6 +56,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_front_end, __all__)
 
 
 @public(window_shape="ksize")

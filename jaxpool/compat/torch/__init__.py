@@ -32,6 +32,10 @@ Deliberate differences:
   indices and gradients of windows whose largest numbers are subnormal.
 """
 
+from typing import TYPE_CHECKING
+
+from ..._errors.missing_names import getter as _getter
+from ..._errors.missing_names import of_front_end as _of_front_end
 from .adaptive import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .adaptive import adaptive_avg_pool2d as adaptive_avg_pool2d
 from .adaptive import adaptive_avg_pool3d as adaptive_avg_pool3d
@@ -79,3 +83,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = _getter(__name__, _of_front_end, __all__)

@@ -1,0 +1,72 @@
+"""Advice for names that a module lacks: names of other libraries, and ops that are no layers.
+
+Each function returns the end of an error message, or "" if there is no advice.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import no_attribute
+
+_FILTERS = r"\w+_filter(1d)?|(grey|binary)_\w+|morphological_\w+|(white|black)_tophat"
+
+
+def of_ops(name: str, ops: Iterable[str]) -> str:
+    """Return where the op is that a user calls ``jaxpool.name``."""
+    if re.fullmatch(r"\w+pool[123]d", name):
+        return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
+    if re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
+        return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
+    if re.fullmatch(_FILTERS, name):
+        return ": the filters of scipy.ndimage are in jaxpool.filters"
+    if name == "pool_shards":
+        return ": write jaxpool.sharding.pool_shards"
+    if op := _same(name, ops):
+        return f": write {op}"
+    op = _same(name.removeprefix("global_"), ops)
+    return f": give {op} a window of the full axes, such as x.shape[1:-1]" if op else ""
+
+
+def of_layers(name: str, layers: Iterable[str], ops: Iterable[str]) -> str:
+    """Return the layer of jaxpool, or the op without a layer, for the name of a layer."""
+    if layer := _same(name, layers):
+        return f": write {layer}, which serves every rank"
+    if op := _same(name, ops):
+        return f": it has no layer; call jaxpool.{op}"
+    op = _same(name.removeprefix("Global"), ops)
+    return f": it has no layer; give jaxpool.{op} a window of the full axes" if op else ""
+
+
+def of_front_end(name: str, functions: Iterable[str]) -> str:
+    """Return the function of a front end for the name of a layer or of a related function."""
+    with_indices = name.removesuffix("_with_indices")
+    if with_indices != name and with_indices in functions:
+        return f": write {with_indices}(..., return_indices=True)"
+    if re.fullmatch(r"(ps_)?roi_(align|pool)", name):
+        return f": write jaxpool.{name}"
+    if re.match("global_?(avg|average|max)", name, re.IGNORECASE):
+        return ": jaxpool has global pools, such as jaxpool.global_avg_pool"
+    function = _same(name, functions)
+    return f": write {function}; layers are in jaxpool.layers" if function else ""
+
+
+def getter(module: str, hint: Callable[..., str], *names: Iterable[str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module, whose error ends with ``hint(name, *names)``."""
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(module, name, hint(name, *names))
+
+    return __getattr__
+
+
+def _same(name: str, names: Iterable[str]) -> str:
+    """Return the entry of ``names`` for another spelling of it, with or without a rank, or ""."""
+    exact = {_plain(known): known for known in names}
+    without_rank = re.sub("[123]d$", "", _plain(name))
+    return exact.get(_plain(name)) or exact.get(without_rank, "")
+
+
+def _plain(name: str) -> str:
+    lower = name.lower().replace("_", "").replace("pooling", "pool")
+    return re.sub("average|mean", "avg", lower)
