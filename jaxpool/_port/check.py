@@ -81,13 +81,19 @@ def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
     if node.shape is None or node.dtype is None:
         source = node.unknown_from and f"; onnx infers no shapes after {node.unknown_from}"
         raise Unchecked(f"the file does not give the shape of its array{source}")
-    batch, channels, pooled = _OPEN_LENGTHS
-    between = (pooled,) * (len(node.shape) - 2)
-    lengths = (batch, *between, channels) if node.channels_last else (batch, channels, *between)
-    pairs = zip(node.shape, lengths, strict=False)
+    pairs = zip(node.shape, _lengths_if_open(node, len(node.shape)), strict=False)
     shape = tuple(length_if_open if n == OPEN else n for n, length_if_open in pairs)
     _check_cost(node, shape)
     return shape, node.dtype
+
+
+def _lengths_if_open(node: Node, rank: int) -> tuple[int, ...]:
+    lengths = tuple(node.open_lengths())
+    if len(lengths) == rank:
+        return lengths
+    batch, channels, pooled = _OPEN_LENGTHS
+    between = (pooled,) * (rank - 2)
+    return (batch, *between, channels) if node.channels_last else (batch, channels, *between)
 
 
 def _check_cost(node: Node, shape: tuple[int, ...]) -> None:

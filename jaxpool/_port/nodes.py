@@ -35,6 +35,8 @@ class Node:
         shape; used for an operation without a window.
       others: returns the inputs after the array, for a given array.
       run, peer: run only this operation, in jaxpool and in the runtime of the file's library.
+      open_lengths: returns lengths that fit the other inputs, to replace open lengths of the array;
+        empty if any lengths fit.
       unknown_from: the operator at which shape inference stopped, if known.
       channels_last: whether the channels are the last axis of the pooled array, not the second.
     """
@@ -49,6 +51,7 @@ class Node:
     others: Callable[[np.ndarray], Arrays]
     run: Callable[..., Arrays]
     peer: Callable[..., Arrays]
+    open_lengths: Callable[[], Sequence[int]] = tuple
     unknown_from: str = ""
     channels_last: bool = False
 

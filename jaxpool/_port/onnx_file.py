@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from .._errors import message, shown
+from .._geometry.resolve import geometry
 from ..compat.onnx.arguments import windows_over
 from ..compat.onnx.nodes import FIELDS, attributes_of, operator_of, run_node
 from .check import MAX_ELEMENTS, module
@@ -145,6 +146,7 @@ def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
         channels_last=bool(arguments.get("channels_last")),
         windows=functools.partial(windows_over, **window_arguments) if windowed else None,
         output_sizes=functools.partial(_output_sizes, node, known),
+        open_lengths=functools.partial(_lengths_to_unpool, node, known, window_arguments),
         others=functools.partial(_other_inputs, node, known),
         run=functools.partial(run_node, node),
         peer=functools.partial(_run_in_onnxruntime, model, node),
@@ -227,6 +229,19 @@ def _output_sizes(node: Any, known: Known, shape: tuple[int, ...]) -> tuple[int,
     if any(array.size and array.max() > MAX_ELEMENTS for array in output_shape):
         raise Unchecked(f"a result of shape {output_shape[0].tolist()} is too large to try")
     return jax.eval_shape(lambda *xs: run_node(node, *xs, *output_shape)[0], *arrays).shape[2:]
+
+
+def _lengths_to_unpool(node: Any, known: Known, window_arguments: dict[str, Any]) -> Arrays:
+    """Return the shape of an array that a MaxUnpool can write into a result of constant shape."""
+    name = node.input[2] if node.op_type == "MaxUnpool" and len(node.input) > 2 else ""
+    if not isinstance(known.get(name), module("onnx").TensorProto):
+        return ()
+    batch_and_channels, pooled = np.split(_constant(known, name).ravel(), [2])
+    if len(pooled) != len(window_arguments.get("kernel_shape", ())) or min(pooled, default=0) < 1:
+        return ()
+    kernel, strides, padding, *_ = windows_over(pooled.tolist(), **window_arguments)
+    axes = geometry(pooled.tolist(), kernel, strides, padding).axes
+    return (*batch_and_channels.clip(1).tolist(), *(axis.out for axis in axes))
 
 
 def _run_in_onnxruntime(model: Any, node: Any, *inputs: Any) -> Arrays:

@@ -177,6 +177,49 @@ def test_constants_may_be_numbers(tmp_path: Path, capsys: Any) -> None:
     assert status == 0 and "3 of 3 agree" in out, out
 
 
+OPEN_UNPOOLINGS = {
+    "batch": (("n", 3, 4, 5), [1, 3, 8, 15]),
+    "channels and a pooled axis": ((2, "c", "h", 5), [2, 4, 8, 15]),
+    "every axis": (("n", "c", "h", "w"), [1, 4, 62, 66]),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_UNPOOLINGS)
+def test_open_lengths_of_an_unpooling_fit_its_constant_shape(
+    name: str, tmp_path: Path, capsys: Any
+) -> None:
+    shape, result = OPEN_UNPOOLINGS[name]
+    node = onnx.helper.make_node("MaxUnpool", ["x", "i", "s"], ["y"], kernel_shape=[2, 3],
+                                 strides=[2, 3])  # fmt: skip
+    constant = onnx.numpy_helper.from_array(np.array(result), "s")
+    path = unpooling(tmp_path / "m.onnx", node, shape, constant)
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "1 of 1 agree" in out, out
+
+
+@pytest.mark.parametrize("result", [[1, 3, 8], [1, 3, 0, 15], [1, -3, 8, 15], [1, 3, 1, 15]])
+def test_a_constant_shape_that_no_unpooling_has(
+    result: list[int], tmp_path: Path, capsys: Any
+) -> None:
+    node = onnx.helper.make_node("MaxUnpool", ["x", "i", "s"], ["y"], kernel_shape=[2, 3],
+                                 strides=[2, 3])  # fmt: skip
+    constant = onnx.numpy_helper.from_array(np.array(result), "s")
+    path = unpooling(tmp_path / "m.onnx", node, ("n", 3, "h", 5), constant)
+    status, out, _ = run(capsys, path)
+    assert status == 1 and "rejected: " in out, out
+
+
+def unpooling(path: Path, node: Any, shape: tuple[Any, ...], constant: Any) -> str:
+    make = onnx.helper
+    x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
+    i = make.make_tensor_value_info("i", onnx.TensorProto.INT64, shape)
+    y = make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, list("abcd"))
+    graph = make.make_graph([node], "g", [x, i], [y], [constant])
+    opset = make.make_opsetid("", 22)
+    onnx.save(make.make_model(graph, opset_imports=[opset], ir_version=10), path)
+    return str(path)
+
+
 def test_an_omitted_output_may_be_named(tmp_path: Path, capsys: Any) -> None:
     """By an empty name, as ONNX allows."""
     node = onnx.helper.make_node("MaxPool", ["x"], ["y", ""], kernel_shape=[2, 2])
