@@ -81,8 +81,10 @@ def _trial_shape_and_dtype(node: Node) -> tuple[tuple[int, ...], np.dtype]:
     if node.shape is None or node.dtype is None:
         source = node.unknown_from and f"; onnx infers no shapes after {node.unknown_from}"
         raise Unchecked(f"the file does not give the shape of its array{source}")
-    pairs = zip(node.shape, _lengths_if_open(node, len(node.shape)), strict=False)
-    shape = tuple(length_if_open if n == OPEN else n for n, length_if_open in pairs)
+    shape = node.shape
+    if OPEN in shape:
+        pairs = zip(shape, _lengths_if_open(node, len(shape)), strict=False)
+        shape = tuple(length_if_open if n == OPEN else n for n, length_if_open in pairs)
     _check_cost(node, shape)
     return shape, node.dtype
 

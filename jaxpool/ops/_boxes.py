@@ -205,6 +205,9 @@ def _check_entries(boxes: Array, entries: int, meaning: str) -> None:
     advice = f"Give an array of shape (boxes, {entries})"
     if entries == 5 and boxes.shape[-1:] == (4,):
         advice += ", or the image index of each box as $batch_index"
+        if boxes.ndim == 3:  # an array of boxes for each image
+            numbers = f"jnp.repeat(jnp.arange({boxes.shape[0]}), {boxes.shape[1]})"
+            advice += f", here boxes.reshape(-1, 4) and {numbers}"
     raise ValueError(message(f"$boxes has shape {boxes.shape}.", meaning, f"{advice}."))
 
 

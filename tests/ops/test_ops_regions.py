@@ -299,6 +299,18 @@ def test_nothing_gives_nothing(op: str) -> None:
         assert got.shape[:3] == (len(BOXES), 2, 2) and not np.any(got)
 
 
+def test_boxes_of_each_image_are_told_how_to_be_one_array() -> None:
+    x, boxes = jax.random.normal(jax.random.key(0), (2, 5, 4, 8)), jnp.stack([BOXES[:3, 1:]] * 2)
+    with pytest.raises(ValueError, match=r", here boxes\.reshape") as e:
+        jaxpool.roi_align(x, boxes, (2, 2))
+    reshaped, numbers = str(e.value).partition(", here ")[2].rstrip(".").split(" and ")
+    names = {"boxes": boxes, "jnp": jnp}
+    got = jaxpool.roi_align(x, eval(reshaped, names), (2, 2), batch_index=eval(numbers, names))
+    each = jax.vmap(lambda x, boxes: jaxpool.roi_align(x, boxes, (2, 2), data_format="HWC"))
+    assert got.shape == (6, 2, 2, 8)
+    assert (got == each(x, boxes).reshape(got.shape)).all()
+
+
 @pytest.mark.parametrize(
     ("words", "kind", "pattern"),
     [
