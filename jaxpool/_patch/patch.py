@@ -175,7 +175,7 @@ def _check_library(library: str) -> str:
             message(
                 f"{shown(library)} is not a library that can be patched.",
                 f"The libraries are {', '.join(LIBRARIES)}; flax means Linen and NNX.",
-                "Give one name in a call; for the arguments of other libraries see jaxpool.compat.",
+                'Give names such as "flax", "haiku"; for other libraries see jaxpool.compat.',
             )
         )
     return library

@@ -268,9 +268,8 @@ def _checked_shape(name: str, shape: tuple[int, ...], count: int) -> tuple[int, 
         raise ValueError(
             message(
                 f"${name} has {counted(len(shape), 'axis')}.",
-                f"Its shape is {shape}, and {count} axes are filtered.",
-                f"Give a {name} with one axis for each filtered axis, or select the filtered axes "
-                "with $axes.",
+                f"Its shape is {shape}, and the filter slides along {counted(count, 'axis')}.",
+                f"Give ${name} one axis for each filtered axis, or select these with $axes.",
             )
         )
     return shape

@@ -400,6 +400,11 @@ def test_an_unknown_library_is_an_error() -> None:
     for function in (jaxpool.patch, jaxpool.unpatch):
         with pytest.raises(ValueError, match=rf"^{function.__name__}: 'torch' is not a library"):
             function("torch")
+    names: Any = ["flax", "haiku"]
+    with pytest.raises(ValueError, match='Give names such as "flax", "haiku"; for other'):
+        jaxpool.patch(names)
+    with jaxpool.patch("flax", "haiku"):
+        assert jaxpool.unpatch() == ("flax", "haiku")
 
 
 def test_a_library_that_is_not_installed_is_an_error() -> None:

@@ -160,6 +160,13 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
         "`structure` has dtype complex",
     ),
     "structure": ("grey_erosion", (None, None, [1]), {}, ValueError, "`structure` has 1 axis"),
+    "a structure of too many axes": (
+        "binary_dilation",
+        ([[[1]]],),
+        {"axes": (0,)},
+        ValueError,
+        "`structure` has 3 axes.\n.* slides along 1 axis.\n  Give `structure` one axis for each",
+    ),
     "both": ("grey_erosion", (None, [[1, 1]], [[1]]), {}, ValueError, "has shape .1, 2."),
     "rank": ("rank_filter", (9, 3), {}, ValueError, "`rank` = 9 is out of range"),
     "percentile": ("percentile_filter", (101, 3), {}, ValueError, "`percentile` = 101"),
