@@ -45,10 +45,10 @@ def of_front_end(name: str, functions: Iterable[str]) -> str:
         return f": write {with_indices}(..., return_indices=True)"
     if re.fullmatch(r"(ps_)?roi_(align|pool)", name):
         return f": write jaxpool.{name}"
-    if re.match("global_?(avg|average|max)", name, re.IGNORECASE):
-        return ": jaxpool has global pools, such as jaxpool.global_avg_pool"
-    function = _same(name, functions)
-    return f": write {function}; layers are in jaxpool.layers" if function else ""
+    if function := _same(name, functions):
+        return f": write {function}; layers are in jaxpool.layers"
+    is_global = re.match("global_?(avg|average|max)", name, re.IGNORECASE)
+    return ": jaxpool has global pools, such as jaxpool.global_avg_pool" if is_global else ""
 
 
 def getter(module: str, hint: Callable[..., str], *names: Iterable[str]) -> Callable[[str], Any]:

@@ -16,12 +16,13 @@ Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 import functools
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import counted, message, public, shown
+from .._errors.missing_names import getter, of_front_end
 from .._geometry.arguments import integer, is_sequence
 from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
@@ -35,6 +36,10 @@ __all__ = ["avg_pool", "max_pool"]
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_front_end, __all__)
 
 
 @public

@@ -143,6 +143,7 @@ def test_the_two_ends_of_one_axis() -> None:
         (compat.torch, "relu", "attribute 'relu'$"),
         (compat.keras, "AveragePooling2D", ": write average_pool; layers"),
         (compat.keras, "GlobalAveragePooling2D", "such as jaxpool.global_avg_pool$"),
+        (compat.haiku, "AvgPool", ": write avg_pool; layers are in jaxpool.layers$"),
         (compat.tensorflow, "MaxPool2D", ": write max_pool2d; layers"),
         (jaxpool.compat, "pytorch", "tensorflow, torch"),
     ],
