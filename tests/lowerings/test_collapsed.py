@@ -101,4 +101,4 @@ def test_several_axes_after_the_pooled_ones_are_collapsed() -> None:
     got = pool(x, data_format="HWCN")
     want = pool(np.moveaxis(x, -1, 0), data_format="NHWC")
     for a, b in zip(got, want, strict=True):
-        np.testing.assert_array_equal(a, np.moveaxis(b, 0, -1))
+        np.testing.assert_array_equal(a, jnp.moveaxis(b, 0, -1))
