@@ -133,8 +133,8 @@ def _average_of_integers(
     geometry = config.geometry(x.shape)
     total = (sequential_sum if in_order else window_sum)(zero_where_masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
-    divisor = jnp.broadcast_to(jnp.asarray(count, jnp.float32), total.shape)
-    return divide_exactly(total, divisor + opaque_zeros(total))
+    divisors = jnp.broadcast_to(jnp.asarray(count, jnp.float32), total.shape)
+    return divide_exactly(total, divisors + opaque_zeros(total))
 
 
 _MAX_FROM_START = Op("max", _max_from_start)
