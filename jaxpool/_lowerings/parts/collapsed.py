@@ -22,6 +22,10 @@ from ..._geometry.axis import Axis
 from ..._geometry.resolve import LONGEST_AXIS, Geometry, is_static
 from ..._xla.materialize import materialize
 
+MAX_BORDERS = 2**14
+"""Maximum padding of a collapsed axis, to bound the time to trace: a plan may list each window that
+begins or ends in padding."""
+
 
 def row_length(geometry: Geometry, shape: tuple[int, ...]) -> int:
     """Return the number of elements after the last pooled axis; 1 if it cannot be collapsed."""
@@ -29,7 +33,9 @@ def row_length(geometry: Geometry, shape: tuple[int, ...]) -> int:
     if axis.stride > 1 or not is_static(shape):
         return 1
     row = math.prod(shape[position:][1:])
-    return row if axis.size * row < LONGEST_AXIS else 1
+    borders = axis.pad_low + axis.pad_high + axis.overhang
+    is_short = (axis.size + borders) * row <= LONGEST_AXIS and borders * row <= MAX_BORDERS
+    return row if is_short else 1
 
 
 def on_collapsed_axes(
