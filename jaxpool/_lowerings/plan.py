@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import jax
 import numpy as np
 from jax import Array, lax
 
@@ -13,9 +12,8 @@ from .._errors import message, shown
 from .._geometry.resolve import Geometry
 from .._xla.by_platform import by_platform
 from ..reductions import Reduction
-from . import IMPLEMENTATIONS, tuning
+from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
-from .parts.collapsed import on_collapsed_axes, row_length
 from .parts.float_order import to_native_dtype
 from .request import PLATFORMS, Operation, Platform, Request
 from .result_cache import cached_per_reduction
@@ -49,31 +47,14 @@ class Choice:
         """Compute the operation by the implementation of the platform that is lowered for."""
         functions = {
             name: functools.partial(
-                getattr(IMPLEMENTATIONS[name].module, self.operation), **settings
+                getattr(IMPLEMENTATIONS[name].module, self.operation),
+                geometry=self.geometry,
+                **settings,
             )
             for name in (self.cpu, self.gpu, self.tpu)
         }
-        of_windows = {
-            name: functools.partial(function, geometry=self.geometry)
-            for name, function in functions.items()
-        }
-        cpu, gpu, tpu = of_windows[self.cpu], of_windows[self.gpu], of_windows[self.tpu]
-        shape = jax.tree.leaves(arrays)[0].shape
-        if self._is_collapsed(shape, **settings):
-            cpu = on_collapsed_axes(functions[self.cpu], self.geometry, shape)
+        cpu, gpu, tpu = functions[self.cpu], functions[self.gpu], functions[self.tpu]
         return by_platform(*arrays, cpu=cpu, tpu=tpu, default=gpu)
-
-    def _is_collapsed(
-        self, shape: tuple[int, ...], reduction: Reduction | None = None, **_: Any
-    ) -> bool:
-        """Return whether CPU collapses the last pooled axis with the short axes after it.
-
-        Only an extreme does, and the gather and scatter at its argmax.
-        """
-        if reduction is not None and reduction.comparator is None:
-            return False
-        is_short = 1 < row_length(self.geometry, shape) <= tuning.MAX_COLLAPSED_ROW
-        return is_short and IMPLEMENTATIONS[self.cpu].collapses
 
     @property
     def summary(self) -> str:

@@ -74,7 +74,7 @@ class Row(NamedTuple):
     """An implementation and, for each operation, the platforms on which the plan may choose it.
 
     ``codes`` are the platforms for an argmax whose codes take the place of offsets, its gather and
-    its scatter. ``collapses`` says whether CPU collapses the last pooled axis with a short row.
+    its scatter.
     """
 
     module: ModuleType
@@ -84,7 +84,6 @@ class Row(NamedTuple):
     scatter: tuple[Platform, ...] = ()
     sum_transpose: tuple[Platform, ...] = ()
     codes: tuple[Platform, ...] = ()
-    collapses: bool = False
 
     @property
     def name(self) -> str:
