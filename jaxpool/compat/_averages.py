@@ -178,10 +178,8 @@ def _quantised_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, scales)
     terms = materialize(zero_where_masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
-    zero = opaque_zeros(total)
-    divisor = jnp.asarray(_divisor(rule, geometry, where), jnp.float32)
-    mean = divide_exactly(total, jnp.broadcast_to(divisor, total.shape) + zero)
-    return saturate(jnp.round(rounded_quotient(mean, y_scale + zero) + y_zero), x.dtype)
+    mean = divide_exactly(total, opaque(_divisor(rule, geometry, where), total))
+    return saturate(jnp.round(rounded_quotient(mean, opaque(y_scale, total)) + y_zero), x.dtype)
 
 
 def sequential_sum(x: Array, geometry: Geometry) -> Array:
@@ -213,13 +211,14 @@ def _float32_scalar(scale: ArrayLike | None) -> Array:
     return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
 
 
-def opaque_zeros(x: Array) -> Array:
-    """Return zeros that XLA cannot fold to a constant, to be added to a divisor.
+def opaque(divisor: Any, total: Array) -> Array:
+    """Return ``divisor`` in the shape of ``total``, as an array that XLA cannot fold to a constant.
 
     XLA converts a division by a constant or by a scalar into a product with its reciprocal, whose
     result can be on the other side of a rounding tie.
     """
-    return x.astype(jnp.float32) * 0
+    divisor = jnp.broadcast_to(jnp.asarray(divisor, jnp.float32), total.shape)
+    return divisor + total.astype(jnp.float32) * 0
 
 
 def saturate(y: Array, dtype: Any) -> Array:
@@ -242,7 +241,7 @@ def quantised_global_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, (x_scale, x_zero, y_scale, y_zero))
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     total = total.astype(jnp.float32)
-    factor = rounded_quotient(x_scale, y_scale * count + opaque_zeros(total))
+    factor = rounded_quotient(x_scale, opaque(y_scale * count, total))
     return saturate(jnp.round(jnp.round(total * factor) + y_zero), x.dtype)
 
 

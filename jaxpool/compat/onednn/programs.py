@@ -15,7 +15,7 @@ from ..._xla.sharding_types import with_sharding_types
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
-from .._averages import opaque_zeros, saturate, sequential_sum
+from .._averages import opaque, saturate, sequential_sum
 from .._scans import max_from, max_with_offsets_from, over_windows
 from .call import Call
 
@@ -133,8 +133,7 @@ def _average_of_integers(
     geometry = config.geometry(x.shape)
     total = (sequential_sum if in_order else window_sum)(zero_where_masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
-    divisors = jnp.broadcast_to(jnp.asarray(count, jnp.float32), total.shape)
-    return divide_exactly(total, divisors + opaque_zeros(total))
+    return divide_exactly(total, opaque(count, total))
 
 
 _MAX_FROM_START = Op("max", _max_from_start)
