@@ -40,6 +40,22 @@ def spatial_count(data_format: str) -> int:
     return sum(letter in _SPATIAL for letter in data_format)
 
 
+def check_repeatable(
+    name: str, value: Any, data_format: str, example: int, subject: str = "it"
+) -> None:
+    """Raise unless the layout says for how many pooled axes a single ``value`` is repeated."""
+    if is_explicit(data_format):
+        return
+    raise TypeError(
+        message(
+            f"${name} = {shown(value)} does not say how many axes are pooled.",
+            f"With data_format {data_format!r} {subject} has one entry per pooled axis.",
+            f'Give a tuple such as ({example}, {example}), or a layout in letters such as "NHWC"; '
+            f'for one axis ({example},), or "NWC".',
+        )
+    )
+
+
 def pooled_axes(
     data_format: str, count: int, shape: tuple[int, ...], kernel: tuple[int, ...] = ()
 ) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .._errors import message, shown, with_advice
+from .._errors import with_advice
 from .._geometry import layout as layouts
 from .._geometry.arguments import is_sequence
 from .._geometry.resolve import Geometry, resolve
@@ -88,15 +88,7 @@ def configure(arguments: WindowArguments) -> Configuration:
 
 def _repeated(window_shape: Any, data_format: str) -> tuple[Any, ...]:
     """Return an int window repeated for each pooled axis of an explicit layout, or raise."""
-    if not layouts.is_explicit(data_format):
-        raise TypeError(
-            message(
-                f"$window_shape = {shown(window_shape)} does not say how many axes are pooled.",
-                f"With data_format {data_format!r} the window has one entry per pooled axis.",
-                'Give a tuple such as (2, 2), or a layout in letters such as "NHWC"; '
-                'for one axis (2,), or "NWC".',
-            )
-        )
+    layouts.check_repeatable("window_shape", window_shape, data_format, 2, "the window")
     return (window_shape,) * layouts.spatial_count(data_format)
 
 

@@ -42,10 +42,9 @@ def canonical_sizes(output_size: Any, data_format: Any) -> dict[str, Any]:
     count = layouts.spatial_count(data_format)
     if is_sequence(output_size):
         output_size = entries_of("output_size", output_size)
-    elif explicit:
-        output_size = (output_size,) * count
     else:
-        raise TypeError(_ambiguous_count_message(output_size, data_format))
+        layouts.check_repeatable("output_size", output_size, data_format, 7)
+        output_size = (output_size,) * count
     if not len(output_size) or (explicit and len(output_size) != count):
         raise ValueError(_wrong_length_message(output_size, data_format))
     sizes = tuple(None if n is None else _checked_size(n) for n in output_size)
@@ -79,15 +78,6 @@ def _checked_size(size: Any) -> int:
             )
         )
     return size
-
-
-def _ambiguous_count_message(output_size: Any, data_format: str) -> str:
-    return message(
-        f"$output_size = {shown(output_size)} does not say how many axes are pooled.",
-        f"With data_format {data_format!r} it has one entry per pooled axis.",
-        'Give a tuple such as (7, 7), or a layout in letters such as "NHWC"; '
-        'for one axis (7,), or "NWC".',
-    )
 
 
 def _wrong_length_message(output_size: Any, data_format: str) -> str:

@@ -19,7 +19,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from .._autodiff import flat_index as _flat
-from .._errors import counted, message, public, shown
+from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, int_or_ints, is_sequence
 from .._geometry.resolve import Geometry, check_known
@@ -148,18 +148,10 @@ def _has_window(space: Any, windows: WindowArguments) -> bool:
 
 def _unit_window(output_shape: Any, data_format: Any) -> Any:
     """Return a window of one element, which only determines which axes are pooled, or raise."""
-    if layouts.is_explicit(data_format):
-        return 1
-    if is_sequence(output_shape):
+    if is_sequence(output_shape) and not layouts.is_explicit(data_format):
         return (1,) * len(output_shape)
-    raise TypeError(
-        message(
-            f"$output_shape = {shown(output_shape)} does not say how many axes are pooled.",
-            f"With data_format {data_format!r} it has one entry per pooled axis.",
-            'Give a tuple such as (8, 8), or a layout in letters such as "NHWC"; '
-            'for one axis (8,), or "NWC".',
-        )
-    )
+    layouts.check_repeatable("output_shape", output_shape, data_format, 8)
+    return 1
 
 
 def _as_indices(indices: Any) -> Any:
