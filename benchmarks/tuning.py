@@ -275,6 +275,14 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [argmax((3, 3), 2, padding=1, shape=shape)
          for shape in ((1, 56, 56, 64), (4, 56, 56, 64), (8, 112, 112, 32), LARGE)],
     ),
+    "MAX_COLLAPSED_ROW": (
+        (0, 7, 15, 23),
+        [make(window, 1, shape=shape)
+         for make in (max_pool, argmax, gradient)
+         for channels in (3, 6, 12, 16)
+         for window in ((3,), (50,), (3, 3), (9, 9))
+         for shape in [(8, 6000, channels) if len(window) == 1 else (4, 112, 112, channels)]],
+    ),
     "ARGREDUCE_RADIX": (
         (2, 3, 4, 5, 6),
         both_layouts(argmax, *squares(7, 9, 13, 19, 31, stride=1)),

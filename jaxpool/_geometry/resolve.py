@@ -22,7 +22,7 @@ from .axis import Axis, cdiv
 from .layout import with_lengths
 from .window import CEIL_OR_ONE, Padding, Rounding, Window
 
-_LONGEST_AXIS = 2**31 - 1
+LONGEST_AXIS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -217,12 +217,12 @@ def check_not_empty(index: int, size: int) -> None:
 
 def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
     padded = size + sum(padding)
-    if isinstance(padded, int) and padded > _LONGEST_AXIS:
+    if isinstance(padded, int) and padded > LONGEST_AXIS:
         raise ValueError(
             message(
                 f"pooled axis {index} has {padded} elements with its padding.",
-                f"It has {size} + padding {padding}; the limit is {_LONGEST_AXIS}.",
-                "Use less padding." if size <= _LONGEST_AXIS else "Split the axis.",
+                f"It has {size} + padding {padding}; the limit is {LONGEST_AXIS}.",
+                "Use less padding." if size <= LONGEST_AXIS else "Split the axis.",
             )
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
+import jax
 import numpy as np
 from jax import Array, lax
 
@@ -14,6 +15,7 @@ from .._xla.by_platform import by_platform
 from ..reductions import Reduction
 from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
+from .parts.collapsed import with_short_rows_collapsed
 from .parts.float_order import to_native_dtype
 from .request import PLATFORMS, Operation, Platform, Request
 from .result_cache import cached_per_reduction
@@ -34,6 +36,7 @@ class Choice:
       cpu, gpu, tpu: name of the implementation on each platform; gpu is cuda and rocm.
       rejected: (platform, name, reason) of every implementation that precedes the chosen one and
         does not compute the operation, or computes it more slowly.
+      collapses: whether CPU collapses the last pooled axis with few channels after it.
     """
 
     operation: Operation
@@ -42,6 +45,7 @@ class Choice:
     gpu: str
     tpu: str
     rejected: tuple[tuple[Platform, str, str], ...] = ()
+    collapses: bool = False
 
     def __call__(self, *arrays: Any, **settings: Any) -> Any:
         """Compute the operation by the implementation of the platform that is lowered for."""
@@ -54,6 +58,8 @@ class Choice:
             for name in (self.cpu, self.gpu, self.tpu)
         }
         cpu, gpu, tpu = functions[self.cpu], functions[self.gpu], functions[self.tpu]
+        if self.collapses:
+            cpu = with_short_rows_collapsed(cpu, self.geometry, jax.tree.leaves(arrays)[0].shape)
         return by_platform(*arrays, cpu=cpu, tpu=tpu, default=gpu)
 
     @property
@@ -174,7 +180,11 @@ def choice_of(
         request = Request(operation, geometry, reduction, dtype, any_offset, platform, codes)
         names[platform], reasons = _choose(request, implementation)
         rejected.extend((platform, name, reason) for name, reason in reasons.items())
-    return Choice(operation, geometry, **names, rejected=tuple(rejected))
+    is_extreme = reduction is None or reduction.comparator is not None
+    collapses = (
+        is_extreme and not any_offset and operation in IMPLEMENTATIONS[names["cpu"]].collapses
+    )
+    return Choice(operation, geometry, **names, rejected=tuple(rejected), collapses=collapses)
 
 
 def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]:

@@ -74,7 +74,8 @@ class Row(NamedTuple):
     """An implementation and, for each operation, the platforms on which the plan may choose it.
 
     ``codes`` are the platforms for an argmax whose codes take the place of offsets, its gather and
-    its scatter.
+    its scatter. ``collapses`` are the operations of extremes for which CPU collapses the last
+    pooled axis with the few elements that may follow.
     """
 
     module: ModuleType
@@ -84,6 +85,7 @@ class Row(NamedTuple):
     scatter: tuple[Platform, ...] = ()
     sum_transpose: tuple[Platform, ...] = ()
     codes: tuple[Platform, ...] = ()
+    collapses: tuple[Operation, ...] = ()
 
     @property
     def name(self) -> str:

@@ -1,17 +1,16 @@
 """Every tuned constant: the threshold at which one way to compute becomes slower than another.
 
-Results do not depend on any of these constants. The constants for TPU and GPU, at the end, were
-chosen by the cost figures that their compilers report. ``benchmarks/accelerators.py`` prints these
-figures for maxima at the committed value, and ``costs`` of ``benchmarks/compilers.py`` for any
-other function, such as an average. All other constants were chosen on XLA:CPU (jaxlib 0.10.2,
-x86-64, two cores). Measure them again with
+Results do not depend on these constants. Those for TPU and GPU, at the end, were chosen by the cost
+figures of their compilers: ``benchmarks/accelerators.py`` prints them for maxima, ``costs`` of
+``benchmarks/compilers.py`` for any other function. The others were chosen on XLA:CPU (jaxlib
+0.10.2, x86-64, two cores). Measure them again with
 
     python benchmarks/tuning.py [NAME..]
 
 which runs the cases of a constant with other values, alternating between the compiled programs. The
 cost of a value is the geometric mean over the cases of the time relative to the fastest value. The
 table marks a committed value that costs over 20 % more than the best one. Limits imposed by dtypes
-or by mathematics are not tuned, and are defined where they are used.
+or by mathematics are defined where they are used.
 """
 
 # --- values and argmax by slices ------------------------------------------------------------------
@@ -78,6 +77,11 @@ MIN_BYTES_OF_SEGMENTS = 2**24
 """Minimum bytes of an array for which one loop per segment computes both values and argmax: reading
 the array only once saves more than concatenating the results costs."""
 
+MAX_COLLAPSED_ROW = 15
+"""Maximum elements after the last pooled axis that CPU collapses with it for extremes at stride 1.
+With 3 to 12 channels, values then take 0.6 of the time and gradients 0.4 in the mean, those of 9x9
+a fifth, but padded values of 8 channels up to twice. With 16, indices of 31x31 take 5 times it."""
+
 ARGREDUCE_RADIX = 4
 """Number of smaller windows that compose a long window at each level of an argmax."""
 
@@ -124,8 +128,9 @@ output, not 18. With 3 windows, soft pools of 5/2 take 1.3 times as long."""
 LONGEST_SCATTERED = 7
 """Maximum elements on an axis for which a transpose along the axis has one slice per offset."""
 
-SCATTER_RADIX = 6
-"""Number of smaller windows that compose a long window at each level of a scatter."""
+SCATTER_RADIX = TERMS_RADIX = 6
+"""Number of smaller windows that compose a long window at each level of a scatter; on TPU and GPU
+TERMS_RADIX."""
 
 # --- windows as an axis ---------------------------------------------------------------------------
 
@@ -239,17 +244,15 @@ tiles. On an H200, they then take 0.6 to 0.85 of the time of ``lax.reduce_window
 SHORTEST_DOUBLED_ON_GPU = 64
 """Minimum elements on an axis, divided by its stride, for which GPU composes the values of windows
 from smaller windows. On an H100, ``lax.reduce_window`` takes 13.6 times as long as a copy for 101
-elements, and the argmax, composed of smaller windows, 3.2 times as long. Adding so many elements
-one by one would lose digits."""
+elements, and the argmax, so composed, 3.2 times. Adding them one by one would lose digits."""
 
 MIN_SEPARATED_ON_GPU, MIN_SEPARATED_ON_TPU = 25, 25
 """Minimum elements of a window for which values on GPU, and sums on TPU, are computed axis by axis:
 on an H100, 5x5 then takes 0.7 of the time in channels last and 1.1 in channels first."""
 
 MIN_16_BIT_SEPARATED_ON_GPU = 9
-"""As MIN_SEPARATED_ON_GPU, for dtypes of less than 32 bits, of which the same bytes hold more
-elements. On an H100, 3x3 in bfloat16 then takes 0.7 of the time, as do transposes of strided sums
-in float32."""
+"""As MIN_SEPARATED_ON_GPU, for dtypes of less than 32 bits. On an H100, 3x3 in bfloat16 then takes
+0.7 of the time, as do transposes of strided sums in float32."""
 
 LONGEST_ADAPTIVE_SLID = 7
 """Maximum elements on an axis for which adaptive windows of equal length and stride are computed as
@@ -299,9 +302,6 @@ MAX_TERMS_AT_ANY_OFFSET_ON_GPU = 49
 """As MAX_TERMS_ON_GPU, for offsets that are not an argmax. One step must add all of their terms: a
 loop would be two to eight times as slow on an H100."""
 
-TERMS_RADIX = 6
-"""As SCATTER_RADIX, on TPU and GPU."""
-
 MAX_MOMENTS_ON_GPU, MAX_MOMENTS_ON_TPU = 16, 25
 """Maximum elements of a window for which one kernel computes its mean and squared deviations from
 shifted reads of the array. On an H100, 7x7 with its gradient would take four times as long. XLA:TPU
@@ -341,7 +341,7 @@ MAX_IN_LOOP_BODY = 64
 
 MAX_BYTES_OF_BOXES = 2**26
 """Maximum bytes of the images of the boxes that one step on GPU and TPU processes, to bound memory.
-With one step per box, each box would need at least one kernel."""
+Steps of one box would be a kernel or more each."""
 
 MAX_SAMPLES_GATHERED, MIN_RATIO_GATHERED_ON_TPU = 2, 16
 """Maximum samples of a bin along an axis for which GPU and TPU gather the elements that the sum of

@@ -43,6 +43,8 @@ def add_offset(pair: ValueOffset, offset: int, may_be_empty: bool) -> ValueOffse
     an offset of 1 is an addition with saturation to LLVM, and ptxas of CUDA 12.8 to 13.0 then
     inverts a comparison of the sum with the sentinel on GPUs from Hopper on.
     """
+    if offset == 0:
+        return pair
     values, offsets = pair
     moved = offsets + np.asarray(offset, offsets.dtype)
     if may_be_empty:
