@@ -54,29 +54,32 @@ def _total_along_axis(x: Array, position: int, axis: RaggedAxis) -> Array:
     return linear_map(forward, transpose, x, out_shape)
 
 
-def extreme(
-    x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction = MAX
+def ragged_maximum(
+    x: Array, valid: Array | None, windows: RaggedWindows, maximum: Reduction = MAX
 ) -> Array:
-    """Return the largest ``valid`` element of every window; differentiable."""
+    """Return the largest ``valid`` element of every window; differentiable.
+
+    ``maximum`` decides which of several NaN receives the cotangent.
+    """
 
     def reduce(x: Array, valid: Array | None) -> Array:
         return ragged.extreme(mask_with_identity(x, valid, MAX), *windows)
 
-    functions = reduce, *_argreduce_and_gather(windows, reduction)
+    functions = reduce, *_argreduce_and_gather(windows, maximum)
     may_be_lost = RULES_ARE_LOST and is_countable(windows.axes)
     return selection(*functions, x, valid, rule_may_be_lost=may_be_lost)
 
 
-def extreme_with_offsets(
-    x: Array, valid: Array | None, windows: RaggedWindows, reduction: Reduction = MAX
+def ragged_maximum_with_offsets(
+    x: Array, valid: Array | None, windows: RaggedWindows, maximum: Reduction = MAX
 ) -> ValueOffset:
-    """Return the largest ``valid`` elements, differentiable, and their offsets."""
-    return selection_with_offsets(*_argreduce_and_gather(windows, reduction), x, valid)
+    """Return :func:`ragged_maximum`, and the offset of the largest element in each window."""
+    return selection_with_offsets(*_argreduce_and_gather(windows, maximum), x, valid)
 
 
-def _argreduce_and_gather(windows: RaggedWindows, reduction: Reduction) -> tuple[ArgReduce, Gather]:
+def _argreduce_and_gather(windows: RaggedWindows, maximum: Reduction) -> tuple[ArgReduce, Gather]:
     def argreduce(x: Array, valid: Array | None) -> ValueOffset:
-        return ragged.argreduce(mask_with_identity(x, valid, MAX), valid, *windows, reduction)
+        return ragged.argreduce(mask_with_identity(x, valid, MAX), valid, *windows, maximum)
 
     return argreduce, functools.partial(_gather, windows=windows)
 

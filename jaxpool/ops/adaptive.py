@@ -210,7 +210,7 @@ def max_pool(
     plan = windows.plan(maximum, x.dtype)
     if plan is not None:
         return rules.extreme(x, valid, plan)
-    return ragged.extreme(x, valid, windows, maximum)
+    return ragged.ragged_maximum(x, valid, windows, maximum)
 
 
 def max_pool_with_argmax(
@@ -242,7 +242,7 @@ def max_pool_with_argmax(
         values, offsets = rules.extreme_with_offsets(x, valid, plan)
         geometry = plan.geometry
         return values, _indices.convert(offsets, x.shape, geometry, *space, masked, spatial)
-    values, ragged_offsets = ragged.extreme_with_offsets(x, valid, windows, maximum)
+    values, ragged_offsets = ragged.ragged_maximum_with_offsets(x, valid, windows, maximum)
     return values, windows.indices(ragged_offsets, x.shape, *space, masked, spatial)
 
 
