@@ -339,6 +339,7 @@ WRONG = {
     "auto_pad": (front.max_pool_v14, {"auto_pad": "SAME"}, ValueError, "`auto_pad` = 'SAME'"),
     "no auto_pad": (front.max_pool_v14, {"auto_pad": ""}, ValueError, "`auto_pad` = '' is not"),
     "axis": (front.max_pool_v14, {"axis": 4}, ValueError, "`axis` = 4 is not an axis"),
+    "axis before": (front.max_pool_v8, {"axis": -5}, ValueError, "`axis` = -5 is not an axis"),
     "type": (front.max_pool_v14, {"index_element_type": "f32"}, ValueError, "i64, i32"),
     "fit": (front.max_pool_v14, {"kernel_shape": (7, 1)}, ValueError, "does not fit pooled axis 0"),
     "flag": (front.avg_pool_v14, {"exclude_pad": 1}, TypeError, "`exclude_pad` = 1 is not a bool"),
@@ -364,6 +365,16 @@ def test_errors_are_in_the_words_of_openvino(name: str) -> None:
     with pytest.raises(kind, match=text) as caught:
         function(**(words | fault))
     assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_an_index_that_does_not_fit_is_in_the_words_of_openvino(adaptive: bool) -> None:
+    settings = {"output_shape": (2, 2)} if adaptive else {"strides": (1, 1), "dilations": (1, 1)}
+    function = front.adaptive_max_pool_v8 if adaptive else front.max_pool_v14
+    settings |= {} if adaptive else PADS
+    pool = functools.partial(function, index_element_type="i32", **settings)
+    with pytest.raises(ValueError, match="wider `index_element_type`"):
+        jax.eval_shape(pool, jax.ShapeDtypeStruct((1, 1, 2**16, 2**16), np.float32))
 
 
 def test_strings_may_have_any_case() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from ..._errors import counted, message
-from ..._geometry.arguments import integer, is_sequence, length_of
+from ..._geometry.arguments import is_sequence, length_of
 from ...ops._dispatch import WindowArguments
 from .. import _checks
 
@@ -36,19 +35,6 @@ def index_type(index_element_type: Any) -> np.dtype:
         "index_element_type", index_element_type, tuple(_INDEX_TYPES), ignore_case=True
     )
     return _checks.index_dtype(_INDEX_TYPES[name])
-
-
-def axis_of(axis: Any, rank: int) -> int:
-    number = integer("axis", axis, -rank)
-    if number >= rank:
-        raise ValueError(
-            message(
-                f"$axis = {number} is not an axis of the array.",
-                f"The array has {counted(rank, 'axis')}, {-rank} to {rank - 1}.",
-                "Give the first axis that the indices count.",
-            )
-        )
-    return number
 
 
 def windows(

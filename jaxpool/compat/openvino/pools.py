@@ -1,5 +1,6 @@
 """The operations, one function for each version."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,10 +9,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ..._errors import message, public
-from ..._geometry.arguments import as_bool
+from ..._geometry.arguments import as_bool, integer
 from ...ops._dispatch import WindowArguments
 from .. import _averages, _rules
-from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, adaptive, axis_of, index_type, windows
+from .arguments import NEW_ROUNDINGS, OLD_ROUNDINGS, adaptive, index_type, windows
+
+_NAMES = {"index_space": "axis", "index_dtype": "index_element_type"}
+"""OpenVINO's names for arguments of the ops."""
 
 
 @public
@@ -34,7 +38,7 @@ def max_pool_v1(
     return _rules.max_by("from_lowest", x, window_arguments)
 
 
-@public
+@public(**_NAMES)
 def max_pool_v8(
     data: ArrayLike,
     strides: Sequence[int],
@@ -56,7 +60,7 @@ def max_pool_v8(
     return _max(data, settings, OLD_ROUNDINGS, index_element_type, axis)
 
 
-@public
+@public(**_NAMES)
 def max_pool_v14(
     data: ArrayLike,
     strides: Sequence[int],
@@ -109,7 +113,8 @@ def _max(
     data: Any, settings: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
 ) -> tuple[Array, Array]:
     x, window_arguments = windows(data, settings, roundings)
-    space = {"index_space": axis_of(axis, x.ndim), "index_dtype": index_type(index_element_type)}
+    dtype = index_type(index_element_type)
+    space = {"index_space": integer("axis", axis, -math.inf), "index_dtype": dtype}
     # The CPU plugin pools other integers in a wider dtype, so no element equals its lowest number.
     starts_from_lowest = x.dtype in (jnp.int8, jnp.uint8, jnp.int32) or jnp.issubdtype(
         x.dtype, jnp.floating
@@ -248,7 +253,7 @@ def adaptive_avg_pool_v8(data: ArrayLike, output_shape: Any, name: str | None = 
     return _averages.adaptive_average_by("half_even", x, sizes)
 
 
-@public
+@public(**_NAMES)
 def adaptive_max_pool_v8(
     data: ArrayLike,
     output_shape: Any,
