@@ -1,11 +1,9 @@
 """Pooling for JAX: reductions over many kinds of windows, differentiable to any order."""
 
-import importlib
 import typing
 
 from . import reductions as reductions
 from ._errors import missing_names as _missing_names
-from ._errors import no_attribute as _no_attribute
 from ._explain.explain import Explanation, explain
 from ._explain.receptive_field import ReceptiveField, receptive_field
 from ._geometry.axis import Axis
@@ -105,8 +103,4 @@ def __dir__() -> list[str]:
 
 
 if not typing.TYPE_CHECKING:  # otherwise a type checker would accept every name
-
-    def __getattr__(name: str) -> typing.Any:
-        if name in _LAZY:
-            return importlib.import_module(f".{name}", __name__)
-        raise _no_attribute(__name__, name, _missing_names.of_ops(name, __all__))
+    __getattr__ = _missing_names.getter(__name__, _missing_names.of_ops, __all__, submodules=_LAZY)

@@ -1,8 +1,9 @@
-"""Advice for names that a module lacks: names of other libraries, and ops that are no layers.
+"""Names that a module lacks: modules to import on first use, and advice for any other name.
 
-Each function returns the end of an error message, or "" if there is no advice.
+Each function ``of_...`` returns the end of an error message, or "" if there is no advice.
 """
 
+import importlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -51,10 +52,22 @@ def of_front_end(name: str, functions: Iterable[str]) -> str:
     return ": jaxpool has global pools, such as jaxpool.global_avg_pool" if is_global else ""
 
 
-def getter(module: str, hint: Callable[..., str], *names: Iterable[str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module, whose error ends with ``hint(name, *names)``."""
+def of_modules(name: str, modules: Iterable[str]) -> str:
+    """Return the names of the modules of a package."""
+    return f": it has {', '.join(modules)}"
+
+
+def getter(
+    module: str, hint: Callable[..., str], *names: Iterable[str], submodules: Iterable[str] = ()
+) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module, which imports its ``submodules`` on first use.
+
+    The error for any other name ends with ``hint(name, *names)``.
+    """
 
     def __getattr__(name: str) -> Any:
+        if name in submodules:
+            return importlib.import_module(f".{name}", module)
         raise no_attribute(module, name, hint(name, *names))
 
     return __getattr__

@@ -8,10 +8,9 @@ where the library accepts fewer spellings. A bool or a float in place of an inte
 a flag is a bool (of ONNX 0 or 1), also where the library accepts other spellings.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._errors import no_attribute
+from .._errors.missing_names import getter, of_modules
 
 __all__ = [
     "equinox",
@@ -43,9 +42,5 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-if not TYPE_CHECKING:  # otherwise a type checker would accept every name
-
-    def __getattr__(name: str) -> Any:
-        if name in __all__:
-            return importlib.import_module(f".{name}", __name__)
-        raise no_attribute(__name__, name, f": it has {', '.join(__all__)}")
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_modules, __all__, submodules=__all__)

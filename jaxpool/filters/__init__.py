@@ -25,9 +25,9 @@ Differences from scipy:
 * the origin of a window of one tap is checked like any other origin.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._errors import no_attribute as _no_attribute
+from .._errors.missing_names import getter as _getter
 from ._alternatives import hint as _hint
 from .binary import binary_closing, binary_dilation, binary_erosion, binary_opening
 from .contrast import black_tophat, morphological_gradient, morphological_laplace, white_tophat
@@ -68,6 +68,4 @@ def __dir__() -> list[str]:
 
 
 if not TYPE_CHECKING:  # or a type checker would accept every name
-
-    def __getattr__(name: str) -> Any:
-        raise _no_attribute(__name__, name, _hint(name))
+    __getattr__ = _getter(__name__, _hint)

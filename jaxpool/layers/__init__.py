@@ -6,10 +6,9 @@ and meanings, and calls the op. Only ``GeMPool`` has a parameter, and only ``Sto
 ``FractionalMaxPool`` are random.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._errors import no_attribute
+from .._errors.missing_names import getter, of_modules
 
 __all__ = ["equinox", "haiku", "linen", "nnx"]
 
@@ -25,8 +24,4 @@ def __dir__() -> list[str]:
 
 
 if not TYPE_CHECKING:  # or a type checker would accept every name
-
-    def __getattr__(name: str) -> Any:
-        if name in __all__:
-            return importlib.import_module(f".{name}", __name__)
-        raise no_attribute(__name__, name, f": it has {', '.join(__all__)}")
+    __getattr__ = getter(__name__, of_modules, __all__, submodules=__all__)
