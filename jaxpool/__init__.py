@@ -15,11 +15,11 @@ from .ops.average import avg_pool, sum_pool
 from .ops.blur import blur_pool, max_blur_pool
 from .ops.custom import pool
 from .ops.fractional import fractional_max_pool, fractional_max_pool_with_argmax
-from .ops.global_ import global_avg_pool, global_lp_pool, global_max_pool
-from .ops.global_statistics import (
+from .ops.global_ import global_max_pool, global_max_pool_with_argmax, global_min_pool
+from .ops.global_sums import (
+    global_avg_pool,
     global_logsumexp_pool,
-    global_max_pool_with_argmax,
-    global_min_pool,
+    global_lp_pool,
     global_std_pool,
 )
 from .ops.lp import gem_pool, lp_pool

@@ -25,7 +25,8 @@ from .._numerics.indices import IndexSpace
 from ..reductions import MAX, Reduction
 from ._dispatch import Op, call
 from ._partition import Sizes, canonical_sizes, canonical_with_indices, partition, spatial_axes
-from .global_ import average_of, maximum_with_indices
+from .global_ import maximum_with_indices
+from .global_sums import average_of
 
 
 @public

@@ -1,7 +1,9 @@
-"""Global pooling: one window covers all pooled axes, so the ops are reductions over axes."""
+"""Global maxima and minima: one window covers all pooled axes, so they are reductions over axes.
 
-import functools
-import math
+A minimum is computed as a maximum of the negated floats, or of the bitwise complements of integers
+and booleans. Complements reverse the order of integers and, unlike negatives, always fit the dtype.
+"""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -9,24 +11,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import planes as _planes
+from .._autodiff import rules
 from .._autodiff.planes import Planes
 from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import as_bool
 from .._geometry.resolve import check_not_empty
-from .._numerics import indices, scaled_sums
-from .._numerics.checks import check_float, check_real, check_where
-from .._numerics.divisors import average, check_averageable, zero_where_masked
+from .._lowerings.plan import plan_for
+from .._numerics import indices
+from .._numerics.checks import check_real, check_where
 from .._numerics.indices import IndexSpace
-from .._numerics.integer_mean import Rounding
-from .._numerics.norms import norm
 from .._xla.sharding_types import squeeze
-from ..reductions import MAX, Reduction, accumulator
+from ..reductions import MAX, Reduction
 from ._dispatch import Op, call
-from ._parameters import canonical_p
 
 
 @public
@@ -65,77 +65,84 @@ def global_max_pool(
       >>> jaxpool.global_max_pool(x, keepdims=False)
       Array([[4., 5.]], dtype=float32)
     """
-    return call(GLOBAL_MAX_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
+    return call(_GLOBAL_MAX_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
 
 
 @public
-def global_avg_pool(
+def global_min_pool(
     x: ArrayLike,
     *,
     data_format: str = "channels_last",
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Return the average over all elements of the pooled axes.
+    """Return the minimum over all elements of the pooled axes.
 
-    ``y[n, c] = (sum over q of x[n, q, c]) / count``, where ``q`` runs over all pooled axes.
-
-    Args:
-      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
-      data_format, keepdims: as in :func:`global_max_pool`.
-      where: boolean mask that broadcasts to ``x``; elements where it is False are neither added nor
-        counted.
-    Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
-      floats are added and divided in float32 and rounded once. Integer averages are exact, because
-      the sum does not wrap; they are rounded half to even.
-    Derivatives: linear; forward and reverse mode, any order. Integers have no derivative.
-    Edge cases: without elements the result is 0. NaN and infinities propagate.
-    Raises:
-      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for bool.
-    References: Lin et al. 2014, "Network in network" (arXiv:1312.4400); ONNX GlobalAveragePool-22.
-    Example:
-      >>> x = jnp.array([[[1.0, 5.0], [4.0, 2.0]]])
-      >>> jaxpool.global_avg_pool(x)
-      Array([[[2.5, 3.5]]], dtype=float32)
-      >>> jaxpool.global_avg_pool(x, where=jnp.array([[[True], [False]]]), keepdims=False)
-      Array([[1., 5.]], dtype=float32)
-    """
-    return call(GLOBAL_AVG_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
-
-
-@public
-def global_lp_pool(
-    x: ArrayLike,
-    *,
-    p: float = 2,
-    data_format: str = "channels_last",
-    keepdims: bool = True,
-    where: ArrayLike | None = None,
-) -> Array:
-    """Return the Lp norm over all elements of the pooled axes.
-
-    ``y[n, c] = (sum over q of |x[n, q, c]| ** p) ** (1 / p)``, where ``q`` runs over all pooled
-    axes.
+    ``y[n, c] = min over q of x[n, q, c]``, where ``q`` runs over all pooled axes.
 
     Args:
-      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
-      p: the exponent, from 2^-20 to 2^20; infinity gives the largest absolute value.
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
       data_format, keepdims, where: as in :func:`global_max_pool`.
     Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
-      floats are computed in float32 and rounded once.
-    Derivatives: as :func:`lp_pool`.
-    Edge cases: as :func:`lp_pool`; without elements the result is 0.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them.
+    Derivatives: as :func:`global_max_pool`; the tangent is that of the first minimum.
+    Edge cases: NaN gives NaN. Without elements (only ``where`` can remove all) the result is the
+      highest value of the dtype, and there is no gradient.
     Raises:
-      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool;
-        ValueError if ``p`` is out of range.
-    References: ONNX GlobalLpPool-22.
+      TypeError, ValueError: as :func:`global_max_pool`.
+    References: Oquab et al. 2015, "Is object localization for free?".
     Example:
-      >>> jaxpool.global_lp_pool(jnp.array([3.0, -4.0]), data_format="W")
-      Array([5.], dtype=float32)
+      >>> jaxpool.global_min_pool(jnp.array([[[1.0, 5.0], [4.0, 2.0]]]), keepdims=False)
+      Array([[1., 2.]], dtype=float32)
     """
-    return call(GLOBAL_LP_POOL, x, (where,), data_format=data_format, keepdims=keepdims, p=p)
+    return call(_GLOBAL_MIN_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
+
+
+@public
+def global_max_pool_with_argmax(
+    x: ArrayLike,
+    *,
+    data_format: str = "channels_last",
+    keepdims: bool = True,
+    where: ArrayLike | None = None,
+    index_space: IndexSpace = "spatial",
+    index_dtype: DTypeLike | None = None,
+) -> tuple[Array, Array]:
+    """Return the maximum over all elements of the pooled axes, and its index.
+
+    The values ``y`` are those of :func:`global_max_pool`. ``indices`` has the position of the first
+    maximum, in row-major order of the pooled axes; with one pooled axis
+    ``x[n, indices[n, c], c] = y[n, c]``.
+
+    Args:
+      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      data_format, keepdims, where: as in :func:`global_max_pool`.
+      index_space, index_dtype: as in :func:`max_pool_with_argmax`; the window is all pooled axes.
+    Returns:
+      (values, indices), both of the shape of :func:`global_max_pool`'s result.
+    Derivatives: values as :func:`global_max_pool`; indices are integers and have no tangent.
+    Edge cases: if the value is NaN, the index is that of the first NaN. Without elements it is -1,
+      or the largest number of an unsigned dtype.
+    Raises:
+      TypeError, ValueError: as :func:`global_max_pool` and :func:`max_pool_with_argmax`.
+    References: Oquab et al. 2015, "Is object localization for free?".
+    Example:
+      >>> x = jnp.array([[[1.0, 5.0], [4.0, 2.0]]])
+      >>> jaxpool.global_max_pool_with_argmax(x, keepdims=False)[1]
+      Array([[1, 0]], dtype=int32)
+    """
+    return call(
+        _GLOBAL_ARGMAX,
+        x,
+        (where,),
+        data_format=data_format,
+        keepdims=keepdims,
+        index_space=index_space,
+        index_dtype=index_dtype,
+    )
+
+
+# --- the op of a global pool ----------------------------------------------------------------------
 
 
 def global_op(
@@ -200,6 +207,26 @@ def _pooled_axes(data_format: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return layouts.pooled_axes(data_format, count, shape)
 
 
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+def _min(x: Array, valid: Array | None, planes: Planes) -> Array:
+    reverse = jnp.negative if jnp.issubdtype(x.dtype, jnp.floating) else jnp.invert
+    return reverse(_planes.plane_maximum(reverse(x), valid, planes))
+
+
+def _argmax(
+    x: Array, valid: Array | None, planes: Planes, index_space: Any, index_dtype: Any
+) -> tuple[Array, Array]:
+    space = index_space, index_dtype
+    if not planes.are_known:
+        return maximum_with_indices(x, valid, planes, *space)
+    plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
+    values, offsets = rules.extreme_with_offsets(x, valid, plan)
+    masked = valid is not None
+    return values, indices.convert(offsets, x.shape, plan.geometry, *space, masked)
+
+
 def maximum_with_indices(
     x: Array,
     valid: Array | None,
@@ -218,28 +245,6 @@ def maximum_with_indices(
     return values, indices.convert(offsets, x.shape, geometry, space, dtype, True, spatial)
 
 
-def average_of(
-    x: Array, valid: Array | None, planes: Planes, rounding: Rounding = "half_even"
-) -> Array:
-    """Return the average of every plane; the lengths may be unknown."""
-    total = functools.partial(_planes.plane_sum, planes=planes)
-    largest = math.prod(planes.lengths)
-    divisor = largest if valid is None else total(valid.astype(jnp.int32))
-    return average(zero_where_masked(x, valid), total, divisor, largest, rounding)
-
-
-def _lp(x: Array, valid: Array | None, planes: Planes, p: float) -> Array:
-    y = norm(
-        zero_where_masked(x, valid).astype(accumulator(x.dtype)),
-        p,
-        planes.positions,
-        total=lambda a: _planes.plane_sum(a, planes),
-        largest=lambda a: _planes.plane_maximum(a, None, planes),
-        joined=lambda make, a: scaled_sums.join_axes(make(a), planes.positions),
-    )
-    return y.astype(x.dtype)
-
-
-GLOBAL_MAX_POOL = global_op("global_max_pool", _planes.plane_maximum, check_real)
-GLOBAL_AVG_POOL = global_op("global_avg_pool", average_of, check_averageable)
-GLOBAL_LP_POOL = global_op("global_lp_pool", _lp, check_float, canonical_p)
+_GLOBAL_MAX_POOL = global_op("global_max_pool", _planes.plane_maximum, check_real)
+_GLOBAL_MIN_POOL = global_op("global_min_pool", _min, check_real)
+_GLOBAL_ARGMAX = global_op("global_max_pool_with_argmax", _argmax, check_real, indices.canonical)

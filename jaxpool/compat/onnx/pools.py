@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ..._errors import public
-from ...ops import global_
+from ...ops import global_sums
 from ...ops._dispatch import call
 from ...ops.lp import LP_POOL
 from .. import _averages, _checks, _rules
@@ -143,7 +143,7 @@ def global_average_pool(x: ArrayLike) -> Array:
     """Return the average of each plane, as the operator GlobalAveragePool: (N, C, 1, ..., 1)."""
     x = array(x)
     check_float(x)
-    return global_.global_avg_pool(x, data_format="channels_first")
+    return global_sums.global_avg_pool(x, data_format="channels_first")
 
 
 @public
@@ -151,7 +151,7 @@ def global_lp_pool(x: ArrayLike, *, p: float = 2) -> Array:
     """Return the Lp norm of each plane, as the operator GlobalLpPool: (N, C, 1, ..., 1)."""
     x = array(x)
     check_float(x)
-    return global_.global_lp_pool(x, p=exponent(p), data_format="channels_first")
+    return global_sums.global_lp_pool(x, p=exponent(p), data_format="channels_first")
 
 
 def values_of_max_pool(

@@ -1,105 +1,97 @@
-"""More global pools: minima, maxima with indices, standard deviations, log-sum-exp.
-
-A minimum is computed as a maximum of the negated floats, or of the bitwise complements of integers
-and booleans. Complements reverse the order of integers and, unlike negatives, always fit the dtype.
-"""
+"""Global averages, norms, standard deviations and log-sum-exps: sums over all pooled axes."""
 
 import functools
+import math
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import ArrayLike
 
 from .._autodiff import planes as _planes
-from .._autodiff import rules
 from .._autodiff.planes import Planes
 from .._errors import public
-from .._lowerings.plan import plan_for
-from .._numerics import indices, scaled_sums
-from .._numerics.checks import check_float, check_real
-from .._numerics.divisors import divide, zero_where_masked
-from .._numerics.indices import IndexSpace
-from ..reductions import MAX, accumulator
+from .._numerics import scaled_sums
+from .._numerics.checks import check_float
+from .._numerics.divisors import average, check_averageable, divide, zero_where_masked
+from .._numerics.integer_mean import Rounding
+from .._numerics.norms import norm
+from ..reductions import accumulator
 from ._dispatch import call
-from ._parameters import parameter
-from .global_ import global_op, maximum_with_indices
+from ._parameters import canonical_p, parameter
+from .global_ import global_op
 from .statistics import canonical_correction, root, variance_of
 
 
 @public
-def global_min_pool(
+def global_avg_pool(
     x: ArrayLike,
     *,
     data_format: str = "channels_last",
     keepdims: bool = True,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Return the minimum over all elements of the pooled axes.
+    """Return the average over all elements of the pooled axes.
 
-    ``y[n, c] = min over q of x[n, q, c]``, where ``q`` runs over all pooled axes.
+    ``y[n, c] = (sum over q of x[n, q, c]) / count``, where ``q`` runs over all pooled axes.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
-      data_format, keepdims, where: as in :func:`global_max_pool`.
+      x: array of any real dtype, or anything ``jnp.asarray`` accepts; not bool.
+      data_format, keepdims: as in :func:`global_max_pool`.
+      where: boolean mask that broadcasts to ``x``; elements where it is False are neither added nor
+        counted.
     Returns:
-      Array of the dtype of ``x``, with pooled axes of length 1 or without them.
-    Derivatives: as :func:`global_max_pool`; the tangent is that of the first minimum.
-    Edge cases: NaN gives NaN. Without elements (only ``where`` can remove all) the result is the
-      highest value of the dtype, and there is no gradient.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
+      floats are added and divided in float32 and rounded once. Integer averages are exact, because
+      the sum does not wrap; they are rounded half to even.
+    Derivatives: linear; forward and reverse mode, any order. Integers have no derivative.
+    Edge cases: without elements the result is 0. NaN and infinities propagate.
     Raises:
-      TypeError, ValueError: as :func:`global_max_pool`.
-    References: Oquab et al. 2015, "Is object localization for free?".
+      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for bool.
+    References: Lin et al. 2014, "Network in network" (arXiv:1312.4400); ONNX GlobalAveragePool-22.
     Example:
-      >>> jaxpool.global_min_pool(jnp.array([[[1.0, 5.0], [4.0, 2.0]]]), keepdims=False)
-      Array([[1., 2.]], dtype=float32)
+      >>> x = jnp.array([[[1.0, 5.0], [4.0, 2.0]]])
+      >>> jaxpool.global_avg_pool(x)
+      Array([[[2.5, 3.5]]], dtype=float32)
+      >>> jaxpool.global_avg_pool(x, where=jnp.array([[[True], [False]]]), keepdims=False)
+      Array([[1., 5.]], dtype=float32)
     """
-    return call(_GLOBAL_MIN_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
+    return call(_GLOBAL_AVG_POOL, x, (where,), data_format=data_format, keepdims=keepdims)
 
 
 @public
-def global_max_pool_with_argmax(
+def global_lp_pool(
     x: ArrayLike,
     *,
+    p: float = 2,
     data_format: str = "channels_last",
     keepdims: bool = True,
     where: ArrayLike | None = None,
-    index_space: IndexSpace = "spatial",
-    index_dtype: DTypeLike | None = None,
-) -> tuple[Array, Array]:
-    """Return the maximum over all elements of the pooled axes, and its index.
+) -> Array:
+    """Return the Lp norm over all elements of the pooled axes.
 
-    The values ``y`` are those of :func:`global_max_pool`. ``indices`` has the position of the first
-    maximum, in row-major order of the pooled axes; with one pooled axis
-    ``x[n, indices[n, c], c] = y[n, c]``.
+    ``y[n, c] = (sum over q of |x[n, q, c]| ** p) ** (1 / p)``, where ``q`` runs over all pooled
+    axes.
 
     Args:
-      x: array of any real dtype or bool, or anything ``jnp.asarray`` accepts.
+      x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
+      p: the exponent, from 2^-20 to 2^20; infinity gives the largest absolute value.
       data_format, keepdims, where: as in :func:`global_max_pool`.
-      index_space, index_dtype: as in :func:`max_pool_with_argmax`; the window is all pooled axes.
     Returns:
-      (values, indices), both of the shape of :func:`global_max_pool`'s result.
-    Derivatives: values as :func:`global_max_pool`; indices are integers and have no tangent.
-    Edge cases: if the value is NaN, the index is that of the first NaN. Without elements it is -1,
-      or the largest number of an unsigned dtype.
+      Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
+      floats are computed in float32 and rounded once.
+    Derivatives: as :func:`lp_pool`.
+    Edge cases: as :func:`lp_pool`; without elements the result is 0.
     Raises:
-      TypeError, ValueError: as :func:`global_max_pool` and :func:`max_pool_with_argmax`.
-    References: Oquab et al. 2015, "Is object localization for free?".
+      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool;
+        ValueError if ``p`` is out of range.
+    References: ONNX GlobalLpPool-22.
     Example:
-      >>> x = jnp.array([[[1.0, 5.0], [4.0, 2.0]]])
-      >>> jaxpool.global_max_pool_with_argmax(x, keepdims=False)[1]
-      Array([[1, 0]], dtype=int32)
+      >>> jaxpool.global_lp_pool(jnp.array([3.0, -4.0]), data_format="W")
+      Array([5.], dtype=float32)
     """
-    return call(
-        _GLOBAL_ARGMAX,
-        x,
-        (where,),
-        data_format=data_format,
-        keepdims=keepdims,
-        index_space=index_space,
-        index_dtype=index_dtype,
-    )
+    return call(_GLOBAL_LP_POOL, x, (where,), data_format=data_format, keepdims=keepdims, p=p)
 
 
 @public
@@ -185,21 +177,26 @@ def global_logsumexp_pool(
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-def _min(x: Array, valid: Array | None, planes: Planes) -> Array:
-    reverse = jnp.negative if jnp.issubdtype(x.dtype, jnp.floating) else jnp.invert
-    return reverse(_planes.plane_maximum(reverse(x), valid, planes))
+def average_of(
+    x: Array, valid: Array | None, planes: Planes, rounding: Rounding = "half_even"
+) -> Array:
+    """Return the average of every plane; the lengths may be unknown."""
+    total = functools.partial(_planes.plane_sum, planes=planes)
+    largest = math.prod(planes.lengths)
+    divisor = largest if valid is None else total(valid.astype(jnp.int32))
+    return average(zero_where_masked(x, valid), total, divisor, largest, rounding)
 
 
-def _argmax(
-    x: Array, valid: Array | None, planes: Planes, index_space: Any, index_dtype: Any
-) -> tuple[Array, Array]:
-    space = index_space, index_dtype
-    if not planes.are_known:
-        return maximum_with_indices(x, valid, planes, *space)
-    plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
-    values, offsets = rules.extreme_with_offsets(x, valid, plan)
-    masked = valid is not None
-    return values, indices.convert(offsets, x.shape, plan.geometry, *space, masked)
+def _lp(x: Array, valid: Array | None, planes: Planes, p: float) -> Array:
+    y = norm(
+        zero_where_masked(x, valid).astype(accumulator(x.dtype)),
+        p,
+        planes.positions,
+        total=lambda a: _planes.plane_sum(a, planes),
+        largest=lambda a: _planes.plane_maximum(a, None, planes),
+        joined=lambda make, a: scaled_sums.join_axes(make(a), planes.positions),
+    )
+    return y.astype(x.dtype)
 
 
 def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Array:
@@ -227,8 +224,8 @@ def _logsumexp(x: Array, valid: Array | None, planes: Planes, temperature: Any) 
     return scaled_sums.scaled_log_of(level, factor, temperature).astype(x.dtype)
 
 
-_GLOBAL_MIN_POOL = global_op("global_min_pool", _min, check_real)
-_GLOBAL_ARGMAX = global_op("global_max_pool_with_argmax", _argmax, check_real, indices.canonical)
+_GLOBAL_AVG_POOL = global_op("global_avg_pool", average_of, check_averageable)
+_GLOBAL_LP_POOL = global_op("global_lp_pool", _lp, check_float, canonical_p)
 _GLOBAL_STD_POOL = global_op("global_std_pool", _std, check_float, canonical_correction)
 _GLOBAL_LOGSUMEXP_POOL = global_op(
     "global_logsumexp_pool", _logsumexp, check_float, arrays=("where", "temperature")
