@@ -85,12 +85,12 @@ def min_pool_with_argmin(
     padding: Padding = "VALID",
     channel_axis: int | None = -1,
     *,
-    index_space: IndexSpace = "spatial",
-    index_dtype: DTypeLike | None = None,
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
     implementation: str = "auto",
+    index_space: IndexSpace = "spatial",
+    index_dtype: DTypeLike | None = None,
 ) -> tuple[Array, Array]:
     """Return the minimum and its index, as :func:`jaxpool.min_pool_with_argmin`.
 
@@ -107,19 +107,19 @@ def avg_pool(
     padding: Padding = "VALID",
     channel_axis: int | None = -1,
     *,
+    count_include_pad: bool = False,
+    divisor_override: int | None = None,
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
     implementation: str = "auto",
-    count_include_pad: bool = False,
-    divisor_override: int | None = None,
 ) -> Array:
     """Return the average over sliding windows, as ``hk.avg_pool`` and :func:`jaxpool.avg_pool`.
 
     Args:
       value, window_shape, strides, padding, channel_axis: as in :func:`max_pool`.
       count_include_pad: whether padding counts; default False, as in Haiku.
-      dilations, rounding, where, implementation, divisor_override: as in :func:`jaxpool.avg_pool`.
+      divisor_override, dilations, rounding, where, implementation: as in :func:`jaxpool.avg_pool`.
     """
     return call(jaxpool.avg_pool, **locals())
 
@@ -132,11 +132,11 @@ def lp_pool(
     padding: Padding = "VALID",
     channel_axis: int | None = -1,
     *,
+    p: float = 2,
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
     implementation: str = "auto",
-    p: float = 2,
 ) -> Array:
     """Return the Lp norm, as :func:`jaxpool.lp_pool`; see :func:`max_pool`."""
     return call(jaxpool.lp_pool, **locals())
@@ -150,12 +150,12 @@ def gem_pool(
     padding: Padding = "VALID",
     channel_axis: int | None = -1,
     *,
+    p: float | ArrayLike = 3.0,
+    eps: float = 1e-6,
     dilations: PerAxis = 1,
     rounding: Rounding = "floor",
     where: ArrayLike | None = None,
     implementation: str = "auto",
-    p: float | ArrayLike = 3.0,
-    eps: float = 1e-6,
 ) -> Array:
     """Return the generalised mean, as :func:`jaxpool.gem_pool`; see :func:`max_pool`."""
     return call(jaxpool.gem_pool, **locals())

@@ -119,6 +119,17 @@ def test_a_layer_has_the_settings_of_its_op(library: str, name: str) -> None:
     assert getattr(layers(library), name).__doc__
 
 
+def test_functions_for_haiku_have_the_keywords_of_their_ops_in_the_same_order() -> None:
+    module = layers("haiku")
+    for name in filter(str.islower, module.__all__):
+        keywords, of_op = (
+            [p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
+            for f in (getattr(module, name), getattr(jaxpool, name))
+        )
+        found = [key for key in keywords if key != "q"]  # which is positional in the op
+        assert found == [key for key in of_op if key not in ("data_format", "weights")], name
+
+
 def test_layers_show_the_types_of_their_settings() -> None:
     for library, name in itertools.product(LIBRARIES, LAYERS):
         shown = inspect.signature(getattr(layers(library), name)).parameters
