@@ -147,7 +147,8 @@ def pool(
     if reduce_fn in (lax.add, jnp.add) and start == 0:
         function = sum_pool
     else:
-        function = functools.partial(_pool_by, _reduction(reduce_fn, start.item()))
+        reduction = _reduction(reduce_fn, start.item())
+        function = lambda x, *window: _pool(x, reduction, *window)  # noqa: E731
     return _over_windows(function, x, window_shape, strides, padding).astype(x.dtype)
 
 
@@ -186,10 +187,6 @@ def _may_be_empty(kernel: Any, strides: Any, padding: Any) -> bool:
     if isinstance(padding, str):
         return False
     return any(max(p) >= k for k, p in zip(kernel, padding, strict=True))
-
-
-def _pool_by(reduction: Reduction, x: Array, *window: Any) -> Array:
-    return _pool(x, reduction, *window)
 
 
 @functools.lru_cache(maxsize=256)

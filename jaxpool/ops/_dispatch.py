@@ -105,12 +105,9 @@ def call(
     # the types of its arguments, but not of entries of tuples. So entries are passed as arguments
     # too; no valid argument is a tuple nested more than two levels deep.
     entries: tuple[Any, ...] = ()
-    for argument in windows:
+    for argument in (*windows, *options.values()):
         if type(argument) is tuple:
             entries += argument
-    for option in options.values():
-        if type(option) is tuple:
-            entries += option
     for entry in entries:
         if type(entry) is tuple:
             entries += entry
