@@ -117,6 +117,11 @@ def canonical(index_space: Any, index_dtype: Any) -> dict[str, Any]:
     return {"index_space": check_space(index_space), "index_dtype": check_dtype(index_dtype)}
 
 
+def canonical_space(index_space: Any, index_dtype: Any) -> dict[str, Any]:
+    """Return the checked options of an op that converts window offsets, see ``ops._op.Op``."""
+    return {"space": tuple(canonical(index_space, index_dtype).items())}
+
+
 def convert(
     offsets: Array,
     shape: tuple[int, ...],

@@ -88,21 +88,15 @@ def _max(x: Array, where: Any, *, config: Configuration, rule: Rule) -> Array:
     return _apply_rule(rule, plan.geometry, x, values, offsets)[0]
 
 
-def _max_with_argmax(
-    x: Array, where: Any, *, config: Configuration, rule: Rule, **index_options: Any
+def _max_with_offsets(
+    x: Array, where: Any, *, config: Configuration, rule: Rule
 ) -> tuple[Array, Array]:
     check_real(x)
-    geometry = config.geometry(x.shape)
     if where is not None and rule == "from_first_element":
-        values, offsets = _masked_from_first_element(x, where, config)
-    else:
-        plan = config.plan(x.shape, x.dtype, _reduction(rule))
-        maxima = rules.extreme_with_offsets(_fill_ignored(rule, x), where, plan)
-        values, offsets = _apply_rule(rule, geometry, x, *maxima)
-    if index_options["index_space"] == "window":
-        return values, offsets
-    may_be_empty = rule == "from_lowest" or geometry.has_empty_window
-    return values, _convert(offsets, x.shape, geometry, masked=may_be_empty, **index_options)
+        return _masked_from_first_element(x, where, config)
+    plan = config.plan(x.shape, x.dtype, _reduction(rule))
+    maxima = rules.extreme_with_offsets(_fill_ignored(rule, x), where, plan)
+    return _apply_rule(rule, plan.geometry, x, *maxima)
 
 
 def _convert(
@@ -113,11 +107,14 @@ def _convert(
     masked: bool,
     index_space: indices.IndexSpace,
     index_dtype: np.dtype | None,
+    ignores_elements: bool,
     empty_at: int | None,
     column_major: bool,
-    rule: Rule | None = None,
 ) -> Array:
-    """Convert window offsets to indices in ``index_space``; ``rule`` is ignored."""
+    """Convert window offsets to indices in ``index_space``.
+
+    ``ignores_elements``: whether the rule may ignore all elements of a window.
+    """
     coordinates = indices.coordinates(offsets, geometry)
     has_element = offsets != sentinel(offsets.dtype)
     if empty_at is not None:
@@ -125,7 +122,8 @@ def _convert(
             axis: jnp.where(has_element, coordinate, empty_at)
             for axis, coordinate in coordinates.items()
         }
-    valid = has_element if masked and empty_at is None else None
+    may_be_empty = masked or ignores_elements or geometry.has_empty_window
+    valid = has_element if may_be_empty and empty_at is None else None
     axes = indices.counted_axes(index_space, geometry.positions, len(shape))
     if column_major:
         pooled = tuple(axis for axis in axes if axis in coordinates)
@@ -133,8 +131,12 @@ def _convert(
     return indices.flat(index_space, coordinates, valid, shape, axes, index_dtype)
 
 
-def _canonical_indices(index_space: Any, index_dtype: Any, **rule: Any) -> dict[str, Any]:
-    return {**rule, **indices.canonical(index_space, index_dtype)}
+def _canonical_indices(
+    rule: Rule, index_space: Any, index_dtype: Any, **places: Any
+) -> dict[str, Any]:
+    space = {**indices.canonical(index_space, index_dtype), **places}
+    space["ignores_elements"] = rule == "from_lowest"
+    return {"rule": rule, "space": tuple(space.items())}
 
 
 def _reduction(rule: Rule) -> Reduction:
@@ -216,7 +218,7 @@ def _masked_from_first_element(
 
 _MAX_BY = Op("max_pool", _max)
 _MAX_WITH_ARGMAX_BY = Op(
-    "max_pool_with_argmax", _max_with_argmax, _canonical_indices, convert=_convert
+    "max_pool_with_argmax", _max_with_offsets, _canonical_indices, convert=_convert
 )
 
 

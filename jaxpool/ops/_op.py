@@ -4,7 +4,6 @@ If the geometry of windows over a symbolic size cannot be resolved, the array is
 the op runs on the padded array with windows that have no padding.
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,9 +35,9 @@ class Op:
       per_element: the names of the arrays that broadcast to ``x``: on an axis they have its length
         or length 1.
       is_random: whether it draws random numbers for its windows.
-      convert: for an op that returns values and indices, the function that converts window offsets
-        to indices: ``convert(offsets, shape, geometry, masked=.., **options)``. If its option
-        ``index_space`` is "window", the op returns the offsets themselves.
+      convert: for an op whose body returns values and window offsets, the function that converts
+        the offsets to indices: ``convert(offsets, shape, geometry, masked=.., **space)``. The
+        option ``space`` of such an op contains pairs of a name and a value.
       padding: a function of its options that says what padding holds: None, no elements;
         "constant", zeros that count; or a border of ``_lowerings.parts.borders``.
       has_reduction: whether it has an option ``reduction``, which may be a caller's own reduction.
@@ -72,35 +71,40 @@ def for_symbolic_sizes(op: Op, config: Any, options: dict[str, Any]) -> Callable
     """Return a function ``(x, where, *others)`` that computes an op for static and symbolic sizes.
 
     Arrays are padded on each pooled axis whose geometry cannot be resolved. ``where`` marks this
-    padding as masked, unless it counts in the op.
+    padding as masked, unless it counts in the op. Window offsets do not depend on this padding, so
+    they are converted to indices without it.
     """
-    direct = functools.partial(op.body, config=config, **options)
+    options = dict(options)
+    space = dict(options.pop("space", ()))
 
     def run(x: Array, where: Any, *others: Any) -> Any:
-        if is_static(x.shape):
-            return direct(x, where, *others)
-        positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), x.shape)
-        sizes = [x.shape[position] for position in positions]
-        ends = [e and _with_nonnegative_count(e) for e in ends_of(config.window, sizes)]
-        axis_ends = {p: e for p, e in zip(positions, ends, strict=True) if e}
-        if not axis_ends:
-            return direct(x, where, *others)
-        inner = replace(config, window=inner_window(config.window, sizes, ends))
-        arrays = _padded_arrays(
-            op, (x, where, *others), axis_ends, op.padding and op.padding(**options)
-        )
+        arrays, (axis_ends, inner) = (x, where, *others), _ends_and_inner(config, x.shape)
+        if axis_ends:
+            padding = op.padding and op.padding(**options)
+            arrays = _padded_arrays(op, arrays, axis_ends, padding)
+        results = _cropped(op.body(*arrays, config=inner, **options), x.ndim, axis_ends)
         if op.convert is None:
-            return _cropped(op.body(*arrays, config=inner, **options), x.ndim, axis_ends)
-        # Window offsets do not depend on padding, so they are converted without it.
-        offset_options = {**options, "index_space": "window", "index_dtype": None}
-        results = op.body(*arrays, config=inner, **offset_options)
-        values, offsets = _cropped(results, x.ndim, axis_ends)
-        placed = inner.geometry(arrays[0].shape).placed
-        axes = tuple(axis_ends[p].axis if p in axis_ends else axis for axis, p in placed)
-        geometry = Geometry(axes, positions)
-        return values, op.convert(offsets, x.shape, geometry, masked=True, **options)
+            return results
+        values, offsets = results
+        geometry, masked = inner.geometry(arrays[0].shape), bool(axis_ends) or where is not None
+        axes = (axis_ends[p].axis if p in axis_ends else axis for axis, p in geometry.placed)
+        unpadded = Geometry(tuple(axes), geometry.positions)
+        return values, op.convert(offsets, x.shape, unpadded, masked=masked, **space)
 
     return run
+
+
+def _ends_and_inner(config: Any, shape: tuple[int, ...]) -> tuple[dict[int, Ends], Any]:
+    """Return the ends to add to axes, by position, and the configuration for the padded array."""
+    if is_static(shape):
+        return {}, config
+    positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), shape)
+    sizes = [shape[position] for position in positions]
+    ends = [e and _with_nonnegative_count(e) for e in ends_of(config.window, sizes)]
+    axis_ends = {p: e for p, e in zip(positions, ends, strict=True) if e}
+    if not axis_ends:
+        return {}, config
+    return axis_ends, replace(config, window=inner_window(config.window, sizes, ends))
 
 
 def _with_nonnegative_count(ends: Ends) -> Ends:

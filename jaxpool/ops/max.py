@@ -234,28 +234,25 @@ def _extreme(x: Array, where: Any, *, config: Configuration, reduction: Reductio
     return rules.extreme(x, check_where(where, x.shape), plan)
 
 
-def _extreme_with_index(
-    x: Array, where: Any, *, config: Configuration, reduction: Reduction, **space: Any
+def _extreme_with_offsets(
+    x: Array, where: Any, *, config: Configuration, reduction: Reduction
 ) -> tuple[Array, Array]:
     check_real(x)
     plan = config.plan(x.shape, x.dtype, reduction)
-    valid = check_where(where, x.shape)
-    values, offsets = rules.extreme_with_offsets(x, valid, plan)
-    masked = valid is not None
-    return values, indices.convert(offsets, x.shape, plan.geometry, masked=masked, **space)
+    return rules.extreme_with_offsets(x, check_where(where, x.shape), plan)
 
 
 MAX_POOL = Op("max_pool", functools.partial(_extreme, reduction=MAX))
 MIN_POOL = Op("min_pool", functools.partial(_extreme, reduction=MIN))
 MAX_POOL_WITH_ARGMAX = Op(
     "max_pool_with_argmax",
-    functools.partial(_extreme_with_index, reduction=MAX),
-    indices.canonical,
+    functools.partial(_extreme_with_offsets, reduction=MAX),
+    indices.canonical_space,
     convert=indices.convert,
 )
 MIN_POOL_WITH_ARGMIN = Op(
     "min_pool_with_argmin",
-    functools.partial(_extreme_with_index, reduction=MIN),
-    indices.canonical,
+    functools.partial(_extreme_with_offsets, reduction=MIN),
+    indices.canonical_space,
     convert=indices.convert,
 )

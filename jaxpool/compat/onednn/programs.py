@@ -116,15 +116,8 @@ def _max_from_start(x: Array, where: Any, *, config: Configuration) -> Array:
     return max_from(x, where, config, start_value(x))
 
 
-def _max_with_offsets(
-    x: Array, where: Any, *, config: Configuration, **index_options: Any
-) -> tuple[Array, Array]:
+def _max_with_offsets(x: Array, where: Any, *, config: Configuration) -> tuple[Array, Array]:
     return max_with_offsets_from(x, where, config, start_value(x))
-
-
-def _keep_offsets(offsets: Array, *geometry_arguments: Any, **index_options: Any) -> Array:
-    """Return ``offsets`` unchanged: window offsets do not depend on padding around the array."""
-    return offsets
 
 
 def _average_of_integers(
@@ -137,5 +130,5 @@ def _average_of_integers(
 
 
 _MAX_FROM_START = Op("max", _max_from_start)
-_MAX_WITH_OFFSETS = Op("max", _max_with_offsets, convert=_keep_offsets)
+_MAX_WITH_OFFSETS = Op("max", _max_with_offsets)
 _AVERAGE_OF_INTEGERS = Op("avg", _average_of_integers)

@@ -31,7 +31,7 @@ def max_values_with_indices(
 ) -> tuple[Array, Array]:
     options = {"index_space": space, "index_dtype": dtype}
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return _run(_MAX_FROM_FIRST, config, options, x)
+        return _run(_MAX_FROM_FIRST, config, {"space": options}, x)
     return over_windows(max_pool_with_argmax, x, config, **options)
 
 
@@ -48,14 +48,6 @@ def _run(op: Op, config: Configuration, options: dict[str, Any], x: Array) -> An
 # --- ops ------------------------------------------------------------------------------------------
 
 
-def _max_from_first(
-    x: Array, where: Any, *, config: Configuration, **index_options: Any
-) -> tuple[Array, Array]:
-    values, offsets = max_with_offsets_from_first(x, where, config)
-    offset_arguments = offsets, x.shape, config.geometry(x.shape)
-    return values, indices.convert(*offset_arguments, masked=False, **index_options)
-
-
 def _quantised_average(
     x: Array, where: Any, *, config: Configuration, low: int, high: int
 ) -> Array:
@@ -68,5 +60,5 @@ def _quantised_average(
 
 
 _MAX_WITHOUT_NAN = Op("max_pool", max_of_numbers)
-_MAX_FROM_FIRST = Op("max_pool_with_argmax", _max_from_first, convert=indices.convert)
+_MAX_FROM_FIRST = Op("max_pool_with_argmax", max_with_offsets_from_first, convert=indices.convert)
 _QUANTISED_AVERAGE = Op("tflite_average_pool_2d", _quantised_average)
