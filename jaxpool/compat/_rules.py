@@ -323,7 +323,7 @@ _ADAPTIVE_WITH_ARGMAX = {
 }
 _FRACTIONAL = Op(
     "fractional_max_pool",
-    functools.partial(fractional.max_pool_with_argmax, reduction=MAX_LAST_NAN),
+    functools.partial(fractional.max_pool_with_argmax, maximum=MAX_LAST_NAN),
     fractional.canonical,
     fractional.ARRAYS,
     is_random=True,

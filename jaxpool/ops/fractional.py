@@ -139,6 +139,7 @@ def fractional_max_pool_with_argmax(
 def canonical(
     output_size: Any, index_space: Any = "spatial", index_dtype: Any = None
 ) -> dict[str, Any]:
+    """Return the number of windows and the options of indices, checked."""
     sizes = int_or_ints("output_size", output_size)
     return {"output_size": sizes, **_indices.canonical(index_space, index_dtype)}
 
@@ -163,8 +164,9 @@ def fractional(
     return call(op, x, (where, key, samples), windows, output_size=output_size, **space)
 
 
-def max_pool(x: Array, *arrays: Any, **canonical: Any) -> Array:
-    return max_pool_with_argmax(x, *arrays, **canonical)[0]
+def max_pool(x: Array, *arrays: Any, **options: Any) -> Array:
+    """Compute :func:`fractional_max_pool`."""
+    return max_pool_with_argmax(x, *arrays, **options)[0]
 
 
 def max_pool_with_argmax(
@@ -177,15 +179,16 @@ def max_pool_with_argmax(
     output_size: int | tuple[int, ...],
     index_space: IndexSpace,
     index_dtype: np.dtype | None,
-    reduction: Reduction = MAX,
+    maximum: Reduction = MAX,
 ) -> tuple[Array, Array]:
+    """Compute :func:`fractional_max_pool_with_argmax`."""
     check_real(x)
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     check_known(geometry.spatial_shape)
     sizes = per_axis("output_size", output_size, len(geometry.axes))
     _check_fit(geometry, sizes)
     starts = _window_starts(_samples_per_plane(key, samples, x.shape, geometry), geometry, sizes)
-    plan = plan_for(geometry, reduction, np.dtype(x.dtype))
+    plan = plan_for(geometry, maximum, np.dtype(x.dtype))
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
     indices = _indices.convert(
         offsets, x.shape, geometry, index_space, index_dtype, masked=valid is not None
