@@ -24,6 +24,7 @@ from jax import Array, lax
 
 from .._autodiff.linear import relative, tangent_only
 from .._lowerings.parts.axis_slicing import tree_reduce
+from .._xla.nan_constant import difference
 from .float_bits import in_two, two_to
 
 Terms = tuple[Array, ...]
@@ -102,7 +103,8 @@ def maximum_over(x: Array, axes: tuple[int, ...]) -> Array:
 
 def ratio(level: Array, top: Array) -> Array:
     """Return ``2 ** (level - top)``, where ``level <= top``; one if both are the same infinity."""
-    return two_to(jnp.where(level == top, np.zeros((), level.dtype), level - top))
+    zero = np.zeros((), level.dtype)
+    return two_to(jnp.where(level == top, zero, difference(level, top)))
 
 
 def log_of(level: Array, factor: Array) -> Array:

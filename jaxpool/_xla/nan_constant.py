@@ -1,4 +1,4 @@
-"""Constants of NaN that ``jax_debug_nans`` does not report.
+"""NaN that ``jax_debug_nans`` does not report: constants, and numbers that no result contains.
 
 For JAX 0.10 to 0.12. With ``jax_disable_jit``, JAX runs one operation at a time and
 ``jax_debug_nans`` checks the result of each. It reports an operation that converts or broadcasts a
@@ -25,6 +25,13 @@ def nan_where(which: Any, y: Array) -> Array:
     if _runs_without_jit():
         return lax.select(jnp.broadcast_to(which, y.shape), nan_like(y), y)
     return jnp.where(which, nan_like(y), y)
+
+
+def difference(x: Array, y: Array) -> Array:
+    """Return ``x - y``; where both are the same infinity, NaN or infinity."""
+    if _runs_without_jit():
+        y = jnp.where((x == y) & jnp.isinf(x), np.zeros((), y.dtype), y)
+    return x - y
 
 
 def _runs_without_jit() -> bool:

@@ -27,6 +27,7 @@ from .._lowerings.parts.window_counts import elements_per_window
 from .._lowerings.ranks import ranks
 from .._numerics.checks import check_real, check_where
 from .._numerics.divisors import window_sum
+from .._xla.nan_constant import difference
 from ..reductions import MAX, MIN, accumulator, identity_array
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -158,7 +159,7 @@ def _midpoint(a: Array, b: Array, _: Any) -> Array:
         return floor + (floor & remainder)
     accum_dtype = accumulator(a.dtype)
     low, high, half = a.astype(accum_dtype), b.astype(accum_dtype), np.asarray(0.5, accum_dtype)
-    mean, gap = (low + high) * half, high - low
+    mean, gap = (low + high) * half, difference(high, low)
     overflows = (lax.abs(mean) == np.inf) & lax.is_finite(gap)
     return jnp.where(overflows, low + gap * half, mean).astype(a.dtype)
 

@@ -1,5 +1,6 @@
 """Every op under the settings with which JAX forbids frequent mistakes."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from every_op import EVERY_OP, numbers, with_gradient
+from every_op import EVERY_OP, MASK, SLIDING, numbers, with_gradient
 
 import jaxpool
 from jaxpool.compat import onednn, onnx, tensorflow
@@ -22,6 +23,12 @@ INTEGER_AVERAGES: dict[str, Callable[[Any], Any]] = {
     ),
     "TensorFlow Lite": lambda x: tensorflow.tflite_average_pool_2d(x, 3, 2, 2, 1, "SAME"),
 }
+
+DEFINED_WHEN_EMPTY = (
+    "max_pool", "max_pool, large window", "max_pool_with_argmax", "min_pool", "sum_pool", "lp_pool",
+    "gem_pool", "logsumexp_pool", "soft_pool", "median_pool", "rank_pool",
+)  # fmt: skip
+"""Ops that accept a mask and do not return NaN for a window without elements."""
 
 over_ops = pytest.mark.parametrize("name", EVERY_OP)
 
@@ -66,3 +73,19 @@ def test_no_nan_is_made_on_the_way_without_jit(name: str) -> None:
     """JAX then runs and checks every operation, also constants that no result contains."""
     with jax.disable_jit(), jax.debug_nans(True):
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
+
+
+@pytest.mark.grid(4)
+@pytest.mark.parametrize("mask", ["some elements", "no element"])
+@pytest.mark.parametrize("name", DEFINED_WHEN_EMPTY)
+def test_no_nan_is_made_of_masked_elements_without_jit(name: str, mask: str) -> None:
+    where = MASK if mask == "some elements" else np.zeros_like(MASK)
+    masked = functools.partial(SLIDING[name], where=where)
+    with jax.disable_jit(), jax.debug_nans(True):
+        with_gradient(masked)(jnp.asarray(numbers(1, 1)))
+
+
+def test_quantiles_of_equal_infinities_subtract_none_of_them_without_jit() -> None:
+    with jax.disable_jit(), jax.debug_nans(True):
+        y = jaxpool.quantile_pool(jnp.full((1, 4, 1), jnp.inf), 0.3, (2,), 2)
+    assert (y == jnp.inf).all()

@@ -99,12 +99,14 @@ def argreduce_in_integers(
     windows that contain only padding. A resulting zero has lost its sign: to make -0.0 and 0.0 tie
     only where they are compared takes up to three times as long.
     """
-    keys, key_reduction, invalid = _keys_of(x, reduction)
+    keys, key_reduction, worst = _keys_of(x, reduction)
+    invalid = identity_array(key_reduction, keys.dtype)
     if valid is not None:
         keys = jnp.where(valid, keys, invalid)
     keys, offsets = argreduce(keys, key_reduction)
     empty = keys == invalid
-    values = jnp.where(empty, identity_array(reduction, x.dtype), from_sort_keys(keys, x.dtype))
+    # As a float, the invalid key would be NaN.
+    values = from_sort_keys(jnp.where(empty, worst, keys), x.dtype)
     return values, offsets if valid is None else jnp.where(empty, sentinel(offsets.dtype), offsets)
 
 
@@ -124,9 +126,9 @@ def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
 
 
 def _keys_of(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
-    """Return the keys of ``x``, their maximum or minimum, and a key that loses to all others.
+    """Return the keys of ``x``, their maximum or minimum, and the key of the identity.
 
-    The key that loses is the identity of the returned reduction.
+    The identity of the returned maximum or minimum is a key that loses to all of these.
     """
     if is_float_extreme(reduction, x):
         keys = _with_one_zero(_float_keys(x, reduction))
@@ -136,7 +138,7 @@ def _keys_of(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarr
     step = -1 if reduction.extremum == "max" else 1
     invalid = np.asarray(worst + np.asarray(step, keys.dtype), keys.dtype)
     key_reduction = dataclasses.replace(_key_extreme(reduction), identity=invalid)
-    return keys, key_reduction, invalid
+    return keys, key_reduction, worst
 
 
 def _with_one_zero(keys: Array) -> Array:
