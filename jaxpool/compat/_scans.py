@@ -80,19 +80,20 @@ def max_of_numbers(x: Array, where: Mask, *, config: Configuration) -> Array:
     The derivative is that of :func:`max_with_offsets_from_first`, as in TensorFlow.
     """
 
-    def clamp_to_lowest(values: Array) -> Array:
-        return jnp.maximum(values, np.asarray(jnp.finfo(x.dtype).min, x.dtype))
-
     def reduce(x: Array, where: Mask) -> Array:
         is_number = _combine_masks(x == x, where)
-        return clamp_to_lowest(over_windows(max_pool, x, config, where=is_number))
+        return _at_least_lowest(over_windows(max_pool, x, config, where=is_number))
 
     def argreduce(x: Array, where: Mask) -> tuple[Array, Array]:
         maxima, offsets, _ = _maxima_and_first_nan(x, where, config)
-        return clamp_to_lowest(maxima), offsets
+        return _at_least_lowest(maxima), offsets
 
     read = _gather_function(config.geometry(x.shape))
     return selection(reduce, argreduce, read, x, where)
+
+
+def _at_least_lowest(values: Array) -> Array:
+    return jnp.maximum(values, np.asarray(jnp.finfo(values.dtype).min, values.dtype))
 
 
 def max_with_offsets_from_first(

@@ -59,6 +59,27 @@ def test_averages_of_integers_promote_neither_ranks_nor_dtypes(name: str, x64: b
         assert jax.eval_shape(INTEGER_AVERAGES[name], x).dtype == jnp.int8
 
 
+MAXIMA_OF_FRONT_ENDS: dict[str, Callable[[Any], Any]] = {
+    "oneDNN": lambda x: onednn.forward_inference(x, "max", (3, 2), (1, 1), 0, (1, 1), (1, 1)),
+    "ONNX": lambda x: onnx.max_pool(x, kernel_shape=(3, 2), pads=(1, 1, 0, 0)),
+    "TensorFlow": lambda x: tensorflow.max_pool2d(x, (3, 2), 1, "SAME"),
+    "TensorFlow, argmax": lambda x: tensorflow.max_pool_with_argmax(x, (3, 2), 1, "SAME"),
+}
+
+
+@pytest.mark.grid(8)
+@over_ops
+def test_no_tracer_is_kept(name: str) -> None:
+    with jax.checking_leaks():
+        jax.jit(with_gradient(EVERY_OP[name])).lower(numbers(2, 3))
+
+
+@pytest.mark.parametrize("name", MAXIMA_OF_FRONT_ENDS)
+def test_no_tracer_is_kept_by_front_ends(name: str) -> None:
+    with jax.checking_leaks():
+        jax.jit(with_gradient(MAXIMA_OF_FRONT_ENDS[name])).lower(numbers(2, 3))
+
+
 @pytest.mark.grid(8)
 @over_ops
 def test_no_nan_is_made_on_the_way(name: str) -> None:
