@@ -2,8 +2,8 @@
 
 For JAX 0.10 to 0.12. With ``jax_disable_jit``, JAX runs one operation at a time and
 ``jax_debug_nans`` checks the result of each. It reports an operation that converts or broadcasts a
-NaN, even if no result of the op contains this NaN. JAX does not check operands, such as arrays of
-NumPy.
+NaN, even if no result of the op contains this NaN. ``jax.vmap`` broadcasts a constant that is
+selected from. So without jit the NaN is made of bits, only where a result contains it.
 """
 
 from typing import Any
@@ -14,17 +14,21 @@ import numpy as np
 from jax import Array, lax
 
 
-def nan_like(x: Any) -> np.ndarray:
-    """Return NaN in the dtype of ``x``: a scalar, or without jit an array of the shape of ``x``."""
-    shape = x.shape if _runs_without_jit() else ()
-    return np.full(shape, np.nan, x.dtype)
+def nan_at(which: Any, x: Any) -> Any:
+    """Return NaN in the dtype of ``x``: a scalar, or without jit an array, 0 outside ``which``."""
+    nan = np.asarray(np.nan, x.dtype)
+    if not _runs_without_jit():
+        return nan
+    bits = nan.view(f"uint{8 * nan.itemsize}")
+    return lax.bitcast_convert_type(jnp.where(which, bits, np.zeros((), bits.dtype)), x.dtype)
 
 
 def nan_where(which: Any, y: Array) -> Array:
     """Return NaN where ``which`` is true, else ``y``; ``which`` broadcasts to ``y``."""
     if _runs_without_jit():
-        return lax.select(jnp.broadcast_to(which, y.shape), nan_like(y), y)
-    return jnp.where(which, nan_like(y), y)
+        which = jnp.broadcast_to(which, y.shape)
+        return lax.select(which, nan_at(which, y), y)
+    return jnp.where(which, nan_at(which, y), y)
 
 
 def difference(x: Array, y: Array) -> Array:

@@ -24,6 +24,8 @@ INTEGER_AVERAGES: dict[str, Callable[[Any], Any]] = {
     "TensorFlow Lite": lambda x: tensorflow.tflite_average_pool_2d(x, 3, 2, 2, 1, "SAME"),
 }
 
+WITH_NAN_CONSTANTS = ("max_pool", "min_pool_with_argmin", "var_pool", "quantile_pool")
+
 DEFINED_WHEN_EMPTY = (
     "max_pool", "max_pool, large window", "max_pool_with_argmax", "min_pool", "sum_pool", "lp_pool",
     "gem_pool", "logsumexp_pool", "soft_pool", "median_pool", "rank_pool",
@@ -110,3 +112,11 @@ def test_quantiles_of_equal_infinities_subtract_none_of_them_without_jit() -> No
     with jax.disable_jit(), jax.debug_nans(True):
         y = jaxpool.quantile_pool(jnp.full((1, 4, 1), jnp.inf), 0.3, (2,), 2)
     assert (y == jnp.inf).all()
+
+
+@pytest.mark.parametrize("name", WITH_NAN_CONSTANTS)
+def test_no_nan_is_made_in_vmap_without_jit(name: str) -> None:
+    with jax.disable_jit(), jax.debug_nans(True):
+        y = jax.vmap(EVERY_OP[name])(jnp.asarray(numbers(2, 1)[:, None]))
+    want = jax.vmap(EVERY_OP[name])(numbers(2, 1)[:, None])
+    jax.tree.map(np.testing.assert_allclose, y, want)

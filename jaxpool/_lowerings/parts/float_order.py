@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._xla.by_platform import by_platform
-from ..._xla.nan_constant import nan_like
+from ..._xla.nan_constant import nan_at
 from ..._xla.select import select
 from ...reductions import MAX, MAX_LAST_NAN, MIN, Reduction, byte_dtype, identity_array
 from .argreduce import ValueOffset, sentinel
@@ -62,7 +62,7 @@ def reduce_slices(reduction: Reduction, slices: Sequence[Any]) -> Any:
     prefers = lax.gt if reduction.extremum == "max" else lax.lt
     extreme = tree_reduce(lambda a, b: lax.select(prefers(a, b), a, b), slices)
     any_nan = tree_reduce(lax.bitwise_or, [lax.ne(x, x) for x in slices])
-    return select(any_nan, nan_like(extreme), extreme)
+    return select(any_nan, nan_at(any_nan, extreme), extreme)
 
 
 def reduce_in_integers(
