@@ -27,6 +27,7 @@ from .._autodiff import boxes as maps
 from .._autodiff.linear import tangent_only
 from .._lowerings.boxes import Boxes, SampledElements
 from .._lowerings.parts.axis_slicing import iota
+from .._xla.nan_constant import nan_where
 from .quotient import rounded_quotient
 
 _NEIGHBOURING_SAMPLES = 7
@@ -137,17 +138,15 @@ def weighted(
         boxes.image, _ones_where_positive(boxes.rows), _ones_where_positive(boxes.columns)
     )
 
+    def is_read_where(mask: Array) -> Array:
+        return total(mask.astype(x.dtype), is_read) > 0
+
     def non_finite_sums() -> Array:
-        masks = (
-            (primal == np.inf, np.inf),
-            (primal == -np.inf, -np.inf),
-            (primal != primal, np.nan),
+        high, low = (
+            jnp.where(is_read_where(primal == value), np.asarray(value, x.dtype), zero)
+            for value in (np.inf, -np.inf)
         )
-        contributions = [
-            jnp.where(total(mask.astype(x.dtype), is_read) > 0, jnp.asarray(value, x.dtype), zero)
-            for mask, value in masks
-        ]
-        return contributions[0] + contributions[1] + contributions[2]
+        return nan_where(is_read_where(primal != primal), high + low)
 
     clean = jnp.where(finite, primal, zero) + tangent_only(x)
     y = total(clean, boxes) if samples is None else maps.sums(clean, boxes, samples)

@@ -120,3 +120,12 @@ def test_no_nan_is_made_in_vmap_without_jit(name: str) -> None:
         y = jax.vmap(EVERY_OP[name])(jnp.asarray(numbers(2, 1)[:, None]))
     want = jax.vmap(EVERY_OP[name])(numbers(2, 1)[:, None])
     jax.tree.map(np.testing.assert_allclose, y, want)
+
+
+@pytest.mark.parametrize("name", ["roi_align", "ps_roi_pool"])
+def test_infinite_elements_of_boxes_make_no_nan_without_jit(name: str) -> None:
+    x = numbers(1, 1)
+    x[0, 1, 1] = np.inf
+    with jax.disable_jit(), jax.debug_nans(True):
+        y = EVERY_OP[name](jnp.asarray(x))
+    assert (y == np.inf).any()
