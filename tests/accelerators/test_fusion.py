@@ -178,6 +178,22 @@ def test_sums_of_adaptive_windows_keep_rows_contiguous(chip: str) -> None:
     assert " = f32[56," not in entry
 
 
+@pytest.mark.parametrize("chip", ["v6e"])
+def test_the_gradient_of_a_relu_crops_the_gradient_of_the_maximum_after_it(chip: str) -> None:
+    """The gradient of 55 elements at stride 2 is computed for 56; no kernel only crops it."""
+
+    def maximum(x: jax.Array) -> jax.Array:
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "VALID")
+
+    arguments = compilers.specs([(ODD, "float32")])
+    ours, jax_s = (
+        compilers.costs(chip, step(lambda x: pool(jax.nn.relu(x))), *arguments)  # noqa: B023
+        for pool in (lambda x: max_pool(x, (3, 3), 2), maximum)
+    )
+    assert ours["kernels"] <= 4
+    assert ours["megabytes"] <= 0.77 * jax_s["megabytes"]
+
+
 def mixed(x: jax.Array, weights: jax.Array) -> jax.Array:
     """A convolution of 1x1."""
     return jax.lax.conv_general_dilated(
