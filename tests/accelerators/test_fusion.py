@@ -56,6 +56,7 @@ TILED = step(max_pool, (2, 2), 2)
 OVERLAPPING = step(max_pool, (3, 3), 1, "SAME")
 ARGMAX = values(jaxpool.max_pool_with_argmax, (2, 2), 2)
 AVERAGE = step(avg_pool, (3, 3), 1, "SAME")
+LARGE_AVERAGE = step(avg_pool, (5, 5), 1, "SAME")
 LONG = values(max_pool, (31, 31), 1, "SAME")
 LONG_ARGMAX = values(jaxpool.max_pool_with_argmax, (31, 31), 1, "SAME")
 LONG_STEP = step(max_pool, (31, 31), 1, "SAME")
@@ -88,6 +89,7 @@ BLURRED = jax.ShapeDtypeStruct((64, 112, 112, 128), jnp.float32)
 BLUR_GRADIENT = lambda g: jax.linear_transpose(BLUR, BLURRED)(g)[0]  # noqa: E731
 LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
 ODD = (64, 55, 55, 128)
+FEW = (12, 56, 56, 128)
 PLANE = (512, 512)
 BOUNDS = {
     "ResNet's stem on GPU": Bound("H100", STEM, LARGE, "float32", 2, 1.2),
@@ -111,6 +113,7 @@ BOUNDS = {
     "ResNet's stem on TPU": Bound("v6e", STEM, LARGE, "float32", 2, 1.01),
     "tiled on TPU": Bound("v5e", TILED, LARGE, "bfloat16", 2, 1.01),
     "average on TPU": Bound("v5e", AVERAGE, SMALL, "float32", 3, 1.36),
+    "average of few images on TPU": Bound("v5e", LARGE_AVERAGE, FEW, "float32", 2, 1.01),
     "argmax on TPU": Bound("v5e", ARGMAX, LARGE, "float32", 3, 1.01),
     "argmax of 5x5 on TPU": Bound("v5e", WIDE_ARGMAX, LARGE, "float32", 2, 1.01),
     "argmax of 5x5 in bfloat16 on TPU": Bound("v5e", WIDE_ARGMAX, LARGE, "bfloat16", 2, 1.01),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import QUICK, assert_same
+from helpers import QUICK, assert_same, lowered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ from jaxpool._geometry.resolve import Geometry
 from jaxpool._lowerings import IMPLEMENTATIONS, tuning
 from jaxpool._lowerings import plan as _plan
 from jaxpool._lowerings.implementations import axis_codes, match_chain
-from jaxpool._lowerings.parts import phase_sums
+from jaxpool._lowerings.parts import phase_sums, tiles
 from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
 from jaxpool._lowerings.request import Request
@@ -197,6 +197,52 @@ def test_which_arrays_are_strided_slices(
     made = jaxpool.geometry(shape[1:3], (3, 3), 2, ((padding, 0), (padding, 0)))
     geometry = Geometry(made.axes, (-3, -2))
     assert match_chain.is_sliced_in_place(shape, geometry) == expected
+
+
+# shape, window, strides, padding, dilations, layout
+SHIFTED_ROWS: dict[str, tuple[Any, ...]] = {
+    "5 x 5": ((2, 9, 11, 3), (5, 5), 1, "SAME", 1, "NHWC"),
+    "no padding": ((3, 8, 9, 2), (5, 6), 1, "VALID", 1, "NHWC"),
+    "dilated": ((2, 13, 17, 3), (5, 5), 1, ((3, 1), (0, 6)), (1, 2), "NHWC"),
+    "more padding than elements": ((2, 4, 3, 3), (5, 5), 1, ((4, 4), (2, 4)), 1, "NHWC"),
+    "strided along the other axis": ((2, 9, 9, 3), (5, 7), (2, 1), 2, 1, "NHWC"),
+    "channels first": ((2, 3, 9, 11), (5, 5), 1, "SAME", 1, "NCHW"),
+    "3-D": ((2, 5, 6, 9, 3), (3, 3, 4), 1, "SAME", 1, "NDHWC"),
+}
+
+
+@pytest.mark.parametrize("case", SHIFTED_ROWS)
+def test_sums_of_few_images_add_shifted_rows_on_tpu(case: str, rng: np.random.Generator) -> None:
+    """Sums of small integers are exact, in whichever order; no element of a row is left out."""
+    shape, window, strides, padding, dilations, layout = SHIFTED_ROWS[case]
+    settings = {"dilations": dilations, "data_format": layout}
+
+    def sums(x: jax.Array, g: jax.Array) -> Any:
+        y, pull = jax.vjp(lambda x: jaxpool.sum_pool(x, window, strides, padding, **settings), x)
+        return y, pull(jnp.resize(g, y.shape))[0]
+
+    x, g = (jnp.asarray(rng.integers(-9, 10, shape), jnp.float32) for _ in range(2))
+    text = jax.export.export(jax.jit(sums), platforms=["tpu"])(x, g).mlir_module()
+    assert text.count("stablehlo.pad") >= 2 * window[-1]
+    want = jax.jit(sums)(x, g)
+    for got, expected in zip(lowered(sums, "tpu", x, g)(x, g), want, strict=True):
+        assert_same(np.asarray(got), np.asarray(expected), case)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((12, 56, 56, 128), True),  # columns pad less than the batch
+        ((1, 112, 112, 128), True),
+        ((32, 28, 28, 192), False),  # the batch pads less
+        ((8, 56, 56, 128), False),  # both pad as little
+        ((56, 56, 128), False),  # jax.vmap may add a batch
+    ],
+)
+def test_which_sums_add_shifted_rows(shape: tuple[int, ...], expected: bool) -> None:
+    made = jaxpool.geometry(shape[-3:-1], (5, 5), 1, "SAME")
+    geometry = Geometry(made.axes, (-3, -2))
+    assert tiles.has_pooled_axis(shape, geometry) == expected
 
 
 @pytest.mark.parametrize("case", ["overlapping", "whole groups", "levels"])

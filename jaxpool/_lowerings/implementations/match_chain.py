@@ -26,8 +26,6 @@ the offset -1 marks those that are not valid.
 """
 
 import functools
-import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,12 +33,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._geometry.axis import cdiv
 from ..._geometry.resolve import Geometry, is_static
 from ..._xla.select import select
 from ...reductions import Reduction, identity_array, mask_with_identity
 from .. import tuning
-from ..parts import grid
+from ..parts import grid, tiles
 from ..parts.argreduce import ValueOffset, offset_dtype, set_sentinels
 from ..parts.axis_slicing import (
     each_offset,
@@ -57,8 +54,6 @@ from ..request import Request
 
 _NO_OFFSET = np.float32(-1)
 _MAX_TAPS = 2**24
-_SUBLANES, _LANES = 8, 128
-"""Lengths of a tile, to which XLA:TPU pads the two minor axes of a layout."""
 
 
 def unsupported_reason(request: Request) -> str | None:
@@ -148,21 +143,7 @@ def is_sliced_in_place(shape: Sequence[Any], geometry: Geometry) -> bool:
     """Return whether strided slices read an array in place, and the grid would need a copy."""
     if is_padded(geometry) or not any(axis.size % axis.stride for axis in geometry.axes):
         return False
-    if not is_static(shape):
-        return False
-    pooled = {len(shape) + position for position in geometry.positions}
-    sizes: dict[bool, list[int]] = {True: [], False: []}
-    for minor in itertools.permutations((axis for axis, n in enumerate(shape) if n > 1), 2):
-        sizes[pooled.isdisjoint(minor)].append(_padded_size(shape, *minor))
-    return min(sizes[True], default=math.inf) < min(sizes[False], default=0)
-
-
-def _padded_size(shape: Sequence[int], sublanes: int, lanes: int) -> int:
-    """Return the elements of an array whose axes ``sublanes`` and ``lanes`` are padded to tiles."""
-    padded = list(shape)
-    for axis, tile in ((sublanes, _SUBLANES), (lanes, _LANES)):
-        padded[axis] = cdiv(shape[axis], tile) * tile
-    return math.prod(padded)
+    return tiles.has_pooled_axes_major(shape, geometry)
 
 
 def _match_by_axis(
