@@ -276,7 +276,7 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
          for shape in ((1, 56, 56, 64), (4, 56, 56, 64), (8, 112, 112, 32), LARGE)],
     ),
     "MAX_COLLAPSED_ROW": (
-        (0, 7, 15, 23),
+        (0, 7, 12, 15, 23),
         [make(window, 1, shape=shape)
          for make in (max_pool, argmax, gradient)
          for channels in (3, 6, 12, 16)

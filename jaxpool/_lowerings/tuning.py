@@ -1,9 +1,9 @@
 """Every tuned constant: the threshold at which one way to compute becomes slower than another.
 
-Results do not depend on these constants. Those for TPU and GPU, at the end, were chosen by the cost
-figures of their compilers: ``benchmarks/accelerators.py`` prints them for maxima, ``costs`` of
-``benchmarks/compilers.py`` for any other function. The others were chosen on XLA:CPU (jaxlib
-0.10.2, x86-64, two cores). Measure them again with
+Results do not depend on these constants. Those for TPU and GPU, at the end, were chosen by figures
+of their compilers: ``benchmarks/accelerators.py`` prints them for maxima, ``costs`` of
+``benchmarks/compilers.py`` for other functions. The others were chosen on XLA:CPU (jaxlib 0.10.2,
+x86-64, two cores). Measure them again with
 
     python benchmarks/tuning.py [NAME..]
 
@@ -77,10 +77,10 @@ MIN_BYTES_OF_SEGMENTS = 2**24
 """Minimum bytes of an array for which one loop per segment computes both values and argmax: reading
 the array only once saves more than concatenating the results costs."""
 
-MAX_COLLAPSED_ROW = 15
+MAX_COLLAPSED_ROW = 12
 """Maximum elements after the last pooled axis that CPU collapses with it for extremes at stride 1.
-With 3 to 12 channels, values then take 0.6 of the time and gradients 0.4 in the mean, those of 9x9
-a fifth, but padded values of 8 channels up to twice. With 16, indices of 31x31 take 5 times it."""
+Windows of 9 and more then take 0.8 of the time, their indices and gradients 0.25; of 3 and 5 0.8 in
+the mean, but values up to 1.6 and indices along one axis up to 1.9. With 15, 3x3 takes up to 1.5."""
 
 ARGREDUCE_RADIX = 4
 """Number of smaller windows that compose a long window at each level of an argmax."""
@@ -129,8 +129,7 @@ LONGEST_SCATTERED = 7
 """Maximum elements on an axis for which a transpose along the axis has one slice per offset."""
 
 SCATTER_RADIX = TERMS_RADIX = 6
-"""Number of smaller windows that compose a long window at each level of a scatter; on TPU and GPU
-TERMS_RADIX."""
+"""Smaller windows that compose a long window at each level of a scatter: on CPU; on TPU and GPU."""
 
 # --- windows as an axis ---------------------------------------------------------------------------
 
