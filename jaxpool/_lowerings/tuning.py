@@ -80,7 +80,7 @@ the array only once saves more than concatenating the results costs."""
 MAX_COLLAPSED_ROW = 12
 """Maximum elements after the last pooled axis that CPU collapses with it for extremes at stride 1.
 Windows of 9 and more then take 0.8 of the time, their indices and gradients 0.25; of 3 and 5 0.8 in
-the mean, but values up to 1.6 and indices along one axis up to 1.9. With 15, 3x3 takes up to 1.5."""
+the mean, but values up to 1.6 and indices along one axis 1.9. With 15, 3x3 takes up to 1.5."""
 
 ARGREDUCE_RADIX = 4
 """Number of smaller windows that compose a long window at each level of an argmax."""
