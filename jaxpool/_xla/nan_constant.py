@@ -25,9 +25,6 @@ def nan_at(which: Any, x: Any) -> Any:
 
 def nan_where(which: Any, y: Array) -> Array:
     """Return NaN where ``which`` is true, else ``y``; ``which`` broadcasts to ``y``."""
-    if _runs_without_jit():
-        which = jnp.broadcast_to(which, y.shape)
-        return lax.select(which, nan_at(which, y), y)
     return jnp.where(which, nan_at(which, y), y)
 
 
