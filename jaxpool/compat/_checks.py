@@ -1,5 +1,6 @@
 """Checks of arguments, shared by the front ends."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from jax.typing import ArrayLike
 
 from .._errors import counted, message, shown
 from .._geometry.arguments import entries_of, integer, is_sequence, length_of
-from .._geometry.resolve import window_too_long
+from .._geometry.resolve import is_at_most, window_too_long
 from .._geometry.window import Pairs
 from .._numerics.checks import as_array
 
@@ -35,10 +36,24 @@ def as_floats(name: str, value: ArrayLike) -> Array:
     return x.astype(jax.eval_shape(jnp.true_divide, x, x).dtype)
 
 
-def index_dtype(prefer_int64: bool = True) -> np.dtype:
-    """Return int64 if it is preferred and JAX's 64-bit types are enabled, otherwise int32."""
-    has_int64 = jax.config.jax_enable_x64  # pyright: ignore
-    return np.dtype(np.int64 if prefer_int64 and has_int64 else np.int32)
+def index_dtype(counted: Sequence[int]) -> np.dtype:
+    """Return int64 if JAX's 64-bit types are enabled, otherwise int32; raise if it is too narrow.
+
+    Args:
+      counted: lengths of the axes that a flat index counts.
+    """
+    if jax.config.jax_enable_x64:  # pyright: ignore
+        return np.dtype(np.int64)
+    last, limit = math.prod(counted) - 1, np.iinfo(np.int32).max
+    if not is_at_most(last, limit, "indices may not fit int32"):
+        raise ValueError(
+            message(
+                "indices do not fit int32, and 64-bit types are disabled.",
+                f"They go up to {last}; int32 represents numbers up to {limit}.",
+                'Call jax.config.update("jax_enable_x64", True) first, or pool parts of the array.',
+            )
+        )
+    return np.dtype(np.int32)
 
 
 def ints(

@@ -247,11 +247,12 @@ def fractional_max_by_last_nan(
     output_size: Any,
     samples: ArrayLike | None,
     key: ArrayLike | None = None,
+    index_space: Literal["window", "spatial"] = "spatial",
     index_dtype: Any = None,
 ) -> tuple[Array, Array]:
-    """Return fractional maxima under "last_nan", channels first, and their "spatial" indices."""
+    """Return fractional maxima under "last_nan", channels first, and their indices."""
     windows = WindowArguments(window_shape, 1, data_format="channels_first")
-    options = {"index_space": "spatial", "index_dtype": index_dtype}
+    options = {"index_space": index_space, "index_dtype": index_dtype}
     return fractional.fractional(_FRACTIONAL, key, x, windows, output_size, samples, **options)
 
 

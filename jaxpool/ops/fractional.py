@@ -137,9 +137,12 @@ def fractional_max_pool_with_argmax(
 
 
 def canonical(
-    output_size: Any, index_space: Any = "spatial", index_dtype: Any = None
+    output_size: Any, index_space: Any = "window", index_dtype: Any = None
 ) -> dict[str, Any]:
-    """Return the number of windows and the options of indices, checked."""
+    """Return the number of windows and the options of indices, checked.
+
+    Of values alone, the indices are window offsets, which fit their dtype in any array.
+    """
     sizes = int_or_ints("output_size", output_size)
     return {"output_size": sizes, **_indices.canonical(index_space, index_dtype)}
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxpool
+from jaxpool import compat
 
 pytestmark = pytest.mark.grid(4)
 
@@ -290,6 +291,40 @@ def test_indices_that_would_wrap_are_refused() -> None:
         2**14,
         1,
     )
+
+
+SETTINGS = {"strides": (2, 2), "pads_begin": (), "pads_end": (), "kernel_shape": (2, 2)}
+WITH_INDICES: dict[str, Callable[[Any], Any]] = {
+    "max_pool2d": lambda x: compat.torch.max_pool2d(x, 2, return_indices=True),
+    "adaptive_max_pool2d": lambda x: compat.torch.adaptive_max_pool2d(x, 2, return_indices=True),
+    "fractional_max_pool2d": lambda x: compat.torch.fractional_max_pool2d(
+        x, 2, 2, return_indices=True, key=KEY
+    ),
+    "max_pool": lambda x: compat.onnx.max_pool(x, (2, 2)),
+    "max_pool_v14": lambda x: compat.openvino.max_pool_v14(x, dilations=(1, 1), **SETTINGS),
+    "adaptive_max_pool_v8": lambda x: compat.openvino.adaptive_max_pool_v8(x, (2, 2)),
+    "max_pool_with_argmax": lambda x: compat.tensorflow.max_pool_with_argmax(x, 2, 2, "VALID"),
+}
+
+
+@pytest.mark.parametrize("name", WITH_INDICES)
+def test_front_ends_advise_64_bits_for_indices_that_would_wrap(name: str) -> None:
+    pool, size = WITH_INDICES[name], (2**16, 2**16)
+    shape = (1, *size, 1) if name == "max_pool_with_argmax" else (1, 1, *size)
+    with pytest.raises(ValueError, match=f"^{name}: indices do not fit int32.*\n.*4294967295;.*\n"
+                       r'  Call jax.config.update\("jax_enable_x64", True\) first'):  # fmt: skip
+        shape_of(pool, shape)
+    with jax.enable_x64(True):
+        shape_of(pool, shape)
+
+
+def test_fractional_maxima_without_indices_have_no_limit() -> None:
+    big = jax.ShapeDtypeStruct((1, 1, 2**16, 2**16), jnp.int8)
+    for pool in (
+        lambda x: jaxpool.fractional_max_pool(KEY, x, (2, 2), 3, data_format="NCHW"),
+        lambda x: compat.torch.fractional_max_pool2d(x, 2, 3, key=KEY),
+    ):
+        assert jax.eval_shape(pool, big).shape == (1, 1, 3, 3)
 
 
 def test_adaptive_sizes_are_bounded() -> None:

@@ -54,8 +54,8 @@ def max_pool(
     x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     column_major = bool(binary("storage_order", storage_order))
     return _rules.max_with_argmax_by(
-        "from_first_element", x, window_arguments, index_space=0, index_dtype=_checks.index_dtype(),
-        empty_at=-1, column_major=column_major,
+        "from_first_element", x, window_arguments, index_space=0, empty_at=-1,
+        index_dtype=_checks.index_dtype(x.shape), column_major=column_major,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from .. import _checks
 NEW_ROUNDINGS = ("floor", "ceil", "ceil_torch")
 OLD_ROUNDINGS = ("floor", "ceil")
 _AUTO_PADS = ("explicit", "valid", "same_upper", "same_lower")
-_INDEX_TYPES = {"i64": True, "i32": False}
+_INDEX_TYPES = ("i64", "i32")
 
 
 def array(data: Any, first: int) -> Array:
@@ -30,11 +30,10 @@ def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
     return x, tuple(max(size, 0) for size in sizes)
 
 
-def index_type(index_element_type: Any) -> np.dtype:
-    name = _checks.one_of(
-        "index_element_type", index_element_type, tuple(_INDEX_TYPES), ignore_case=True
-    )
-    return _checks.index_dtype(_INDEX_TYPES[name])
+def index_type(index_element_type: Any, counted: Sequence[int]) -> np.dtype:
+    """Return the dtype of indices that count axes of the lengths ``counted``."""
+    name = _checks.one_of("index_element_type", index_element_type, _INDEX_TYPES, ignore_case=True)
+    return np.dtype(np.int32) if name == "i32" else _checks.index_dtype(counted)
 
 
 def windows(

@@ -113,8 +113,8 @@ def _max(
     data: Any, settings: tuple, roundings: Sequence[str], index_element_type: Any, axis: Any
 ) -> tuple[Array, Array]:
     x, window_arguments = windows(data, settings, roundings)
-    dtype = index_type(index_element_type)
-    space = {"index_space": integer("axis", axis, -math.inf), "index_dtype": dtype}
+    first = integer("axis", axis, -math.inf)
+    space = {"index_space": first, "index_dtype": index_type(index_element_type, x.shape[first:])}
     # The CPU plugin pools other integers in a wider dtype, so no element equals its lowest number.
     starts_from_lowest = x.dtype in (jnp.int8, jnp.uint8, jnp.int32) or jnp.issubdtype(
         x.dtype, jnp.floating
@@ -279,5 +279,5 @@ def adaptive_max_pool_v8(
       Array([0, 3, 3], dtype=int32)
     """
     x, sizes = adaptive(data, output_shape)
-    dtype = index_type(index_element_type)
+    dtype = index_type(index_element_type, x.shape[2:])
     return _rules.adaptive_max_with_argmax_by("from_first_element", x, sizes, index_dtype=dtype)

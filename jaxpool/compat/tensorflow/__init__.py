@@ -168,7 +168,7 @@ def max_pool_with_argmax(
         )
     config = configuration(x.shape, ksize, strides, padding, data_format)
     if output_dtype is None:
-        output_dtype = _checks.index_dtype()
+        output_dtype = _checks.index_dtype(x.shape if by_batch else x.shape[1:])
     dtype = _indices.check_dtype(output_dtype)
     return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)
 

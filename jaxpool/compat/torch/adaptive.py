@@ -62,7 +62,8 @@ def _adaptive_max(count: int, input: Any, output_size: Any, return_indices: Any)
     sizes = _output_size(count, output_size)
     if not as_bool("return_indices", return_indices):
         return adaptive_max_by("last_nan", x, sizes)
-    return adaptive_max_with_argmax_by("last_nan", x, sizes, index_dtype=index_dtype())
+    dtype = index_dtype(x.shape[-count:])
+    return adaptive_max_with_argmax_by("last_nan", x, sizes, index_dtype=dtype)
 
 
 @public

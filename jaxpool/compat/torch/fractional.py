@@ -99,11 +99,12 @@ def _fractional(
     wants_indices = as_bool("return_indices", return_indices)
     if samples is not None:
         samples = _checked_samples(count, samples, x)
+    space = ("spatial", index_dtype(x.shape[-count:])) if wants_indices else ("window", None)
     if 0 in sizes:
         values = jnp.zeros((*x.shape[:-count], *sizes), x.dtype)
-        indices = values.astype(index_dtype())
+        indices = jnp.zeros_like(values, space[1])
     else:
-        values, indices = fractional_max_by_last_nan(x, kernel, sizes, samples, key, index_dtype())
+        values, indices = fractional_max_by_last_nan(x, kernel, sizes, samples, key, *space)
     return (values, indices) if wants_indices else values
 
 

@@ -91,7 +91,8 @@ def _max(count: int, input: Any, return_indices: Any, *window: Any) -> Any:
     window_arguments = windows(x, count, *window)
     if not as_bool("return_indices", return_indices):
         return max_by("last_nan", x, window_arguments)
-    return max_with_argmax_by("last_nan", x, window_arguments, index_dtype=index_dtype())
+    dtype = index_dtype(x.shape[-count:])
+    return max_with_argmax_by("last_nan", x, window_arguments, index_dtype=dtype)
 
 
 # --- averages -------------------------------------------------------------------------------------
