@@ -55,7 +55,7 @@ def forward_inference(
     window_arguments = (kernel, strides, dilation, padding_l, padding_r)
     call = canonical_call(src.shape, alg_kind, window_arguments, tag)
     dtype = result_dtype(src, dst_dtype)
-    return programs.forward_only(src, call, dtype)
+    return programs.forward_only(src, call=call, dtype=dtype)
 
 
 @public(window_shape="kernel")
@@ -93,7 +93,7 @@ def forward_training(
             "oneDNN cannot execute the max of an empty tensor with a workspace.",
             "Use forward_inference.",
         )
-    return programs.forward(src, call, dtype)
+    return programs.forward(src, call=call, dtype=dtype)
 
 
 @public
@@ -131,7 +131,7 @@ def backward(
     window_arguments = (kernel, strides, dilation, padding_l, padding_r)
     call = canonical_call(shape, alg_kind, window_arguments, tag)
     check_backward(diff_dst, workspace, call, shape)
-    return programs.backward(diff_dst, workspace, call, shape)
+    return programs.backward(diff_dst, workspace, call=call, src_shape=shape)
 
 
 @public

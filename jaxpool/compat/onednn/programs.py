@@ -1,6 +1,5 @@
 """The compiled programs of the primitive."""
 
-import functools
 import math
 from typing import Any
 
@@ -11,21 +10,17 @@ from jax import Array, lax
 
 from ..._autodiff.gather import gather
 from ..._numerics.divisors import counts, divide_exactly, window_sum, zero_where_masked
-from ..._xla.sharding_types import with_sharding_types
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
 from .._averages import opaque, saturate, sequential_sum
+from .._compiled import compiled
 from .._scans import max_from, max_with_offsets_from, over_windows
 from .call import Call
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | None]:
-    return with_sharding_types(functools.partial(_forward, call=call, dtype=dtype), src)
-
-
-def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | None]:
+@compiled("call", "dtype")
+def forward(src: Array, *, call: Call, dtype: np.dtype) -> tuple[Array, Array | None]:
     if call.alg_kind != "max":
         return average(src, call, dtype), None
     x = crop(src, call)
@@ -35,25 +30,16 @@ def _forward(src: Array, call: Call, dtype: np.dtype) -> tuple[Array, Array | No
     return convert(values, dtype), offsets
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
-    return with_sharding_types(functools.partial(_forward_only, call=call, dtype=dtype), src)
-
-
-def _forward_only(src: Array, call: Call, dtype: np.dtype) -> Array:
+@compiled("call", "dtype")
+def forward_only(src: Array, *, call: Call, dtype: np.dtype) -> Array:
     if call.alg_kind != "max":
         return average(src, call, dtype)
     x = crop(src, call)
     return convert(for_symbolic_sizes(_MAX_FROM_START, call.settings, {})(x, None), dtype)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> Array:
-    body = functools.partial(_backward, call=call, src_shape=src_shape)
-    return with_sharding_types(body, diff_dst, workspace)
-
-
-def _backward(diff_dst: Array, workspace: Any, call: Call, src_shape: tuple[int, ...]) -> Array:
+@compiled("call", "src_shape")
+def backward(diff_dst: Array, workspace: Any, *, call: Call, src_shape: tuple[int, ...]) -> Array:
     def forward(src: Array) -> Array:
         if call.alg_kind != "max":
             return average(src, call, np.dtype(np.float32))

@@ -126,7 +126,7 @@ def max_pool3d(
 def _max_pool_of_ranks(counts: tuple[int, ...], input: Any, *window: Any) -> Array:
     x = _checks.array("input", input)
     config = configuration(x.shape, *window, counts)
-    return _programs.max_values(x, config)
+    return _programs.max_values(x, config=config)
 
 
 @public(window_shape="ksize", index_dtype="output_dtype")
@@ -170,7 +170,8 @@ def max_pool_with_argmax(
     if output_dtype is None:
         output_dtype = _checks.index_dtype(x.shape if by_batch else x.shape[1:])
     dtype = _indices.check_dtype(output_dtype)
-    return _programs.max_values_with_indices(x, config, dtype, 0 if by_batch else 1)
+    space = 0 if by_batch else 1
+    return _programs.max_values_with_indices(x, config=config, dtype=dtype, space=space)
 
 
 @public(window_shape="ksize")
@@ -283,7 +284,7 @@ def tflite_average_pool_2d(
     window = (filter_height, filter_width), (stride_h, stride_w)
     config = configuration(x.shape, *window, padding_name(padding), "NHWC")
     low, high = _activation(activation_min, activation_max, jnp.iinfo(x.dtype))
-    return _programs.quantised_average(x, config, low, high)
+    return _programs.quantised_average(x, config=config, low=low, high=high)
 
 
 def _activation(low: Any, high: Any, limits: Any) -> tuple[int, int]:

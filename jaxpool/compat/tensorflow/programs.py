@@ -1,48 +1,41 @@
 """The compiled programs of TensorFlow's functions."""
 
-import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from ..._numerics import indices
 from ..._numerics.divisors import counts
-from ..._xla.sharding_types import with_sharding_types
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import sum_pool
 from ...ops.max import max_pool, max_pool_with_argmax
+from .._compiled import compiled
 from .._scans import max_of_numbers, max_with_offsets_from_first, over_windows
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def max_values(x: Array, config: Configuration) -> Array:
+@compiled("config")
+def max_values(x: Array, *, config: Configuration) -> Array:
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return _run(_MAX_WITHOUT_NAN, config, {}, x)
+        return for_symbolic_sizes(_MAX_WITHOUT_NAN, config, {})(x, None)
     return over_windows(max_pool, x, config)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+@compiled("config", "dtype", "space")
 def max_values_with_indices(
-    x: Array, config: Configuration, dtype: np.dtype | None, space: int
+    x: Array, *, config: Configuration, dtype: np.dtype | None, space: int
 ) -> tuple[Array, Array]:
     options = {"index_space": space, "index_dtype": dtype}
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        return _run(_MAX_FROM_FIRST, config, {"space": options}, x)
+        return for_symbolic_sizes(_MAX_FROM_FIRST, config, {"space": options})(x, None)
     return over_windows(max_pool_with_argmax, x, config, **options)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def quantised_average(x: Array, config: Configuration, low: int, high: int) -> Array:
-    return _run(_QUANTISED_AVERAGE, config, {"low": low, "high": high}, x)
-
-
-def _run(op: Op, config: Configuration, options: dict[str, Any], x: Array) -> Any:
-    """Return the result of ``op``, also for sizes that are symbolic and shardings in types."""
-    return with_sharding_types(for_symbolic_sizes(op, config, options), x, None)
+@compiled("config", "low", "high")
+def quantised_average(x: Array, *, config: Configuration, low: int, high: int) -> Array:
+    return for_symbolic_sizes(_QUANTISED_AVERAGE, config, {"low": low, "high": high})(x, None)
 
 
 # --- ops ------------------------------------------------------------------------------------------
