@@ -1,12 +1,13 @@
 """The nine floors of the package: a file imports only from the floors above it.
 
-``FLOORS`` lists the floors of the architecture, from the top. Imports between the files of a folder
-have no cycle, and large folders have inner floors. A new op, implementation or front end is a new
-file in its folder; a new folder needs an entry here.
+``FLOORS`` lists the floors from the top, as ``docs/architecture.md`` does. Imports between the
+files of a folder have no cycle, and large folders have inner floors. A new op, implementation or
+front end is a new file in its folder; a new folder needs an entry in both lists.
 """
 
 import ast
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import jaxpool
 
 ROOT = Path(jaxpool.__file__).parent
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("_errors",),
@@ -202,6 +204,13 @@ def test_every_file_keeps_to_its_floor() -> None:
 
 def test_every_room_of_the_picture_is_there() -> None:
     assert set(LEVELS) <= {room(module) for module in modules(ROOT)}
+
+
+def test_the_architecture_shows_the_floors() -> None:
+    rows = re.findall(r"^  (\w+)(?:/|\.py) +([\d ]) ", ARCHITECTURE.read_text(), re.MULTILINE)
+    shown = {name: int(level) - 1 if level.strip() else None for name, level in rows}
+    expected = {room(module): LEVELS.get(room(module)) for module in modules(ROOT)}
+    assert shown == {name: level for name, level in expected.items() if name}
 
 
 def test_files_are_short() -> None:
