@@ -156,16 +156,14 @@ def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration)
 
 def _soft(x: Array, where: Any, *, config: Configuration) -> Array:
     check_float(x)
-    promoted = x.astype(accumulator(x.dtype))
-    one = parameter("temperature", 1, promoted, config.geometry(x.shape).positions)
-    _, weights, weighted = _window_sums(x, where, config, one, weighted=True)
+    dtype = accumulator(x.dtype)
+    temperature = jnp.ones((1,) * x.ndim, dtype)
+    _, weights, weighted = _window_sums(x, where, config, temperature, weighted=True)
     valid = check_where(where, x.shape)
     count = count_array(config.geometry(x.shape), valid, x.ndim)
-    is_empty, one = weights == 0, np.ones((), promoted.dtype)
-    identity = jnp.where(
-        count > 0, np.asarray(-np.inf, promoted.dtype), np.zeros((), promoted.dtype)
-    )
-    y = jnp.where(is_empty, identity, weighted / jnp.where(is_empty, one, weights))
+    is_empty = weights == 0
+    identity = jnp.where(count > 0, np.asarray(-np.inf, dtype), np.zeros((), dtype))
+    y = jnp.where(is_empty, identity, weighted / jnp.where(is_empty, np.ones((), dtype), weights))
     return y.astype(x.dtype)
 
 
