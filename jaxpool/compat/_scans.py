@@ -19,12 +19,14 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from .._autodiff.gather import gather
 from .._autodiff.rules import selection, selection_with_offsets
 from .._geometry.resolve import Geometry
 from .._lowerings.parts.argreduce import sentinel
+from .._lowerings.parts.axis_slicing import slice_axis
+from .._lowerings.parts.borders import extend_axis
 from .._lowerings.parts.window_counts import first_offsets
 from .._xla.nan_constant import nan_where
 from ..ops._dispatch import Configuration
@@ -141,10 +143,8 @@ def _gather_function(geometry: Geometry, any_offset: bool = True) -> Any:
 def _first_elements(x: Array, geometry: Geometry) -> Array:
     """Return the first element of every window; pads are shorter than windows, so it exists."""
     for axis, position in geometry.placed:
-        edge = lax.slice_in_dim(x, 0, 1, axis=position)
-        x = lax.concatenate([*[edge] * axis.pad_low, x], x.ndim + position)
-        end = (axis.out - 1) * axis.stride + 1
-        x = lax.slice_in_dim(x, 0, end, axis.stride, position)
+        extended = extend_axis(x, position, axis.pad_low, 0, "nearest")
+        x = slice_axis(extended, position, 0, axis.out, axis.stride)
     return x
 
 
