@@ -1,7 +1,7 @@
 """Dispatch of filter calls to compiled functions, one for each static configuration."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,6 +10,17 @@ from .._errors import message
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
 from ._arguments import Settings, checked_settings, resolve_neighborhood
+
+
+class FilterArguments(NamedTuple):
+    """The settings of a filter as the caller passed them, unchecked."""
+
+    size: Any
+    footprint: Any
+    mode: Any
+    cval: Any
+    origin: Any
+    axes: Any
 
 
 def filter_op(name: str, body: Callable[..., Array], has_structure: bool = False) -> Op:
@@ -48,21 +59,9 @@ def _canonicalize(**arguments: Any) -> dict[str, Settings]:
 
 
 def call_filter(
-    op: Op,
-    x: Any,
-    size: Any,
-    footprint: Any,
-    mode: Any,
-    cval: Any,
-    origin: Any,
-    axes: Any,
-    *options: Any,
-    structure: Any = None,
+    op: Op, x: Any, arguments: FilterArguments, *options: Any, structure: Any = None
 ) -> Array:
-    """Run a filter on ``x``; all settings are unchecked except ``options``."""
+    """Run a filter on ``x``; only ``options`` are checked."""
     operands = (structure,) if op.arrays else ()
     has_structure = structure is not None if op.arrays else None
-    return call(
-        op, x, operands, size=size, footprint=footprint, mode=mode, cval=cval, origin=origin,
-        axes=axes, options=options, structure=has_structure,
-    )  # fmt: skip
+    return call(op, x, operands, **arguments._asdict(), options=options, structure=has_structure)

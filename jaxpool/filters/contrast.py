@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from .._errors import message, public
 from ..reductions import accumulator
 from ._arguments import Mode, Neighborhood
-from ._call import call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op
 from ._grey_operators import closing, dilation, erosion, opening
 
 
@@ -52,7 +52,8 @@ def morphological_gradient(
       >>> morphological_gradient(jnp.array([1, 1, 1, 5, 5]), 3)
       Array([0, 0, 4, 4, 0], dtype=int32)
     """
-    return call_filter(_GRADIENT, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_GRADIENT, x, arguments, structure=structure)
 
 
 @public
@@ -87,7 +88,8 @@ def morphological_laplace(
       >>> morphological_laplace(jnp.array([1, 1, 1, 5, 5]), 3)
       Array([ 0,  0,  4, -4,  0], dtype=int32)
     """
-    return call_filter(_LAPLACE, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_LAPLACE, x, arguments, structure=structure)
 
 
 @public
@@ -121,7 +123,8 @@ def white_tophat(
       >>> white_tophat(jnp.array([1, 7, 1, 3, 3, 3, 1]), 3)
       Array([0, 6, 0, 0, 0, 0, 0], dtype=int32)
     """
-    return call_filter(_WHITE, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_WHITE, x, arguments, structure=structure)
 
 
 @public
@@ -155,7 +158,8 @@ def black_tophat(
       >>> black_tophat(jnp.array([7, 1, 7, 3, 3, 3, 7]), 3)
       Array([0, 6, 0, 0, 0, 0, 0], dtype=int32)
     """
-    return call_filter(_BLACK, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_BLACK, x, arguments, structure=structure)
 
 
 def _gradient(x: Array, neighborhood: Neighborhood, structure: Array | None) -> Array:

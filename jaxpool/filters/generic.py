@@ -22,7 +22,7 @@ from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import explaining_tracer_errors, is_real
 from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
-from ._call import call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op
 from ._casts import cast_as_numpy
 from ._windows import Taps, offsets_of, window_geometry
 
@@ -74,10 +74,11 @@ def generic_filter(
       >>> generic_filter(jnp.array([3.0, 4.0, 0.0]), power_mean, 2, extra_arguments=(2,))
       Array([3.      , 3.535534, 2.828427], dtype=float32)
     """
-    arguments = tuple(_static("extra_arguments", value) for value in extra_arguments)
+    extra = tuple(_static("extra_arguments", value) for value in extra_arguments)
     named = {key: _static("extra_keywords", v) for key, v in (extra_keywords or {}).items()}
-    options = _check_callable(function), arguments, tuple(sorted(named.items()))
-    return call_filter(_GENERIC, x, size, footprint, mode, cval, origin, axes, *options)
+    options = _check_callable(function), extra, tuple(sorted(named.items()))
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_GENERIC, x, arguments, *options)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from .._errors import public
 from ..reductions import MAX, MIN
 from ._arguments import Mode
-from ._call import call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op
 from ._extreme import extreme
 
 
@@ -64,7 +64,8 @@ def maximum_filter(
       >>> jax.grad(lambda x: maximum_filter(x, 3).sum())(x)
       Array([0., 3., 0., 1.], dtype=float32)
     """
-    return call_filter(_MAXIMUM, x, size, footprint, mode, cval, origin, axes)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_MAXIMUM, x, arguments)
 
 
 @public
@@ -99,7 +100,8 @@ def minimum_filter(
       Array([[1, 1, 1],
              [5, 4, 4]], dtype=int32)
     """
-    return call_filter(_MINIMUM, x, size, footprint, mode, cval, origin, axes)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_MINIMUM, x, arguments)
 
 
 @public(axes="axis")
@@ -132,7 +134,8 @@ def maximum_filter1d(
       >>> maximum_filter1d(jnp.array([1, 5, 2, 3]), 3, origin=1)
       Array([5, 5, 5, 5], dtype=int32)
     """
-    return call_filter(_MAXIMUM, x, size, None, mode, cval, origin, axis)
+    arguments = FilterArguments(size, None, mode, cval, origin, axis)
+    return call_filter(_MAXIMUM, x, arguments)
 
 
 @public(axes="axis")
@@ -165,7 +168,8 @@ def minimum_filter1d(
       >>> minimum_filter1d(jnp.array([4, 5, 2, 3]), 3)
       Array([4, 2, 2, 2], dtype=int32)
     """
-    return call_filter(_MINIMUM, x, size, None, mode, cval, origin, axis)
+    arguments = FilterArguments(size, None, mode, cval, origin, axis)
+    return call_filter(_MINIMUM, x, arguments)
 
 
 _MAXIMUM = filter_op("maximum_filter", functools.partial(extreme, reduction=MAX))

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from ._arguments import Mode
-from ._call import call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op
 from ._grey_operators import closing, dilation, erosion, opening
 
 
@@ -67,7 +67,8 @@ def grey_erosion(
       >>> jax.grad(lambda s: grey_erosion(x, structure=s).sum())(jnp.array([-1.0, 0.0, -1.0]))
       Array([-1., -3., -1.], dtype=float32)
     """
-    return call_filter(_EROSION, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_EROSION, x, arguments, structure=structure)
 
 
 @public
@@ -104,7 +105,8 @@ def grey_dilation(
       >>> grey_dilation(jnp.array([0, 0, 9, 0, 0]), footprint=[True, True, False])
       Array([0, 9, 9, 0, 0], dtype=int32)
     """
-    return call_filter(_DILATION, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_DILATION, x, arguments, structure=structure)
 
 
 @public
@@ -138,7 +140,8 @@ def grey_opening(
       >>> grey_opening(jnp.array([1, 7, 1, 3, 3, 3, 1]), 3)
       Array([1, 1, 1, 3, 3, 3, 1], dtype=int32)
     """
-    return call_filter(_OPENING, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_OPENING, x, arguments, structure=structure)
 
 
 @public
@@ -172,7 +175,8 @@ def grey_closing(
       >>> grey_closing(jnp.array([7, 1, 7, 3, 3, 3, 7]), 3)
       Array([7, 7, 7, 3, 3, 3, 7], dtype=int32)
     """
-    return call_filter(_CLOSING, x, size, footprint, mode, cval, origin, axes, structure=structure)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_CLOSING, x, arguments, structure=structure)
 
 
 _EROSION = filter_op("grey_erosion", erosion, has_structure=True)

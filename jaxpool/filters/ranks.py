@@ -28,7 +28,7 @@ from ..ops import rank as rank_
 from ..reductions import MAX, MIN, accumulator
 from ._arguments import LARGEST_ORIGIN, Mode, Neighborhood
 from ._boundary import extend
-from ._call import call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op
 from ._extreme import extreme
 from ._gather import gather_taps
 from ._static import number
@@ -70,7 +70,8 @@ def rank_filter(
       Array([5, 4, 2, 2], dtype=int32)
     """
     options = "rank", integer("rank", rank, -LARGEST_ORIGIN)
-    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, *options)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_RANK, x, arguments, *options)
 
 
 @public
@@ -104,7 +105,8 @@ def median_filter(
       >>> median_filter(jnp.array([1.0, 9.0, 2.0, 3.0]), 3)
       Array([1., 2., 3., 3.], dtype=float32)
     """
-    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, "percentile", 50)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_RANK, x, arguments, "percentile", 50)
 
 
 @public
@@ -141,7 +143,8 @@ def percentile_filter(
       Array([1., 1., 2., 3., 3.], dtype=float32)
     """
     options = "percentile", _checked_percentile(percentile)
-    return call_filter(_RANK, x, size, footprint, mode, cval, origin, axes, *options)
+    arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
+    return call_filter(_RANK, x, arguments, *options)
 
 
 def _checked_percentile(value: Any) -> float:

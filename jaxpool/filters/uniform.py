@@ -11,7 +11,7 @@ from .._xla.materialize import materialize
 from ..reductions import accumulator
 from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
-from ._call import call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op
 from ._mean import mean
 from ._windows import crop, pad_symbolic_axes, window_geometry
 
@@ -53,7 +53,8 @@ def uniform_filter(
       >>> uniform_filter(jnp.array([1, 5, 3, 1]), 3, mode="constant")
       Array([2, 3, 3, 1], dtype=int32)
     """
-    return call_filter(_UNIFORM, x, size, None, mode, cval, origin, axes)
+    arguments = FilterArguments(size, None, mode, cval, origin, axes)
+    return call_filter(_UNIFORM, x, arguments)
 
 
 @public(axes="axis")
@@ -87,7 +88,8 @@ def uniform_filter1d(
       Array([[2., 4.],
              [2., 4.]], dtype=float32)
     """
-    return call_filter(_UNIFORM, x, size, None, mode, cval, origin, axis)
+    arguments = FilterArguments(size, None, mode, cval, origin, axis)
+    return call_filter(_UNIFORM, x, arguments)
 
 
 def _uniform(x: Array, neighborhood: Neighborhood) -> Array:
