@@ -23,7 +23,11 @@ import numpy as np
 from ._static import Footprint
 
 MAX_CANDIDATES = 256
-"""Largest number of candidates for which the greedy cover is tried."""
+"""Largest number of candidates for which the greedy cover is tried.
+
+It bounds the time of the search, which runs while tracing. A footprint with more candidates is
+irregular, and runs suit it better.
+"""
 
 
 class Box(NamedTuple):

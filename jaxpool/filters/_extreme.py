@@ -110,32 +110,40 @@ def _over_boxes(
     numbers_by_size = [[n for n, box in enumerate(boxes) if box.size == size] for size in sizes]
     starts = np.asarray([box.start for box in boxes], np.int32)
     taps_by_size = [Taps(extents, starts[numbers], shape, numbers) for numbers in numbers_by_size]
-
-    def boxes_in_order(extremes: tuple[Array, ...]) -> list[Array]:
-        by_number: dict[int, Array] = {}
-        for values, corners in zip(extremes, taps_by_size, strict=True):
-            by_number |= zip(corners.numbers.tolist(), corners.each_tap(values), strict=True)
-        return [by_number[number] for number in range(len(boxes))]
+    in_order = functools.partial(_in_order, taps_by_size)
+    gather = functools.partial(_gather_boxes, taps_by_size)
 
     def reduce(extremes: tuple[Array, ...]) -> Array:
-        return tree_reduce(reduction.combine, boxes_in_order(extremes))
+        return tree_reduce(reduction.combine, in_order(extremes))
 
     def argreduce(extremes: tuple[Array, ...]) -> ValueOffset:
-        numbered = enumerate(boxes_in_order(extremes))
+        numbered = enumerate(in_order(extremes))
         pairs = [(value, jnp.full(value.shape, np.int32(number))) for number, value in numbered]
         return functools.reduce(prefers_later(reduction, False), pairs)
 
-    def gather(extremes: tuple[Array, ...], first: Array, value: Array) -> Array:
-        value = lax.stop_gradient(value)
-        zero = jnp.zeros_like(value)
-        terms = [
-            gather_taps(a, first, corners, zero)
-            for a, corners in zip(extremes, taps_by_size, strict=True)
-        ]
-        return tree_reduce(lax.add, [value, *terms])
-
     extremes = tuple(_box_extreme(extended, extents, size, reduction) for size in sizes)
     return reduce(extremes) if len(boxes) == 1 else selection(reduce, argreduce, gather, extremes)
+
+
+def _in_order(taps_by_size: Sequence[Taps], extremes: tuple[Array, ...]) -> list[Array]:
+    """Return the extremes of each box, in the order of the boxes."""
+    by_number: dict[int, Array] = {}
+    for values, corners in zip(extremes, taps_by_size, strict=True):
+        by_number |= zip(corners.numbers.tolist(), corners.each_tap(values), strict=True)
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _gather_boxes(
+    taps_by_size: Sequence[Taps], extremes: tuple[Array, ...], first: Array, value: Array
+) -> Array:
+    """Return the extreme of the box that each number in ``first`` names."""
+    value = lax.stop_gradient(value)
+    zero = jnp.zeros_like(value)
+    terms = [
+        gather_taps(a, first, corners, zero)
+        for a, corners in zip(extremes, taps_by_size, strict=True)
+    ]
+    return tree_reduce(lax.add, [value, *terms])
 
 
 def _box_extreme(
@@ -185,38 +193,48 @@ def weighted_extreme(
 
 def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Reduction) -> Array:
     """Return the extreme over the taps, processed sequentially; differentiable in both arrays."""
-
-    def term(weights: Array | None, number: Any, element: Array) -> Array:
-        if weights is None:
-            return element
-        weight = weights[number]
-        if len(taps) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
-            weight = jnp.where(element == element, weight, element)
-        return element + weight
-
-    def reduce(operands: Operands) -> Array:
-        extended, weights = operands
-        weighted = functools.partial(term, weights)
-        start = identity_array(reduction, np.dtype(extended.dtype))
-        return taps.reduce(Fold(weighted, start, reduction.combine), extended)
-
-    def argreduce(operands: Operands) -> ValueOffset:
-        extended, weights = operands
-
-        def value_and_number(number: Any, element: Array) -> ValueOffset:
-            value = term(weights, number, element)
-            return value, jnp.broadcast_to(jnp.asarray(number, np.int32), value.shape)
-
-        # If no element is preferred to the identity, all equal it, and tap 0 is the first.
-        start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
-        combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
-        return taps.reduce(Fold(value_and_number, start, combine, unordered), extended)
-
-    def gather(operands: Operands, numbers: Array, value: Array) -> Array:
-        extended, weights = operands
-        y = gather_taps(extended, numbers, taps, value)
-        if weights is None:
-            return y
-        return y + gather_weights(weights, numbers, taps, jnp.zeros_like(value))
-
+    reduce = functools.partial(_reduce_taps, taps, reduction)
+    argreduce = functools.partial(_argreduce_taps, taps, reduction)
+    gather = functools.partial(_gather_elements_and_weights, taps)
     return selection(reduce, argreduce, gather, (extended, weights))
+
+
+def _reduce_taps(taps: Taps, reduction: Reduction, operands: Operands) -> Array:
+    extended, weights = operands
+    weighted = functools.partial(_weighted, taps, weights)
+    start = identity_array(reduction, np.dtype(extended.dtype))
+    return taps.reduce(Fold(weighted, start, reduction.combine), extended)
+
+
+def _argreduce_taps(taps: Taps, reduction: Reduction, operands: Operands) -> ValueOffset:
+    extended, weights = operands
+
+    def value_and_number(number: Any, element: Array) -> ValueOffset:
+        value = _weighted(taps, weights, number, element)
+        return value, jnp.broadcast_to(jnp.asarray(number, np.int32), value.shape)
+
+    # If no element is preferred to the identity, all equal it, and tap 0 is the first.
+    start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
+    combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
+    return taps.reduce(Fold(value_and_number, start, combine, unordered), extended)
+
+
+def _weighted(taps: Taps, weights: Array | None, number: Any, element: Array) -> Array:
+    """Return the element at the tap ``number``, plus the weight of the tap."""
+    if weights is None:
+        return element
+    weight = weights[number]
+    if len(taps) == 1:  # or XLA simplifies the opening (x - s) + s, which rounds twice, to x
+        weight = jnp.where(element == element, weight, element)
+    return element + weight
+
+
+def _gather_elements_and_weights(
+    taps: Taps, operands: Operands, numbers: Array, value: Array
+) -> Array:
+    """Return the sum of the element and of the weight at the taps ``numbers``."""
+    extended, weights = operands
+    y = gather_taps(extended, numbers, taps, value)
+    if weights is None:
+        return y
+    return y + gather_weights(weights, numbers, taps, jnp.zeros_like(value))
