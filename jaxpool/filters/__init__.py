@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING
 from .._errors.missing_names import getter as _getter
 from ._alternatives import hint as _hint
 from .binary import binary_closing, binary_dilation, binary_erosion, binary_opening
-from .contrast import black_tophat, morphological_gradient, morphological_laplace, white_tophat
 from .generic import generic_filter
 from .max_min import maximum_filter, maximum_filter1d, minimum_filter, minimum_filter1d
 from .morphology import grey_closing, grey_dilation, grey_erosion, grey_opening
 from .ranks import median_filter, percentile_filter, rank_filter
+from .residues import black_tophat, morphological_gradient, morphological_laplace, white_tophat
 from .uniform import uniform_filter, uniform_filter1d
 
 __all__ = [

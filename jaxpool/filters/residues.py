@@ -1,4 +1,4 @@
-"""Differences of morphological operators: gradient, Laplacian and top-hats.
+"""Residues, the differences of two morphological operators: gradient, Laplacian and top-hats.
 
 With the erosion ``e``, dilation ``d``, opening ``o`` and closing ``c`` of an array ``x``:
 
