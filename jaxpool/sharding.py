@@ -205,14 +205,27 @@ def _full_geometry(
     full = config.geometry(with_lengths(shape, positions, lengths))
     for index, (axis, name) in enumerate(zip(full.axes, names, strict=True)):
         if name:
-            _check_divides(axis, index, lax.axis_size(name))
+            _check_windows_of_shard(axis, index, lax.axis_size(name))
     return full
 
 
-def _check_divides(axis: Axis, index: int, shards: int) -> None:
+def _check_windows_of_shard(axis: Axis, index: int, shards: int) -> None:
     """Raise unless the windows of pooled axis ``index`` can be computed with neighbours' halos."""
-    length, (low, high) = axis.size // shards, _halo(axis)
-    if axis.out * axis.stride != axis.size or length % axis.stride:
+    _check_divides(axis, index, shards)
+    _check_halo(axis, index, axis.size // shards)
+    if axis.overhang:
+        raise ValueError(
+            message(
+                f"the last window of pooled axis {index} extends past its padding.",
+                f"It overhangs padding ({axis.pad_low}, {axis.pad_high}) by {axis.overhang} "
+                "elements.",
+                'Give padding that covers it, or rounding="floor".',
+            )
+        )
+
+
+def _check_divides(axis: Axis, index: int, shards: int) -> None:
+    if axis.out * axis.stride != axis.size or axis.size // shards % axis.stride:
         raise ValueError(
             message(
                 f"the windows of pooled axis {index} do not divide evenly among {shards} shards.",
@@ -221,21 +234,17 @@ def _check_divides(axis: Axis, index: int, shards: int) -> None:
                 'Use padding="SAME" and a size that divides evenly, or leave the axis unsharded.',
             )
         )
+
+
+def _check_halo(axis: Axis, index: int, length: int) -> None:
+    """Raise unless shards of ``length`` elements contain the halos of their neighbours."""
+    low, high = _halo(axis)
     if max(low, high) > length:
         raise ValueError(
             message(
                 f"a window of pooled axis {index} extends past the neighbouring shard.",
                 f"It needs {low} elements before and {high} after the {length} of a shard.",
                 "Shard the axis over fewer devices.",
-            )
-        )
-    if axis.overhang:
-        raise ValueError(
-            message(
-                f"the last window of pooled axis {index} extends past its padding.",
-                f"It overhangs padding ({axis.pad_low}, {axis.pad_high}) by {axis.overhang} "
-                "elements.",
-                'Give padding that covers it, or rounding="floor".',
             )
         )
 

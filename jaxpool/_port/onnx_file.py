@@ -122,8 +122,8 @@ def _read_node(model: Any, node: Any, known: Known, producers: Producers) -> Nod
         return Unsupported(node.name, node.op_type, str(error))
 
 
-def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
-    function, arguments = operator_of(node), attributes_of(node)
+def _check_has_ends(node: Any) -> None:
+    """Raise unless the node has an input and an output."""
     if not node.input or not node.output:
         raise ValueError(
             message(
@@ -132,6 +132,11 @@ def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
                 "Check the file with onnx.checker.",
             )
         )
+
+
+def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
+    function, arguments = operator_of(node), attributes_of(node)
+    _check_has_ends(node)
     shape, dtype = _shape_and_dtype(known.get(node.input[0]))
     results = "y, indices" if node.op_type == "MaxPool" else "y"
     windowed = "kernel_shape" in arguments and node.op_type != "MaxUnpool"

@@ -224,16 +224,7 @@ def _select_starts(values: Array, starts: list[Array], geometry: Geometry) -> Ar
 
 def _checked_samples(key: Any, samples: Any) -> Any:
     """Return the samples as an array, or None; raise unless only one of the two is given."""
-    if (key is None) == (samples is None):
-        raise ValueError(
-            message(
-                "neither $key nor $samples is given."
-                if key is None
-                else "$key and $samples are both given.",
-                "One of them determines the window positions.",
-                "Give a key such as jax.random.key(0), or None and samples in [0, 1).",
-            )
-        )
+    _check_one_given(key, samples)
     if samples is None:
         check_key(key)
         return None
@@ -250,6 +241,19 @@ def _checked_samples(key: Any, samples: Any) -> Any:
     if not isinstance(samples, Tracer):
         _check_range(np.asarray(samples))
     return samples
+
+
+def _check_one_given(key: Any, samples: Any) -> None:
+    if (key is None) == (samples is None):
+        raise ValueError(
+            message(
+                "neither $key nor $samples is given."
+                if key is None
+                else "$key and $samples are both given.",
+                "One of them determines the window positions.",
+                "Give a key such as jax.random.key(0), or None and samples in [0, 1).",
+            )
+        )
 
 
 def _check_range(samples: np.ndarray) -> None:

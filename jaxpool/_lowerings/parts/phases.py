@@ -157,8 +157,6 @@ def combine_over_elements(
     """
     constants = tuple(0 if identity is None else identity for identity in identities)
     phases = phases_of(axis)
-    is_strided_row = position == -1 and axis.stride > 1
-    is_padded = is_strided_row and len(phases.shifts) <= tuning.MAX_PADDED_SHIFTS
 
     def combine_range(
         by_shift: dict[int, Arrays], first: int, last: int, shifts: list[int]
@@ -177,12 +175,20 @@ def combine_over_elements(
     groups: dict[int, list[Array]] = {}
     for phase, offsets in phases.offsets.items():
         by_shift = {shift: windows(offset) for shift, offset in offsets.items()}
-        shifts = list(by_shift)
-        full = phases.first, phases.last, shifts
-        ranges = [full] if is_padded else group_ranges(axis, phases, shifts)
+        ranges = _concatenated_ranges(axis, position, phases, list(by_shift))
         parts = [combine_range(by_shift, *of_range) for of_range in ranges]
         groups[phase] = [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
     return _join_phases(groups, axis, position, constants)
+
+
+def _concatenated_ranges(
+    axis: Axis, position: int, phases: Phases, shifts: list[int]
+) -> Iterable[tuple[int, int, list[int]]]:
+    """Return :func:`group_ranges`, or one range of padded windows where that compiles faster."""
+    is_strided_row = position == -1 and axis.stride > 1
+    if is_strided_row and len(phases.shifts) <= tuning.MAX_PADDED_SHIFTS:
+        return [(phases.first, phases.last, shifts)]
+    return group_ranges(axis, phases, shifts)
 
 
 def _join_phases(
