@@ -63,11 +63,18 @@ def pooled_axes(
 
     ``kernel`` is only used for the advice in errors.
     """
-    rank = len(shape)
     if not is_explicit(data_format):
         _check_rank(data_format, count, shape, kernel)
         last = -1 if data_format == "channels_first" else -2
         return tuple(range(last - count + 1, last + 1))
+    _check_explicit(data_format, count, shape, kernel)
+    return tuple(i - len(shape) for i, letter in enumerate(data_format) if letter in _SPATIAL)
+
+
+def _check_explicit(
+    data_format: str, count: int, shape: tuple[int, ...], kernel: tuple[int, ...]
+) -> None:
+    """Raise unless an explicit layout has ``count`` pooled axes and the rank of the array."""
     expected = spatial_count(data_format)
     if expected != count:
         raise ValueError(
@@ -78,16 +85,15 @@ def pooled_axes(
                 + advice_without_others(kernel),
             )
         )
-    if rank != len(data_format):
+    if len(shape) != len(data_format):
         raise ValueError(
             message(
-                f"the array has {counted(rank, 'axis')}.",
+                f"the array has {counted(len(shape), 'axis')}.",
                 f"Its shape is {shape}; data_format {data_format!r} has {len(data_format)}.",
                 'Give an array of that rank, or "channels_last" / "channels_first", which '
                 "accept any number of leading batch axes.",
             )
         )
-    return tuple(i - rank for i, letter in enumerate(data_format) if letter in _SPATIAL)
 
 
 def _check_rank(

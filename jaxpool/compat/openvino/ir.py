@@ -6,6 +6,7 @@ References: OpenVINO IR, versions 10 and 11; the pages of the operations for ``<
 import inspect
 import os
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 from typing import Any
 from xml.parsers import expat
 
@@ -165,6 +166,14 @@ def _arguments(name: str, function: Any, data: ElementTree.Element | None) -> di
                 )
             )
         arguments[argument] = _parse_value(name, key, text, argument)
+    _check_complete(name, parameters, arguments)
+    return arguments
+
+
+def _check_complete(
+    name: str, parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any]
+) -> None:
+    """Raise unless the attributes give every required argument that is not an array."""
     arrays = ("data", "data_batch", "output_shape")
     required = [p.name for p in parameters.values() if p.default is p.empty]
     missing = [key for key in required if key not in arguments and key not in arrays]
@@ -176,7 +185,6 @@ def _arguments(name: str, function: Any, data: ElementTree.Element | None) -> di
                 "Check that the file is complete.",
             )
         )
-    return arguments
 
 
 def _parse_value(name: str, key: str, text: str, argument: str) -> Any:
