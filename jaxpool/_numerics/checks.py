@@ -1,4 +1,4 @@
-"""Checks of arguments: arrays, arrays of real numbers or of floats, and boolean masks."""
+"""Checks of arguments: numbers, arrays, arrays of real numbers or floats, and boolean masks."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -83,6 +83,29 @@ def explaining_tracer_errors(what: str) -> Iterator[None]:
                 "Write it with JAX operations only: jnp.ptp for np.ptp, jnp.where for if.",
             )
         ) from error
+
+
+def real_number(name: str, value: Any, example: str = "2 or 3.5", or_bool: bool = False) -> float:
+    """Return ``value``, a static real number, as a Python number; raise if it is another object.
+
+    Args:
+      name: the argument.
+      value: as the caller passed it.
+      example: what to give instead.
+      or_bool: whether it may also be True or False.
+    """
+    is_numpy = isinstance(value, np.generic)
+    # The item of a longdouble is a longdouble.
+    number = float(value) if isinstance(value, np.floating) else value.item() if is_numpy else value
+    if isinstance(number, (int, float)) and (or_bool or not isinstance(number, bool)):
+        return number
+    raise TypeError(
+        message(
+            f"${name} = {shown(value)} is not a real number.",
+            f"Its type is {type(value).__name__}.",
+            f"Give a static Python or NumPy number, such as {example}.",
+        )
+    )
 
 
 _DEFINED_FOR = "Pooling is defined for real numbers and booleans."

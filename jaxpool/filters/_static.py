@@ -9,6 +9,7 @@ import numpy as np
 
 from .._errors import message, shown
 from .._geometry.arguments import check_finite
+from .._numerics.checks import real_number
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,12 @@ def number(name: str, value: Any) -> float:
     Raises:
       TypeError: ``value`` is not a Python or NumPy real number; the message names ``name``.
     """
-    python_number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(python_number, (int, float)):
-        if python_number != python_number:
-            return math.nan  # a single NaN object, which compares equal to itself inside a tuple
-        if abs(python_number) > _LARGEST:
-            return math.inf if python_number > 0 else -math.inf
-        return python_number
-    raise TypeError(
-        message(
-            f"${name} = {shown(value)} is not a real number.",
-            f"Its type is {type(value).__name__}; settings of a filter are static.",
-            "Give a Python or NumPy number.",
-        )
-    )
+    python_number = real_number(name, value, or_bool=True)
+    if python_number != python_number:
+        return math.nan  # a single NaN object, which compares equal to itself inside a tuple
+    if abs(python_number) > _LARGEST:
+        return math.inf if python_number > 0 else -math.inf
+    return python_number
 
 
 def footprint_of(name: str, value: Any) -> Footprint:

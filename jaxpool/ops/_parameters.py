@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from .._errors import message, shown
-from .._numerics.checks import is_real
+from .._numerics.checks import is_real, real_number
 
 _LARGEST_EXPONENT = 2**20
 """The largest exponent of a norm: its products with exponents of floats are exact in float32."""
@@ -25,8 +25,7 @@ def check_positive(name: str, value: Any, static: bool = False) -> None:
     """
     if not static and isinstance(value, (np.ndarray, jax.Array)):
         return
-    _check_number(name, value)
-    if not 0 < value < math.inf:
+    if not 0 < real_number(name, value) < math.inf:
         raise ValueError(
             message(
                 f"${name} = {shown(value)} is out of range.",
@@ -36,22 +35,10 @@ def check_positive(name: str, value: Any, static: bool = False) -> None:
         )
 
 
-def _check_number(name: str, value: Any) -> None:
-    is_number = isinstance(value, (int, float, np.integer, np.floating))
-    if not is_number or isinstance(value, bool):
-        raise TypeError(
-            message(
-                f"${name} = {shown(value)} is not a real number.",
-                f"Its type is {type(value).__name__}.",
-                "Give a Python or NumPy number, such as 2 or 3.5.",
-            )
-        )
-
-
 def canonical_p(p: Any) -> dict[str, float]:
     """Return the option ``p``, the exponent of a norm, positive or infinite, checked."""
-    _check_number("p", p)
-    if not (_SMALLEST_EXPONENT <= p <= _LARGEST_EXPONENT or p == math.inf):
+    number = real_number("p", p)
+    if not (_SMALLEST_EXPONENT <= number <= _LARGEST_EXPONENT or number == math.inf):
         raise ValueError(
             message(
                 f"$p = {shown(p)} is out of range.",
@@ -60,7 +47,7 @@ def canonical_p(p: Any) -> dict[str, float]:
                 "Give for example 2, or math.inf.",
             )
         )
-    return {"p": int(p) if float(p).is_integer() else float(p)}
+    return {"p": int(number) if float(number).is_integer() else float(number)}
 
 
 def parameter(name: str, value: Any, x: Array, positions: tuple[int, ...]) -> Array:

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from .._errors import message, public, shown
 from .._geometry.arguments import integer
 from .._geometry.window import Padding, Rounding
-from .._numerics.checks import check_float, check_where
+from .._numerics.checks import check_float, check_where, real_number
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
 from .._numerics.quantiles import METHODS, Method, quantile_positions
@@ -219,14 +219,13 @@ def _canonical_quantile(q: Any, method: Any) -> dict[str, Any]:
 
 
 def _fraction(q: Any) -> float:
-    number = q.item() if isinstance(q, np.generic) else q
-    if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= 1:
+    number = real_number("q", q, "0.5 for the median")
+    if 0 <= number <= 1:
         return float(number)
-    error = ValueError if isinstance(number, (int, float)) else TypeError
-    raise error(
+    raise ValueError(
         message(
             f"$q = {shown(q)} is not a number from 0 to 1.",
-            "It says which fraction of the elements lies below the result; it is static.",
+            "It says which fraction of the elements lies below the result.",
             "Give for example 0.5 for the median.",
         )
     )

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from .._errors import message, public, shown
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.stack import stack_taps
-from .._numerics.checks import check_real, check_where
+from .._numerics.checks import check_real, check_where, real_number
 from ..reductions import byte_dtype
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -80,20 +80,12 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
 def _sign(fill: Any) -> float:
     """Return the sign of ``fill``. It distinguishes 0.0 and -0.0, which are equal as cache keys."""
     number = fill.item() if isinstance(fill, np.generic) else fill
-    return math.copysign(1, number) if isinstance(number, float) else 1
+    return math.copysign(1, number) if isinstance(number, (float, np.floating)) else 1
 
 
 def _canonical_fill(fill: Any, sign: float) -> dict[str, float]:
-    number = fill.item() if isinstance(fill, np.generic) else fill
-    if isinstance(number, (int, float)):
-        return {"fill": math.nan if number != number else number, "sign": sign}
-    raise TypeError(
-        message(
-            f"$fill = {shown(fill)} is not a real number.",
-            f"Its type is {type(fill).__name__}; the value of padding is static.",
-            "Give a Python or NumPy number, such as 0 or -jnp.inf.",
-        )
-    )
+    number = real_number("fill", fill, "0 or -jnp.inf", or_bool=True)
+    return {"fill": math.nan if number != number else number, "sign": sign}
 
 
 def _cast_fill(fill: float, dtype: np.dtype) -> np.ndarray:

@@ -18,6 +18,7 @@ import pytest
 from helpers import assert_same, error_lines
 
 import jaxpool
+from jaxpool import compat, filters
 from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings.request import Request
 
@@ -1178,3 +1179,34 @@ def test_negative_padding_is_not_cropping_and_cropping_is() -> None:
     assert along_a_line("max_pool", 2, 1, 0) == [2.0, 4.0]
     got = jaxpool.max_pool(LINE[1:], 2, 1, 0, data_format="W")
     assert np.asarray(got).tolist() == [4.0]
+
+
+REAL_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "fill": lambda n: jaxpool.windows(X, (2, 3), (2, 1), 1, fill=n),
+    "q": lambda n: jaxpool.quantile_pool(X, n, (2, 3), (2, 1)),
+    "temperature": lambda n: jaxpool.logsumexp_pool(X, (2, 3), (2, 1), temperature=n),
+    "p": lambda n: jaxpool.lp_pool(X, (2, 3), (2, 1), p=n),
+    "eps": lambda n: jaxpool.gem_pool(X, (2, 3), (2, 1), eps=n),
+    "cval": lambda n: filters.maximum_filter(X, 2, mode="constant", cval=n),
+    "norm_type": lambda n: compat.torch.lp_pool2d(X, n, (2, 3)),
+    "exponent of ONNX": lambda n: compat.onnx.lp_pool(X, (2, 3), p=n),
+}
+
+
+@pytest.mark.parametrize("name", REAL_NUMBERS)
+@pytest.mark.parametrize("value", ["0.5", None, 1j, [0.5, 1.0]], ids=str)
+def test_what_is_no_real_number_is_refused_in_one_form(name: str, value: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        REAL_NUMBERS[name](value)
+    what, facts, advice = str(caught.value).split("\n")
+    assert "`" in what and what.endswith(" is not a real number.")
+    assert facts.strip() == f"Its type is {type(value).__name__}."
+    assert advice.strip().startswith("Give a static Python or NumPy number, such as ")
+
+
+@pytest.mark.parametrize("name", REAL_NUMBERS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_a_numpy_number_is_equal_to_that_of_python(name: str, dtype: str) -> None:
+    number = np.array(0.5, jnp.dtype(dtype))[()]
+    assert isinstance(number, np.generic)
+    assert_same(REAL_NUMBERS[name](number), REAL_NUMBERS[name](0.5), name)

@@ -11,6 +11,7 @@ from ..._errors import counted, message, shown
 from ..._geometry.arguments import is_sequence, length_of
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
+from ...ops._parameters import check_positive
 from .. import _checks
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
@@ -56,15 +57,7 @@ def binary(name: str, value: Any) -> int:
 
 
 def exponent(p: Any) -> float:
-    is_number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
-    if not is_number or not 0 < p < np.inf:
-        raise ValueError(
-            message(
-                f"$p = {shown(p)} is out of range.",
-                "The root of order p is taken, so it must be positive and finite.",
-                "Give for example 2.",
-            )
-        )
+    check_positive("p", p, static=True)
     return int(p) if float(p).is_integer() else float(p)
 
 

@@ -3,12 +3,12 @@
 import math
 from typing import Any
 
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from ..._errors import message, public, shown
 from ..._geometry.arguments import as_bool, is_sequence
+from ..._numerics.checks import real_number
 from ...ops.average import canonical_divisor
 from ...reductions import absolute
 from .. import _checks
@@ -255,17 +255,13 @@ def _lp(
 
 
 def _power(norm_type: Any) -> float:
-    number = norm_type.item() if isinstance(norm_type, np.number) else norm_type
-    if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise TypeError(_power_message(norm_type))
+    number = real_number("norm_type", norm_type)
     if number == 0 or number != number:
-        raise ValueError(_power_message(norm_type))
+        raise ValueError(
+            message(
+                f"$norm_type = {shown(norm_type)} is not a valid exponent.",
+                "The root of order norm_type is taken, so it must be a nonzero number.",
+                "Give for example 2, or math.inf.",
+            )
+        )
     return number
-
-
-def _power_message(norm_type: Any) -> str:
-    return message(
-        f"$norm_type = {shown(norm_type)} is not a valid exponent.",
-        "The root of order norm_type is taken, so it must be a nonzero number.",
-        "Give for example 2, or math.inf.",
-    )
