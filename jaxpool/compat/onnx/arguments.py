@@ -11,7 +11,6 @@ from ..._errors import counted, message, shown
 from ..._geometry.arguments import is_sequence, length_of
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
-from ...ops._parameters import check_positive
 from .. import _checks
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
@@ -54,11 +53,6 @@ def binary(name: str, value: Any) -> int:
     raise ValueError(
         message(f"${name} = {shown(value)} is out of range.", "It is 0 or 1.", "Give 0 or 1.")
     )
-
-
-def exponent(p: Any) -> float:
-    check_positive("p", p, static=True)
-    return int(p) if float(p).is_integer() else float(p)
 
 
 def per_axis(name: str, value: Any, count: int) -> tuple[int, ...]:

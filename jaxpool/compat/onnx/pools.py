@@ -9,9 +9,10 @@ from jax.typing import ArrayLike
 from ..._errors import public
 from ...ops import global_sums
 from ...ops._dispatch import call
+from ...ops._parameters import check_positive
 from ...ops.lp import LP_POOL
 from .. import _averages, _checks, _rules
-from .arguments import array, binary, check_float, exponent, windows
+from .arguments import array, binary, check_float, windows
 
 
 @public
@@ -128,7 +129,8 @@ def lp_pool(
     """
     x, window_arguments = windows(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     check_float(x)
-    return call(LP_POOL, x, (None,), window_arguments, p=exponent(p))
+    check_positive("p", p, static=True)
+    return call(LP_POOL, x, (None,), window_arguments, p=p)
 
 
 @public
@@ -151,7 +153,8 @@ def global_lp_pool(x: ArrayLike, *, p: float = 2) -> Array:
     """Return the Lp norm of each plane, as the operator GlobalLpPool: (N, C, 1, ..., 1)."""
     x = array(x)
     check_float(x)
-    return global_sums.global_lp_pool(x, p=exponent(p), data_format="channels_first")
+    check_positive("p", p, static=True)
+    return global_sums.global_lp_pool(x, p=p, data_format="channels_first")
 
 
 def values_of_max_pool(
