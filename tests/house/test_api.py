@@ -395,6 +395,7 @@ def test_values_survive_pickling_and_copying(name: str) -> None:
 REDUCTIONS = ("MAX", "MIN", "SUM", "MEAN", "PRODUCT", "LOGSUMEXP", "ANY", "ALL")
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("name", [*REDUCTIONS, 2, 2.5, math.inf])
 def test_reductions_survive_pickling_and_copying(name: str | float) -> None:
     known = jaxpool.reductions

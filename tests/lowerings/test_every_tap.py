@@ -52,6 +52,7 @@ CASES = (
 )
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "x".join(map(str, case.kernel)))
 def test_any_offsets_are_read_and_written(case: Case, platform: str) -> None:
@@ -90,6 +91,7 @@ def place_of(case: Case, out: tuple[int, ...], offset: int) -> tuple[int, ...] |
     return (*place, out[-1])
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, jnp.bfloat16])
 @pytest.mark.parametrize("case", CASES[1:3], ids=lambda case: "x".join(map(str, case.kernel)))
@@ -109,6 +111,7 @@ def test_ranks_of_long_windows(case: Case, dtype: Any, platform: str) -> None:
     assert_same(lowered(run, platform, x, where)(x, where), want, platform)
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_the_gradient_of_a_long_median_goes_to_the_middle_two(platform: str) -> None:
     case = CASES[1]
@@ -133,6 +136,7 @@ FOOTPRINT = np.hypot(*np.mgrid[-5:6, -4:5]) < 4.8
 FOOTPRINT[2, 3] = False
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", ["median", "erosion", "random"])
 def test_filters_of_many_taps(kind: str, platform: str) -> None:

@@ -259,6 +259,7 @@ def test_other_dtypes(case: str, dtype: str, rng: np.random.Generator) -> None:
     check(geometry, drawn(rng, shape, jnp.dtype(dtype)), None, 1)
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("case", ["overlapping", "whole groups", "tiled", "two steps"])
 def test_argmax_of_bool(case: str, masked: bool, rng: np.random.Generator) -> None:
@@ -354,6 +355,7 @@ CODED: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("reduction", [MAX, MIN, MAX_LAST_NAN], ids=lambda r: r.name)
 @pytest.mark.parametrize("case", CODED)
 def test_codes_name_the_elements_that_offsets_name(

@@ -53,6 +53,7 @@ def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
+@pytest.mark.grid(31)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("name", OPS)
@@ -80,7 +81,7 @@ def test_a_tpu_makes_terms_once_that_many_windows_read(
     assert (program.count("stablehlo.exponential ") < math.prod(window)) == once
 
 
-@pytest.mark.grid(1)
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", ["soft", "log-sum-exp", "generalized mean"])
 def test_masked_terms_that_a_tpu_stores(name: str) -> None:
     where = np.random.default_rng(5).random((9, 11, 1)) < 0.6
@@ -91,7 +92,7 @@ def test_masked_terms_that_a_tpu_stores(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * size)
 
 
-@pytest.mark.grid(1)
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("name", ["soft", "variance", "deviation", "blur"])
 def test_narrow_floats_are_rounded_once(name: str) -> None:
     x, words = numbers(jnp.bfloat16)[:1, 5:], WINDOWS["overlapping"]

@@ -350,6 +350,7 @@ PAIR = Reduction(
 )
 
 
+@pytest.mark.grid(11)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("reduction", [OWN["soft minimum"][0], PAIR], ids=["one", "of two"])

@@ -77,6 +77,7 @@ BESIDE: dict[str, Any] = {
 }
 
 
+@pytest.mark.grid(13)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("case", BESIDE)
 @pytest.mark.parametrize("op", [jaxpool.var_pool, jaxpool.std_pool])
@@ -120,7 +121,7 @@ def test_a_window_does_not_feel_what_lies_behind_its_masked_end(
     np.testing.assert_array_equal(slope[:3], [-1, 1, 0])
 
 
-@pytest.mark.grid(2)
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("beyond", [1e9, math.inf, math.nan])
 @pytest.mark.parametrize("window", [(3, 2), (9, 8)])
@@ -164,6 +165,7 @@ ALIKE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 """Shapes and settings of windows that GPU and TPU join along one axis after the other."""
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("platform", PLATFORMS[1:])
 @pytest.mark.parametrize("case", ALIKE)
 def test_platforms_agree(case: str, platform: str, rng: np.random.Generator) -> None:
@@ -221,7 +223,7 @@ def variances_at_every_element(x: jax.Array, window: tuple[int, int]) -> jax.Arr
     return (deviation**2).sum(0) / there.sum(0)
 
 
-@pytest.mark.grid(4)
+@pytest.mark.grid(11)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("window", [(3, 2), (5, 5), (7, 6), (9, 8)])
 def test_a_large_mean_cancels_nothing_in_derivatives(

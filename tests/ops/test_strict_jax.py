@@ -100,7 +100,7 @@ def test_no_nan_is_made_on_the_way(name: str) -> None:
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
 
 
-@pytest.mark.grid(8)
+@pytest.mark.grid(24)
 @over_ops
 def test_no_nan_is_made_on_the_way_without_jit(name: str) -> None:
     """JAX then runs and checks every operation, also constants that no result contains."""
@@ -108,7 +108,7 @@ def test_no_nan_is_made_on_the_way_without_jit(name: str) -> None:
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
 
 
-@pytest.mark.grid(4)
+@pytest.mark.grid(11)
 @pytest.mark.parametrize("mask", ["some elements", "no element"])
 @pytest.mark.parametrize("name", DEFINED_WHEN_EMPTY)
 def test_no_nan_is_made_of_masked_elements_without_jit(name: str, mask: str) -> None:
@@ -124,6 +124,7 @@ def test_quantiles_of_equal_infinities_subtract_none_of_them_without_jit() -> No
     assert (y == jnp.inf).all()
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("name", WITH_NAN_CONSTANTS)
 def test_no_nan_is_made_in_vmap_without_jit(name: str) -> None:
     with jax.disable_jit(), jax.debug_nans(True):
@@ -132,6 +133,7 @@ def test_no_nan_is_made_in_vmap_without_jit(name: str) -> None:
     jax.tree.map(np.testing.assert_allclose, y, want)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", ["roi_align", "ps_roi_pool"])
 def test_infinite_elements_of_boxes_make_no_nan_without_jit(name: str) -> None:
     x = numbers(1, 1)

@@ -161,7 +161,7 @@ def test_symbolic_space_at_stride_one(padding: Any, rounding: Any) -> None:
     np.testing.assert_array_equal(artifact.call(x), pool(x))
 
 
-@pytest.mark.grid(1)
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("rounding", ["floor", "ceil", "ceil_torch"])
 @pytest.mark.parametrize("constraint", ["n >= 1", "n >= 5", "n >= 20"])
 def test_symbolic_space_beside_padding_as_long_as_a_window(rounding: Any, constraint: str) -> None:
@@ -361,7 +361,7 @@ KEPT = {
 """Pools of two axes, of which the output size keeps one."""
 
 
-@pytest.mark.grid(1)
+@pytest.mark.grid(7)
 @pytest.mark.parametrize(
     ("output_size", "sizes"),
     [

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[1] / "support"
 INDICES = ("argmax", "argmax in uint16", "argmax as taps")
 OPS = ("max", "min", *INDICES, "avg", "avg of real elements", "sum")
 WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 tiled", "gaps")
-PARTS = 16
+PARTS = 24
 CHECKS = {
     # two exchanges forward, four backward
     *(f"halo, {op}, {w}" for op in OPS for w in (WINDOWS if op in ("max", "avg") else WINDOWS[:2])),
