@@ -14,7 +14,7 @@ from helpers import assert_same, check_derivatives, exported_call, lowered
 import jaxpool
 from jaxpool.ops.blur import MODES, PadMode
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 PADDING = ((2, 1), (0, 3))
 WINDOWS = ((2, 3), (4, 5), (6, 7), (1, 2), (7, 1))

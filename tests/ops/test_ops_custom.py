@@ -19,7 +19,7 @@ from jax import lax
 import jaxpool
 from jaxpool import Reduction, pool, reductions
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 # --- reductions, and the same by NumPy from the elements of a window ------------------------------
 

@@ -18,7 +18,7 @@ from peers import require
 import jaxpool
 from jaxpool._lowerings import tuning
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 OPS: dict[str, Callable[..., jax.Array]] = {
     "global_max_pool": jaxpool.global_max_pool,

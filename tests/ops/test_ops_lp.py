@@ -19,7 +19,7 @@ from peers import require
 
 import jaxpool
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 masked_cases = pytest.mark.parametrize(
     ("case", "masked"),

@@ -14,7 +14,7 @@ from jax import lax
 import jaxpool
 from jaxpool import Reduction, pool
 
-pytestmark = pytest.mark.grid(2)
+pytestmark = pytest.mark.grid(4)
 
 # --- reductions ----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from peers import require
 
 import jaxpool
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 KEY = jax.random.key(7)
 Fractional = jaxpool.fractional_max_pool_with_argmax

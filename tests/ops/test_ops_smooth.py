@@ -18,7 +18,7 @@ import jaxpool
 from jaxpool._lowerings import tuning
 from jaxpool._numerics import float_bits
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 CASES = SHARED_CASES | {
     "2-D separable": Case(

@@ -16,7 +16,7 @@ from jaxpool._geometry.resolve import Geometry
 from jaxpool._numerics import covariances
 from jaxpool._numerics.quantiles import METHODS
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 W: Any = {"data_format": "W"}
 WINDOW: dict[str, Any] = {

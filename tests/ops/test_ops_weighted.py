@@ -11,7 +11,7 @@ from helpers import assert_same, check_derivatives
 
 import jaxpool
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 WINDOW: dict[str, Any] = {
     "window_shape": (3, 2),

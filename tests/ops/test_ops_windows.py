@@ -18,7 +18,7 @@ from peers import require
 import jaxpool
 from jaxpool._lowerings.ranks.sorting_network import sorted_lanes as in_network
 
-pytestmark = pytest.mark.grid(4)
+pytestmark = pytest.mark.grid(6)
 
 CASES = SHARED_CASES | {
     "3-D": Case(
