@@ -40,6 +40,7 @@ CALLS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.grid(12)
 @pytest.mark.parametrize("name", CALLS)
 def test_filters_take_any_size(name: str) -> None:
     function, arguments, keywords = CALLS[name]
@@ -65,6 +66,7 @@ def test_binary_filters_take_any_size() -> None:
             np.testing.assert_array_equal(call(x), want)
 
 
+@pytest.mark.deep
 def test_of_equals_the_same_has_the_derivative() -> None:
     """The derivative goes to the same element as without export, not to its extension."""
     op = lambda x: filters.maximum_filter(x, 5, **AXES)  # noqa: E731

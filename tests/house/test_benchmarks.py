@@ -62,6 +62,7 @@ def test_a_network_pools_in_its_library_and_patched_in_jaxpool(name: str) -> Non
     assert any(op in text for op in ours) and patched == out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_network_is_as_large_as_published(name: str) -> None:
     parameters, *_ = shapes(BY_NAME[name])
@@ -146,6 +147,7 @@ def first_window_on_gpu(pool: Callable[[Any, str], Any], job: device.Job) -> lis
     return re.findall(r'"stablehlo.reduce_window"\(.*<\{(.*)\}>', text)[:1]
 
 
+@pytest.mark.deep
 def test_values_of_small_windows_on_gpu_are_those_of_lax(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their times differ by the noise of the measurement, which the page states."""
     chosen: list[str] = []

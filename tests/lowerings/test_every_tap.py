@@ -91,7 +91,7 @@ def place_of(case: Case, out: tuple[int, ...], offset: int) -> tuple[int, ...] |
     return (*place, out[-1])
 
 
-@pytest.mark.grid(5)
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, jnp.bfloat16])
 @pytest.mark.parametrize("case", CASES[1:3], ids=lambda case: "x".join(map(str, case.kernel)))

@@ -315,6 +315,7 @@ def test_a_square_window_of_more_than_65535_taps(rng: np.random.Generator) -> No
     assert int(got[0, 0]) == average(x.ravel(), 270 * 260, "int32")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4"])
 def test_averages_of_millions_of_narrow_integers(dtype: str, rng: np.random.Generator) -> None:
     """The digits of the sums are shorter than a byte, or longer than the integers."""

@@ -333,6 +333,7 @@ def test_adaptive_sizes_are_bounded() -> None:
             shape_of(jaxpool.adaptive_avg_pool, (8, 8, 1), (size, 1))
 
 
+@pytest.mark.deep
 def test_a_window_over_a_million_elements() -> None:
     size = 10**6
     x = np.zeros(size, np.float32)

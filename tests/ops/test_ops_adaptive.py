@@ -428,6 +428,7 @@ def test_vmap_and_ranks_that_may_not_be_promoted(op: str, rng: np.random.Generat
     assert_same(mapped[1], plain[1], op, ulps=4)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("layout", ["channels_last", "channels_first"])
 @pytest.mark.parametrize(

@@ -95,21 +95,19 @@ def test_masked_elements_are_neither_added_nor_weighed(
     assert (want == 0).any() and np.isfinite(want).all()
 
 
-def test_the_papers_padding_and_layouts(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("n", range(2, 8))
+def test_the_papers_padding_and_layouts(n: int, rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 6, 7, 3)).astype(np.float32)
-    for n in range(2, 8):
-        pads = (((n - 1) // 2, n // 2),) * 2
-        got = jaxpool.blur_pool(x, (n, n), 2, pads)
-        assert got.shape == (2, 3, 4, 3)
-        planes = [
-            blurred(x[b, :, :, c], (n, n), (2, 2), pads, "reflect")
-            for b in range(2)
-            for c in range(3)
-        ]
-        want = np.moveaxis(np.reshape(planes, (2, 3, 3, 4)), 1, -1).astype(np.float32)
-        assert_same(got, want, n, ulps=4)
-        first = jaxpool.blur_pool(np.moveaxis(x, -1, 1), n, 2, pads, data_format="NCHW")
-        assert_same(jnp.moveaxis(first, 1, -1), got, n, ulps=4)
+    pads = (((n - 1) // 2, n // 2),) * 2
+    got = jaxpool.blur_pool(x, (n, n), 2, pads)
+    assert got.shape == (2, 3, 4, 3)
+    planes = [
+        blurred(x[b, :, :, c], (n, n), (2, 2), pads, "reflect") for b in range(2) for c in range(3)
+    ]
+    want = np.moveaxis(np.reshape(planes, (2, 3, 3, 4)), 1, -1).astype(np.float32)
+    assert_same(got, want, n, ulps=4)
+    first = jaxpool.blur_pool(np.moveaxis(x, -1, 1), n, 2, pads, data_format="NCHW")
+    assert_same(jnp.moveaxis(first, 1, -1), got, n, ulps=4)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -231,7 +229,7 @@ def test_a_stride_of_any_length_costs_nothing() -> None:
 exported = functools.partial(exported_call, "h, w")
 
 
-@pytest.mark.grid(10)
+@pytest.mark.deep
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_padding_of_open_sizes_is_that_of_the_mode(

@@ -357,7 +357,7 @@ def test_vmap_is_a_batch_and_jit_changes_nothing(name: str, rng: np.random.Gener
                 assert_same(a[n], b, name, ulps=4)
 
 
-@pytest.mark.grid(4)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_of_a_scan(name: str, rng: np.random.Generator) -> None:
     """Second-order derivatives, through the carry and the inputs of the loop."""

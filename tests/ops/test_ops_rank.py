@@ -75,6 +75,7 @@ def test_values_and_gradients(name: str, data: str, rank: int, rng: np.random.Ge
     check_values_and_gradients(name, data, rank, rng)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("data, rank", [("float", 78), ("masked nan", 4)])
 def test_a_plane_of_many_elements(data: str, rank: int, rng: np.random.Generator) -> None:
     """The search goes bit by bit, and is tested in every run; the first case selects zeros."""

@@ -214,6 +214,7 @@ def test_a_box_of_whole_elements_that_never_ends_reads_nothing() -> None:
         np.testing.assert_array_equal(y.ravel(), [1] + [0] * 12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("op", ["roi_align", "ps_roi_align"])
 def test_a_box_without_size_divides_nothing_by_zero(op: str) -> None:
     settings = {"aligned": True} if op == "roi_align" else {}
@@ -401,6 +402,7 @@ def test_no_box_is_a_step_of_its_own_on(op: str, platform: str) -> None:
     assert loops(256) > 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
 def test_the_number_of_an_image_may_be_narrow(dtype: str) -> None:
     """More images than the dtype has numbers: image numbers must not wrap."""
@@ -486,6 +488,7 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
     assert np.any(dense[0]) and not np.any(dense[3])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_large_images_give_the_same_on_every_platform(
     platform: str, rng: np.random.Generator

@@ -165,7 +165,7 @@ ALIKE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 """Shapes and settings of windows that GPU and TPU join along one axis after the other."""
 
 
-@pytest.mark.grid(7)
+@pytest.mark.deep
 @pytest.mark.parametrize("platform", PLATFORMS[1:])
 @pytest.mark.parametrize("case", ALIKE)
 def test_platforms_agree(case: str, platform: str, rng: np.random.Generator) -> None:
@@ -223,7 +223,7 @@ def variances_at_every_element(x: jax.Array, window: tuple[int, int]) -> jax.Arr
     return (deviation**2).sum(0) / there.sum(0)
 
 
-@pytest.mark.grid(11)
+@pytest.mark.deep
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("window", [(3, 2), (5, 5), (7, 6), (9, 8)])
 def test_a_large_mean_cancels_nothing_in_derivatives(

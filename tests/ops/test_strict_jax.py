@@ -77,7 +77,7 @@ def frozen_heap() -> None:
     gc.freeze()
 
 
-@pytest.mark.grid(8)
+@pytest.mark.grid(12)
 @pytest.mark.usefixtures("frozen_heap")
 @over_ops
 def test_no_tracer_is_kept(name: str) -> None:
@@ -108,7 +108,7 @@ def test_no_nan_is_made_on_the_way_without_jit(name: str) -> None:
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
 
 
-@pytest.mark.grid(11)
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("mask", ["some elements", "no element"])
 @pytest.mark.parametrize("name", DEFINED_WHEN_EMPTY)
 def test_no_nan_is_made_of_masked_elements_without_jit(name: str, mask: str) -> None:

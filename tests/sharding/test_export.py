@@ -244,6 +244,7 @@ AS_FLAX: dict[str, tuple[Callable[[Any], Any], int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("case", AS_FLAX)
 def test_sizes_may_be_open_without_a_constraint(case: str) -> None:
     """One artifact, called at several sizes: values, indices and gradient."""
@@ -400,6 +401,7 @@ WITHOUT_ELEMENTS = {
 """The results of pools of no element, unless they are 0."""
 
 
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("name", GLOBAL | OF_BOXES)
 def test_a_pool_of_a_size_that_may_be_zero(name: str) -> None:
     """As after a pool without a constraint, whose window may not fit."""
@@ -431,6 +433,7 @@ def _unpooled(space: Any, x: Any) -> jax.Array:
     return jaxpool.max_unpool(values, indices, SPACE, index_space=space)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("space", [0, -3])
 def test_unpooling_over_symbolic_batch_and_channels_needs_bounds(space: int) -> None:
     both = with_gradient(functools.partial(_unpooled, space))

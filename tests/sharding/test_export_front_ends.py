@@ -194,6 +194,7 @@ def test_the_workspace_of_onednn_takes_any_size() -> None:
 # --- global pools, averages and other ops ---------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_maxima_of_whole_planes_take_any_size() -> None:
     """PyTorch selects the last NaN; ONNX and OpenVINO a NaN in the first position."""
     pools = {
