@@ -7,6 +7,7 @@ element, another may select a smaller or larger one. So the gather and its trans
 window offset.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,11 +20,14 @@ from .._autodiff.gather import gather, weighted_gather
 from .._autodiff.rules import selection
 from .._errors import message, public
 from .._geometry.arguments import integer
-from .._geometry.resolve import Geometry, is_static
+from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import ValueOffset
-from .._lowerings.parts.axis_slicing import reshape_along
-from .._lowerings.parts.window_counts import elements_per_window
+from .._lowerings.parts.window_counts import (
+    NumberPerWindow,
+    distinct_counts,
+    elements_per_window,
+)
 from .._lowerings.ranks import ranks
 from .._numerics.checks import check_real, check_where
 from .._numerics.divisors import window_sum
@@ -138,7 +142,7 @@ def _median(x: Array, where: Any, *, config: Configuration) -> Array:
     valid = check_where(where, x.shape)
     geometry = config.geometry(x.shape)
     counts = element_counts(x, valid, geometry)
-    if isinstance(counts, np.ndarray) and np.all(counts % 2 == 1):
+    if counts.distinct is not None and np.all(counts.distinct % 2 == 1):
         y = ranked(x, valid, geometry, "low")
     else:
         y = between(x, valid, geometry, ("low", "high"), lambda _: 0.5, _midpoint)
@@ -186,34 +190,26 @@ def _rank(x: Array, where: Any, *, config: Configuration, rank: int) -> Array:
     return _unless_empty(y, element_counts(x, valid, geometry), identity)
 
 
-def _unless_empty(y: Array, counts: Any, identity: np.ndarray) -> Array:
-    if isinstance(counts, np.ndarray) and counts.all():
+def _unless_empty(y: Array, counts: NumberPerWindow, identity: np.ndarray) -> Array:
+    if counts.distinct is not None and counts.distinct.all():
         return y
-    return jnp.where(counts == 0, identity, y)
+    return jnp.where(counts.array == 0, identity, y)
 
 
-def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> Any:
-    """Return the number of elements of each window, in an array of the rank of ``x``.
-
-    It is a NumPy array if the counts are static.
-    """
+def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> NumberPerWindow:
+    """Return the number of elements of each window, in an array of the rank of ``x``."""
     if valid is not None:
-        return window_sum(valid.astype(jnp.int32), geometry)
-    if not is_static(geometry.out_shape):
-        counts = elements_per_window(geometry, include_pad=False)
-        return np.full((1,) * x.ndim, counts) if isinstance(counts, int) else counts
-    counts = np.ones((1,) * x.ndim, np.int32)
-    for axis, position in geometry.placed:
-        counts_on_axis = axis.counts(include_pad=False)
-        distinct = counts_on_axis[:1] if len(set(counts_on_axis)) == 1 else counts_on_axis
-        counts = counts * reshape_along(distinct, position, x.ndim)
-    return counts.astype(np.int32)
+        return NumberPerWindow(window_sum(valid.astype(jnp.int32), geometry))
+    counts = elements_per_window(geometry, include_pad=False)
+    array = np.asarray(counts, np.int32) if isinstance(counts, int) else counts
+    array = array.reshape((1,) * (x.ndim - array.ndim) + array.shape)
+    return NumberPerWindow(array, distinct_counts(geometry))
 
 
 def ranked(x: Array, valid: Array | None, geometry: Geometry, spec: RankSpec) -> Array:
     """Return the selected element of every window; undefined in windows without elements."""
 
-    def sorted_positions(x: Array, valid: Array | None) -> Any:
+    def sorted_positions(x: Array, valid: Array | None) -> NumberPerWindow:
         return _sorted_positions(spec, element_counts(x, valid, geometry), geometry.taps)
 
     def reduce(x: Array, valid: Array | None) -> Array:
@@ -235,7 +231,7 @@ def between(
     valid: Array | None,
     geometry: Geometry,
     specs: tuple[RankSpec, RankSpec],
-    weight_of: Callable[[Any], Any],
+    weight_of: Callable[[NumberPerWindow], Any],
     mean: Callable[[Array, Array, Any], Array],
 ) -> Array:
     """Return a mean of two selected elements per window; undefined in windows without elements.
@@ -249,19 +245,19 @@ def between(
       mean: returns the mean, given the two elements and the weight of the second.
     """
 
-    def counts_and_positions(x: Array, valid: Array | None) -> tuple[Any, list[Any]]:
+    def weight_and_positions(x: Array, valid: Array | None) -> tuple[Any, list[NumberPerWindow]]:
         counts = element_counts(x, valid, geometry)
-        return counts, [_sorted_positions(spec, counts, geometry.taps) for spec in specs]
+        return weight_of(counts), [_sorted_positions(spec, counts, geometry.taps) for spec in specs]
 
     def reduce(x: Array, valid: Array | None) -> Array:
-        counts, positions = counts_and_positions(x, valid)
+        weight, positions = weight_and_positions(x, valid)
         low, high = ranks.ranked(x, valid, geometry, *positions)
-        return mean(low, high, weight_of(counts))
+        return mean(low, high, weight)
 
     def argreduce(x: Array, valid: Array | None) -> tuple[Array, Any]:
-        counts, positions = counts_and_positions(x, valid)
+        weight, positions = weight_and_positions(x, valid)
         (low, first), (high, second) = ranks.argranked(x, valid, geometry, *positions)
-        return mean(low, high, weight_of(counts)), ((first, second), weight_of(counts))
+        return mean(low, high, weight), ((first, second), weight)
 
     def gather_selected(x: Array, selected: Any, value: Array) -> Array:
         offsets, weight = selected
@@ -271,20 +267,19 @@ def between(
     return selection(reduce, argreduce, gather_selected, promoted, valid).astype(x.dtype)
 
 
-def _sorted_positions(spec: RankSpec, counts: Any, taps: int) -> Any:
+def _sorted_positions(spec: RankSpec, counts: NumberPerWindow, taps: int) -> NumberPerWindow:
     """Return the position of the selected element among the sorted elements of each window."""
     if isinstance(spec, tuple):
-        return at_counts(np.asarray(spec, np.int32), counts)
+        return counts.entries_of(np.asarray(spec, np.int32))
+    return counts.map(functools.partial(_sorted_position, spec, taps))
+
+
+def _sorted_position(spec: int | str, taps: int, counts: Any) -> Any:
     if isinstance(spec, int):
         position = (counts - 1).clip(None, spec) if spec >= 0 else counts + spec
     else:
         position = (counts - 1) // 2 if spec == "low" else counts // 2
     return position.clip(0, taps - 1)
-
-
-def at_counts(values: Any, counts: Any) -> Any:
-    """Return ``values[count]`` for each count, a NumPy array if the counts are static."""
-    return (np if isinstance(counts, np.ndarray) else jnp).asarray(values)[counts]
 
 
 _MEDIAN_POOL = Op("median_pool", _median)

@@ -19,7 +19,7 @@ from .._numerics.quantiles import METHODS, Method, quantile_positions
 from .._xla.nan_constant import difference, nan_where
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
-from .rank import at_counts, between, element_counts, ranked
+from .rank import between, element_counts, ranked
 
 Finish = Callable[[Array], Array]
 
@@ -237,11 +237,12 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
     selected = quantile_positions(q, method, geometry.taps)
     counts = element_counts(x, valid, geometry)
     if any(selected.share):
-        weight_of = functools.partial(at_counts, selected.share)
+        share = np.asarray(selected.share)
+        weight_of = lambda counts: counts.entries_of(share).array  # noqa: E731
         y = between(x, valid, geometry, (selected.low, selected.high), weight_of, _interpolated)
     else:
         y = ranked(x, valid, geometry, selected.low)
-    return nan_where(counts == 0, y)
+    return nan_where(counts.array == 0, y)
 
 
 def _interpolated(low: Array, high: Array, weight: Any) -> Array:

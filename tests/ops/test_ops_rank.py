@@ -1,6 +1,7 @@
 """Medians and ranks of every kind of window against NumPy's sort, and their memory."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -196,3 +197,50 @@ def test_no_gradient_is_lost_where_xla_rounds_an_input_twice() -> None:
     x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 144, 3)), jnp.float32)
     got = jax.jit(jax.grad(loss), compiler_options=QUICK)(x) / (1.3 * jnp.cos(x))
     assert round(float(got.sum())) == 4 * 144 * 3
+
+
+OF_LARGE_PLANES: dict[str, tuple[Callable[..., jax.Array], Callable[[np.ndarray], np.ndarray]]] = {
+    "median": (jaxpool.median_pool, lambda taps: np.nanmedian(taps, -1)),
+    "second lowest": (
+        lambda x, *windows, **words: jaxpool.rank_pool(x, 1, *windows, **words),
+        lambda taps: np.sort(taps, -1)[:, 1],
+    ),
+    "second largest": (
+        lambda x, *windows, **words: jaxpool.rank_pool(x, -2, *windows, **words),
+        lambda taps: -np.sort(-taps, -1)[:, 1],
+    ),
+    "quantile": (
+        lambda x, *windows, **words: jaxpool.quantile_pool(x, 0.3, *windows, **words),
+        lambda taps: np.nanquantile(taps, 0.3, -1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_LARGE_PLANES)
+@pytest.mark.parametrize("window", [(3, 4), (9, 10)], ids=["few elements", "many elements"])
+def test_a_program_has_no_constant_for_each_window(
+    window: tuple[int, int], name: str, rng: np.random.Generator
+) -> None:
+    """Windows at the borders have fewer elements; what is selected there is computed, not stored.
+
+    A mask takes the counts from the array. Every selection is homogeneous.
+    """
+    pool, definition = OF_LARGE_PLANES[name]
+    padding = ((2, 1), (1, 2))
+
+    def both(x: jax.Array, where: jax.Array | None = None) -> Any:
+        y, back = jax.vjp(lambda x: pool(x, window, 1, padding, where=where, data_format="HW"), x)
+        return y, back(jnp.ones_like(y))[0]
+
+    large = jax.ShapeDtypeStruct((900, 800), jnp.float32)
+    assert len(jax.jit(both).lower(large).as_text()) < 1_000_000
+    x = rng.standard_normal((80, 70)).astype(np.float32)
+    y, slope = jax.jit(both, compiler_options=QUICK)(x)
+    taps = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, padding, constant_values=np.nan), window
+    )
+    want = definition(taps.reshape(-1, np.prod(window))).reshape(y.shape)
+    assert_same(y, want.astype(np.float32), name, ulps=2)
+    _, of_mask = jax.jit(both, compiler_options=QUICK)(x, np.ones(x.shape, bool))
+    np.testing.assert_allclose(slope, of_mask, rtol=1e-6)
+    np.testing.assert_allclose((slope * x).sum(), want.sum(), rtol=1e-4)

@@ -2,8 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +14,37 @@ from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry, is_static
 from .. import tuning
 from .axis_slicing import concatenate, reshape_along
+
+
+class NumberPerWindow(NamedTuple):
+    """A number for each window.
+
+    Attributes:
+      array: the numbers, which broadcast to the windows; a NumPy array if they are static and few.
+      distinct: the numbers that occur, if they are static, or else None.
+    """
+
+    array: Any
+    distinct: np.ndarray | None = None
+
+    def map(self, f: Callable[[Any], Any]) -> "NumberPerWindow":
+        """Return ``f`` of each number; ``f`` is elementwise on NumPy arrays and on arrays."""
+        distinct = None if self.distinct is None else np.unique(f(self.distinct))
+        return NumberPerWindow(f(self.array), distinct)
+
+    def entries_of(self, table: np.ndarray) -> "NumberPerWindow":
+        """Return ``table[number]`` for each number.
+
+        Selects replace the gather from a short table, which XLA:CPU would not vectorise.
+        """
+        if isinstance(self.array, np.ndarray):
+            return self.map(lambda numbers: table[numbers])
+        if self.distinct is None or len(table) > tuning.MAX_IN_NETWORK:
+            return NumberPerWindow(jnp.asarray(table)[self.array])
+        entries = jnp.full(self.array.shape, table[self.distinct[0]])
+        for number in self.distinct[1:]:
+            entries = jnp.where(self.array == number, table[number], entries)
+        return NumberPerWindow(entries, np.unique(table[self.distinct]))
 
 
 def smallest_index_dtype(maximum: Any) -> np.dtype:
@@ -74,6 +105,14 @@ def elements_per_window(geometry: Geometry, include_pad: bool) -> Any:
     for runs, position in vectors:
         product = product * vector_of(runs, position, rank)
     return product
+
+
+def distinct_counts(geometry: Geometry) -> np.ndarray | None:
+    """Return the numbers of elements that windows have, without padding, or None if symbolic."""
+    counts = {1}
+    for axis in geometry.axes:
+        counts = {n * count for n in counts for _, count in axis.count_runs(include_pad=False)}
+    return np.array(sorted(counts), np.int32) if is_static([*counts]) else None
 
 
 def _is_small(shape: Sequence[Any]) -> bool:

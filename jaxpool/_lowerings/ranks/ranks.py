@@ -30,13 +30,15 @@ from ..parts.argreduce import ValueOffset, equal_or_both_nan, offset_dtype, sent
 from ..parts.axis_slicing import each_offset, is_padded, pad_to_windows
 from ..parts.every_tap import Fold, reads_of, reduce_taps
 from ..parts.float_order import from_sort_keys, sort_keys
-from ..parts.window_counts import smallest_index_dtype
+from ..parts.window_counts import NumberPerWindow, smallest_index_dtype
 from . import radix_select
 from .order_statistics import kth_of_axis, replace_by_first_nan, running_count, window_ranges
 from .sorting_network import sorted_lanes
 
 
-def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[Array]:
+def ranked(
+    x: Array, valid: Array | None, geometry: Geometry, *places: NumberPerWindow
+) -> list[Array]:
     """Return, for each of ``places``, the element there of every sorted window.
 
     A window that contains a NaN has the result NaN.
@@ -45,9 +47,8 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
       x: the array.
       valid: mask of the elements that count, or None for all.
       geometry: the windows.
-      places: indices from 0 to less than the number of elements of the window. Each is a NumPy
-        array if it is static, or else an array, with the rank of ``x``; it broadcasts to the
-        result.
+      places: indices from 0 to less than the number of elements of the window, in arrays of the
+        rank of ``x``.
     """
     x = mask_with_identity(x, valid, MIN)
     if geometry.taps <= tuning.MAX_IN_NETWORK:
@@ -61,7 +62,9 @@ def ranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> l
     return [from_sort_keys(key, x.dtype) for key in _kth_keys(keys, x.dtype, geometry, places)]
 
 
-def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -> list[ValueOffset]:
+def argranked(
+    x: Array, valid: Array | None, geometry: Geometry, *places: NumberPerWindow
+) -> list[ValueOffset]:
     """Return the values of :func:`ranked`, each with the offset of the first equal element."""
     if geometry.taps <= tuning.MAX_IN_NETWORK:
         x = materialize(x)  # or XLA could compute x twice, with different rounding
@@ -79,10 +82,10 @@ def argranked(x: Array, valid: Array | None, geometry: Geometry, *places: Any) -
     return [(from_sort_keys(key, x.dtype), o) for key, o in zip(selected, offsets, strict=True)]
 
 
-def _per_window(places: Sequence[Any], geometry: Geometry) -> tuple[Array, ...]:
+def _per_window(places: Sequence[NumberPerWindow], geometry: Geometry) -> tuple[Array, ...]:
     """Broadcast the places to an entry for each window along the pooled axes only."""
-    places = tuple(jnp.asarray(place, jnp.int32) for place in places)
-    return tuple(jnp.broadcast_to(place, geometry.full_shape(place.shape)) for place in places)
+    arrays = tuple(jnp.asarray(place.array, jnp.int32) for place in places)
+    return tuple(jnp.broadcast_to(array, geometry.full_shape(array.shape)) for array in arrays)
 
 
 # --- a network ------------------------------------------------------------------------------------
@@ -102,13 +105,13 @@ def _by_reading(f: Callable[..., Any], geometry: Geometry, *arrays: Array) -> An
     return by_platform(*arrays, tpu=pads if geometry.is_strided else slices, default=slices)
 
 
-def _sorted(elements: Iterable[Array], places: Sequence[Any]) -> list[Array]:
+def _sorted(elements: Iterable[Array], places: Sequence[NumberPerWindow]) -> list[Array]:
     ordered = sorted_lanes(list(elements))
     return [_select_places(ordered, place) for place in places]
 
 
 def _ranked_apart(
-    x: Array, valid: Array | None, geometry: Geometry, places: Sequence[Any]
+    x: Array, valid: Array | None, geometry: Geometry, places: Sequence[NumberPerWindow]
 ) -> list[Array]:
     """Return :func:`ranked`, on TPU by a network for each place.
 
@@ -127,13 +130,12 @@ def _ranked_apart(
     return by_platform(x, tpu=at_once if is_shared else apart, default=at_once)
 
 
-def _select_places(ordered: Sequence[Array], places: Any) -> Array:
+def _select_places(ordered: Sequence[Array], places: NumberPerWindow) -> Array:
     """Return the element of ``ordered`` that ``places`` names, elementwise."""
-    is_static = isinstance(places, np.ndarray)
-    choices = [int(n) for n in np.unique(places)] if is_static else range(len(ordered))
+    choices = range(len(ordered)) if places.distinct is None else places.distinct.tolist()
     y = ordered[choices[0]]
     for n in choices[1:]:
-        y = jnp.where(places == n, ordered[n], y)
+        y = jnp.where(places.array == n, ordered[n], y)
     return y
 
 
@@ -215,12 +217,12 @@ def _identity_key(dtype: np.dtype) -> Array:
 
 
 def _kth_keys(
-    keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[Any]
+    keys: Array, dtype: np.dtype, geometry: Geometry, places: Sequence[NumberPerWindow]
 ) -> list[Array]:
     """Return, for each of ``places``, the key there of every sorted window."""
     shape, with_nan = geometry.full_shape(keys.shape), jnp.issubdtype(dtype, jnp.floating)
     reads = reads_of(geometry, shape)
-    wanted = [jnp.broadcast_to(place, shape) for place in places]
+    wanted = [jnp.broadcast_to(place.array, shape) for place in places]
     return [radix_select.kth(keys, with_nan, reads, place) for place in wanted]
 
 
