@@ -84,8 +84,20 @@ _TABLE = (
     Row(padded_slices, sum_transpose=("cpu",)),
     Row(axis_by_axis, sum_transpose=PLATFORMS),
     Row(loop, gather=PLATFORMS, scatter=PLATFORMS),
-    Row(separable, reduce=("gpu", "tpu"), argreduce=("gpu",), sum_transpose=("gpu", "tpu")),
-    Row(reduce_window, reduce=PLATFORMS, argreduce=PLATFORMS, sum_transpose=PLATFORMS),
+    Row(
+        separable,
+        reduce=("gpu", "tpu"),
+        argreduce=("gpu",),
+        sum_transpose=("gpu", "tpu"),
+        shifts=("reduce", "sum_transpose"),
+    ),
+    Row(
+        reduce_window,
+        reduce=PLATFORMS,
+        argreduce=PLATFORMS,
+        sum_transpose=PLATFORMS,
+        shifts=("reduce", "sum_transpose"),
+    ),
     Row(mosaic),
 )
 

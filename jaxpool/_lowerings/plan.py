@@ -17,6 +17,7 @@ from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
 from .parts.collapsed import with_short_rows_collapsed
 from .parts.float_order import to_native_dtype
+from .parts.shifted_rows import with_rows_shifted
 from .request import PLATFORMS, Operation, Platform, Request
 from .result_cache import cached_per_reduction
 
@@ -37,6 +38,7 @@ class Choice:
       rejected: (platform, name, reason) of every implementation that precedes the chosen one and
         does not compute the operation, or computes it more slowly.
       collapses: whether CPU collapses the last pooled axis with few channels after it.
+      shifts: whether TPU sums short rows from shifted arrays where columns lie along tiles.
     """
 
     operation: Operation
@@ -46,6 +48,7 @@ class Choice:
     tpu: str
     rejected: tuple[tuple[Platform, str, str], ...] = ()
     collapses: bool = False
+    shifts: bool = False
 
     def __call__(self, *arrays: Any, **settings: Any) -> Any:
         """Compute the operation by the implementation of the platform that is lowered for."""
@@ -58,8 +61,11 @@ class Choice:
             for name in (self.cpu, self.gpu, self.tpu)
         }
         cpu, gpu, tpu = functions[self.cpu], functions[self.gpu], functions[self.tpu]
+        shape = jax.tree.leaves(arrays)[0].shape
         if self.collapses:
-            cpu = with_short_rows_collapsed(cpu, self.geometry, jax.tree.leaves(arrays)[0].shape)
+            cpu = with_short_rows_collapsed(cpu, self.geometry, shape)
+        if self.shifts:
+            tpu = with_rows_shifted(tpu, self.operation, self.geometry, shape)
         return by_platform(*arrays, cpu=cpu, tpu=tpu, default=gpu)
 
     @property
@@ -184,7 +190,13 @@ def choice_of(
     collapses = (
         is_extreme and not any_offset and operation in IMPLEMENTATIONS[names["cpu"]].collapses
     )
-    return Choice(operation, geometry, **names, rejected=tuple(rejected), collapses=collapses)
+    is_sum = reduction is not None and reduction.combine is lax.add
+    shifts = (
+        is_sum and implementation == "auto" and operation in IMPLEMENTATIONS[names["tpu"]].shifts
+    )
+    return Choice(
+        operation, geometry, **names, rejected=tuple(rejected), collapses=collapses, shifts=shifts
+    )
 
 
 def _choose(request: Request, implementation: str) -> tuple[str, dict[str, str]]:

@@ -75,7 +75,8 @@ class Row(NamedTuple):
 
     ``codes`` are the platforms for an argmax whose codes take the place of offsets, its gather and
     its scatter. ``collapses`` are the operations of extremes for which CPU collapses the last
-    pooled axis with the few elements that may follow.
+    pooled axis with the few elements that may follow. ``shifts`` are those for which TPU may sum
+    rows from shifted arrays, before the other axes.
     """
 
     module: ModuleType
@@ -86,6 +87,7 @@ class Row(NamedTuple):
     sum_transpose: tuple[Platform, ...] = ()
     codes: tuple[Platform, ...] = ()
     collapses: tuple[Operation, ...] = ()
+    shifts: tuple[Operation, ...] = ()
 
     @property
     def name(self) -> str:

@@ -202,6 +202,9 @@ def test_which_arrays_are_strided_slices(
 # shape, window, strides, padding, dilations, layout
 SHIFTED_ROWS: dict[str, tuple[Any, ...]] = {
     "5 x 5": ((2, 9, 11, 3), (5, 5), 1, "SAME", 1, "NHWC"),
+    "3 x 3": ((3, 9, 9, 2), (3, 3), 1, "SAME", 1, "NHWC"),
+    "2 x 2": ((3, 8, 9, 2), (2, 2), 1, "VALID", 1, "NHWC"),
+    "4 x 3, dilated": ((2, 9, 13, 3), (4, 3), 1, 2, (1, 2), "NHWC"),
     "no padding": ((3, 8, 9, 2), (5, 6), 1, "VALID", 1, "NHWC"),
     "dilated": ((2, 13, 17, 3), (5, 5), 1, ((3, 1), (0, 6)), (1, 2), "NHWC"),
     "more padding than elements": ((2, 4, 3, 3), (5, 5), 1, ((4, 4), (2, 4)), 1, "NHWC"),
