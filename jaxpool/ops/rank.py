@@ -23,14 +23,10 @@ from .._geometry.arguments import integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import ValueOffset
-from .._lowerings.parts.window_counts import (
-    NumberPerWindow,
-    distinct_counts,
-    elements_per_window,
-)
+from .._lowerings.parts.window_counts import NumberPerWindow, distinct_counts
 from .._lowerings.ranks import ranks
+from .._numerics import divisors
 from .._numerics.checks import check_real, check_where
-from .._numerics.divisors import window_sum
 from .._xla.nan_constant import difference
 from ..reductions import MAX, MIN, accumulator, identity_array
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -198,12 +194,10 @@ def _unless_empty(y: Array, counts: NumberPerWindow, identity: np.ndarray) -> Ar
 
 def element_counts(x: Array, valid: Array | None, geometry: Geometry) -> NumberPerWindow:
     """Return the number of elements of each window, in an array of the rank of ``x``."""
-    if valid is not None:
-        return NumberPerWindow(window_sum(valid.astype(jnp.int32), geometry))
-    counts = elements_per_window(geometry, include_pad=False)
-    array = np.asarray(counts, np.int32) if isinstance(counts, int) else counts
+    count = divisors.counts(geometry, valid, include_pad=False)
+    array = np.asarray(count, np.int32) if isinstance(count, int) else count
     array = array.reshape((1,) * (x.ndim - array.ndim) + array.shape)
-    return NumberPerWindow(array, distinct_counts(geometry))
+    return NumberPerWindow(array, distinct_counts(geometry) if valid is None else None)
 
 
 def ranked(x: Array, valid: Array | None, geometry: Geometry, spec: RankSpec) -> Array:

@@ -46,7 +46,8 @@ def with_rows_shifted(
 
 
 def _are_faster(geometry: Geometry, shape: Sequence[Any]) -> bool:
-    has_rows = sum(count > 1 for count in geometry.kernel) > 1 < geometry.kernel[-1]
+    *others, last = geometry.kernel
+    has_rows = last > 1 and max(others, default=1) > 1
     is_short = max(geometry.kernel) <= tuning.LONGEST_SHIFTED_ON_TPU
     is_dense = geometry.axes[-1].stride == 1
     return has_rows and is_short and is_dense and tiles.has_pooled_axis(shape, geometry)
