@@ -28,6 +28,7 @@ from .._autodiff.linear import tangent_only
 from .._lowerings.boxes import Boxes, SampledElements
 from .._lowerings.parts.axis_slicing import iota
 from .._xla.nan_constant import nan_where
+from .._xla.opaque_divisor import opaque_divisor
 from .quotient import rounded_quotient
 
 _NEIGHBOURING_SAMPLES = 7
@@ -104,12 +105,8 @@ def integer_bins(start: Array, size: Array, bins: int, length: int) -> Array:
 
 
 def _quotient(a: Array, b: Array | int) -> Array:
-    """Return the correctly rounded ``a / b``: its last bit decides if a sample at an end counts.
-
-    XLA:CPU multiplies by the inverse of a divisor that is constant in a loop. The ``where`` makes
-    the divisor an array of one entry for each element.
-    """
-    return rounded_quotient(a, jnp.where(a == a, jnp.asarray(b, a.dtype), a))
+    """Return the correctly rounded ``a / b``: its last bit decides if a sample at an end counts."""
+    return rounded_quotient(a, opaque_divisor(b, a))
 
 
 def _iota(length: int, axis: int, like: Array) -> Array:

@@ -32,6 +32,7 @@ from .._numerics.integer_mean import Rounding
 from .._numerics.quotient import rounded_quotient
 from .._xla.materialize import materialize
 from .._xla.nan_constant import nan_where
+from .._xla.opaque_divisor import opaque_divisor
 from .._xla.sharding_types import varying_zeros
 from ..ops import adaptive
 from ..ops._dispatch import Configuration, Op, WindowArguments, call, configure
@@ -178,8 +179,9 @@ def _quantised_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, scales)
     terms = materialize(zero_where_masked((x.astype(jnp.float32) - x_zero) * x_scale, where))
     total = sequential_sum(terms, geometry)
-    mean = divide_exactly(total, opaque(_divisor(rule, geometry, where), total))
-    return saturate(jnp.round(rounded_quotient(mean, opaque(y_scale, total)) + y_zero), x.dtype)
+    mean = divide_exactly(total, opaque_divisor(_divisor(rule, geometry, where), total))
+    quotient = rounded_quotient(mean, opaque_divisor(y_scale, mean))
+    return saturate(jnp.round(quotient + y_zero), x.dtype)
 
 
 def sequential_sum(x: Array, geometry: Geometry) -> Array:
@@ -211,16 +213,6 @@ def _float32_scalar(scale: ArrayLike | None) -> Array:
     return jnp.asarray(0 if scale is None else scale, jnp.float32).reshape(())
 
 
-def opaque(divisor: Any, total: Array) -> Array:
-    """Return ``divisor`` in the shape of ``total``, as an array that XLA cannot fold to a constant.
-
-    XLA converts a division by a constant or by a scalar into a product with its reciprocal, whose
-    result can be on the other side of a rounding tie.
-    """
-    divisor = jnp.broadcast_to(jnp.asarray(divisor, jnp.float32), total.shape)
-    return divisor + total.astype(jnp.float32) * 0
-
-
 def saturate(y: Array, dtype: Any) -> Array:
     """Convert ``y`` to an integer dtype, clipped to its range."""
     limits = jnp.iinfo(dtype)
@@ -241,7 +233,7 @@ def quantised_global_average(
     x_scale, x_zero, y_scale, y_zero = map(_float32_scalar, (x_scale, x_zero, y_scale, y_zero))
     total = x.sum(axes, jnp.int32, keepdims=True) - x_zero.astype(jnp.int32) * count
     total = total.astype(jnp.float32)
-    factor = rounded_quotient(x_scale, opaque(y_scale * count, total))
+    factor = rounded_quotient(x_scale, opaque_divisor(y_scale * count, total))
     return saturate(jnp.round(jnp.round(total * factor) + y_zero), x.dtype)
 
 

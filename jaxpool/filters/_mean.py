@@ -33,6 +33,7 @@ from .._numerics import integer_mean
 from .._numerics.divisors import window_sum
 from .._numerics.quotient import remainder_of, rounded_quotient
 from .._xla.by_platform import by_platform
+from .._xla.opaque_divisor import opaque_divisor
 from ..reductions import SUM
 from ._sums import Pair, map_sums, pair_sums
 from ._windows import plan_of
@@ -96,7 +97,9 @@ def _quotient(total: Pair, divisor: int) -> Array:
         return high
     quotient = _approximate_quotient(high, divisor)
     remainder = remainder_of(high, quotient, _integer_halves(divisor, high.dtype))
-    refined = quotient + _division(remainder + low, divisor)
+    remainder += low
+    # A mean halfway between two floats is rounded to even only if this quotient has no error.
+    refined = quotient + rounded_quotient(remainder, opaque_divisor(divisor, remainder))
     return jnp.where(lax.is_finite(high), refined, high)
 
 
@@ -107,16 +110,6 @@ def _approximate_quotient(a: Array, divisor: int) -> Array:
     """
     product = a * np.asarray(1 / divisor, a.dtype)
     return jnp.where(a == 0, a, product)
-
-
-def _division(a: Array, divisor: int) -> Array:
-    """Return ``a / divisor``, correctly rounded, hiding from XLA that the divisor is constant.
-
-    XLA would multiply by the reciprocal of a constant. A mean halfway between two floats is rounded
-    to even only if this quotient has no error.
-    """
-    one = np.ones((), a.dtype)
-    return rounded_quotient(a, jnp.where(lax.is_finite(a), np.asarray(divisor, a.dtype), one))
 
 
 def _integer_halves(integer: int, dtype: np.dtype) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ import jaxpool
 from jaxpool._xla import materialize as module
 from jaxpool._xla.any_in_batch import any_in_batch
 from jaxpool._xla.nan_constant import nan_where
+from jaxpool._xla.opaque_divisor import opaque_divisor
 from jaxpool._xla.sharding_types import with_sharding_types
 from jaxpool._xla.variadic_reduce import variadic_combine
 
@@ -175,3 +176,16 @@ def test_a_broadcast_nan_is_reported_without_jit() -> None:
             jnp.where(never, np.float32(np.nan), jnp.ones(3))
         assert nan_where(never, jnp.ones(3)).tolist() == [1, 1, 1]
     assert np.isnan(nan_where(~never, jnp.ones(3))).all()
+
+
+# --- opaque_divisor -------------------------------------------------------------------------------
+
+
+@on_cpu
+@pytest.mark.parametrize("divisor", [7, np.float32(7)])
+def test_the_cpu_multiplies_by_the_reciprocal_of_a_constant(divisor: Any) -> None:
+    """The divisor 7 is one of those whose rounded reciprocal gives other quotients."""
+    direct = jax.jit(lambda x: x / divisor)(X)
+    assert (direct != X / np.float32(7)).any()
+    opaque = jax.jit(lambda x: x / opaque_divisor(divisor, x))(X)
+    np.testing.assert_array_equal(opaque, X / np.float32(7))

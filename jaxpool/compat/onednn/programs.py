@@ -10,10 +10,11 @@ from jax import Array, lax
 
 from ..._autodiff.gather import gather
 from ..._numerics.divisors import counts, divide_exactly, window_sum, zero_where_masked
+from ..._xla.opaque_divisor import opaque_divisor
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
-from .._averages import opaque, saturate, sequential_sum
+from .._averages import saturate, sequential_sum
 from .._compiled import compiled
 from .._scans import max_from, max_with_offsets_from, over_windows
 from .call import Call
@@ -112,7 +113,7 @@ def _average_of_integers(
     geometry = config.geometry(x.shape)
     total = (sequential_sum if in_order else window_sum)(zero_where_masked(x, where), geometry)
     count = divisor or counts(geometry, where, include_pad=False)
-    return divide_exactly(total, opaque(count, total))
+    return divide_exactly(total, opaque_divisor(count, total))
 
 
 _MAX_FROM_START = Op("max", _max_from_start)
