@@ -211,6 +211,6 @@ def _lines(result: Explanation) -> Iterator[str]:
     yield row(
         "work", f"{result.operations:,} operations, each window separately; {result.bytes:,} bytes"
     )
-    yield from result.plan.lines()
+    yield from result.plan.lines(result.input_shape)
     for n, (name, value) in enumerate(configuration(result.geometry, rank).items()):
         yield row("" if n else "XLA", f"{name} = {value}")

@@ -15,9 +15,9 @@ from .._xla.by_platform import by_platform
 from ..reductions import Reduction
 from . import IMPLEMENTATIONS
 from .parts.argreduce import ValueOffset
-from .parts.collapsed import with_short_rows_collapsed
+from .parts.collapsed import row_length, with_short_rows_collapsed
 from .parts.float_order import to_native_dtype
-from .parts.shifted_rows import with_rows_shifted
+from .parts.shifted_rows import are_shifted, with_rows_shifted
 from .request import PLATFORMS, Operation, Platform, Request
 from .result_cache import cached_per_reduction
 
@@ -77,15 +77,28 @@ class Choice:
         uses = {name: [p for p in PLATFORMS if names[p] == name] for name in names.values()}
         return ", ".join(f"{name} on {' and '.join(platforms)}" for name, platforms in uses.items())
 
-    def lines(self) -> Iterator[str]:
-        """Yield the choice as text, and then one line for each distinct name and reason."""
+    def lines(self, shape: tuple[int, ...] | None = None) -> Iterator[str]:
+        """Yield the choice as text, and then one line for each distinct name and reason.
+
+        For an array of a known ``shape``, also yield which of its axes are computed otherwise.
+        """
         yield self.summary
+        if shape is not None:
+            yield from self._exceptions(shape)
         grouped: dict[tuple[str, str], list[str]] = {}
         for platform, name, reason in self.rejected:
             grouped.setdefault((name, reason), []).append(platform)
         for (name, reason), platforms in grouped.items():
             suffix = "" if len(platforms) == len(PLATFORMS) else f" on {' and '.join(platforms)}"
             yield f"not {name}{suffix}: {reason}"
+
+    def _exceptions(self, shape: tuple[int, ...]) -> Iterator[str]:
+        if self.operation in ("scatter", "sum_transpose"):  # these read an array of windows
+            shape = self.geometry.full_shape(shape)
+        if self.collapses and (row := row_length(self.geometry, shape)) > 1:
+            yield f"on cpu, the {row} elements after the last pooled axis are collapsed with it"
+        if self.shifts and are_shifted(self.geometry, shape):
+            yield "on tpu, shifted arrays are added along the last pooled axis, before the others"
 
 
 @dataclass(frozen=True)
@@ -125,10 +138,10 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join([f"{self.reduction.name} over {self.geometry.kernel}", *self.lines()])
 
-    def lines(self) -> Iterator[str]:
-        """Yield one line per operation, and one per rejected implementation."""
+    def lines(self, shape: tuple[int, ...] | None = None) -> Iterator[str]:
+        """Yield the lines of every choice, for an array of ``shape`` if it is known."""
         for choice in self.choices:
-            for n, line in enumerate(choice.lines()):
+            for n, line in enumerate(choice.lines(shape)):
                 yield f"  {'' if n else choice.operation:14} {line}"
             for coded in self.coded:
                 if coded.operation == choice.operation and coded.summary != choice.summary:

@@ -15,6 +15,7 @@ import jaxpool
 from jaxpool import Window, explain, receptive_field
 from jaxpool.__main__ import main
 from jaxpool._explain.axes import unread_elements
+from jaxpool._lowerings.parts import collapsed
 from jaxpool.testing import NAMED_CASES
 
 SETTINGS: dict[str, Any] = dict(padding=((1, 0), (2, 1)), dilations=(2, 1), rounding="ceil")
@@ -44,6 +45,23 @@ def test_the_text_holds_the_whole_story():
     ):
         assert line in text
     assert max(map(len, text.splitlines())) < 130
+
+
+def test_the_text_says_which_axes_are_computed_otherwise(monkeypatch):
+    """As the programs of ``test_collapsed`` and ``test_platforms`` do."""
+    monkeypatch.setattr(collapsed, "BARRIER_HOLDS", True)
+    channels = "on cpu, the 3 elements after the last pooled axis are collapsed with it"
+    rows = "on tpu, shifted arrays are added along the last pooled axis, before the others"
+    for shape, op, line, operations in (
+        ((2, 13, 14, 3), "max_pool", channels, {"reduce", "argreduce"}),
+        ((2, 13, 14, 16), "max_pool", channels, set()),
+        ((12, 56, 56, 128), "avg_pool", rows, {"reduce", "sum_transpose"}),
+        ((32, 28, 28, 192), "avg_pool", rows, set()),
+    ):
+        choices = explain(shape, (3, 3), 1, "SAME", op=op).plan.choices
+        assert {c.operation for c in choices if line in c.lines(shape)} == operations
+        text = str(explain(shape, (3, 3), 1, "SAME", op=op))
+        assert text.count(line) == len(operations)
 
 
 @pytest.mark.parametrize("case", NAMED_CASES, ids=lambda case: case.name)

@@ -43,7 +43,7 @@ def with_short_rows_collapsed(
       shape: the shape of an array.
     """
     length = row_length(geometry, shape)
-    if not BARRIER_HOLDS or not 1 < length <= tuning.MAX_COLLAPSED_ROW:
+    if length <= 1:
         return compute
     row = shape[geometry.positions[-1] :][1:]
     windows = _collapsed(geometry, length)
@@ -63,14 +63,14 @@ def with_short_rows_collapsed(
 
 
 def row_length(geometry: Geometry, shape: tuple[int, ...]) -> int:
-    """Return the number of elements after the last pooled axis; 1 if it cannot be collapsed."""
+    """Return the number of elements that are collapsed with the last pooled axis; 1 if none are."""
     axis, position = geometry.placed[-1]
-    if axis.stride > 1 or not is_static(shape):
+    if not BARRIER_HOLDS or axis.stride > 1 or not is_static(shape):
         return 1
     row = math.prod(shape[position:][1:])
     borders = axis.pad_low + axis.pad_high + axis.overhang
     is_short = (axis.size + borders) * row <= LONGEST_AXIS and borders * row <= MAX_BORDERS
-    return row if is_short else 1
+    return row if is_short and row <= tuning.MAX_COLLAPSED_ROW else 1
 
 
 def _collapsed(geometry: Geometry, row: int) -> Geometry:

@@ -35,7 +35,7 @@ def with_rows_shifted(
       geometry: the windows.
       shape: the shape of the array.
     """
-    if not _are_faster(geometry, shape):
+    if not are_shifted(geometry, shape):
         return compute
     *others, (axis, position) = geometry.placed
     taps = [axis.pad_low - t * axis.dilation for t in range(axis.kernel)]
@@ -45,7 +45,8 @@ def with_rows_shifted(
     return lambda x: compute(_sum_shifted(x, position, lows, length), geometry=columns)
 
 
-def _are_faster(geometry: Geometry, shape: Sequence[Any]) -> bool:
+def are_shifted(geometry: Geometry, shape: Sequence[Any]) -> bool:
+    """Return whether sums of windows of an array, or their transpose, add shifted arrays."""
     *others, last = geometry.kernel
     has_rows = last > 1 and max(others, default=1) > 1
     is_short = max(geometry.kernel) <= tuning.LONGEST_SHIFTED_ON_TPU
