@@ -91,7 +91,7 @@ def plane_maximum(x: Array, valid: Array | None, planes: Planes, maximum: Reduct
 
 
 def plane_maximum_with_offsets(
-    x: Array, valid: Array | None, planes: Planes, maximum: Reduction = MAX
+    x: Array, valid: Array | None, planes: Planes, maximum: Reduction
 ) -> ValueOffset:
     """Return :func:`plane_maximum`, and the offset of the largest element in each plane."""
     return selection_with_offsets(*_argreduce_and_gather(planes, maximum), x, valid)

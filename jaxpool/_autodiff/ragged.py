@@ -55,7 +55,7 @@ def _total_along_axis(x: Array, position: int, axis: RaggedAxis) -> Array:
 
 
 def ragged_maximum(
-    x: Array, valid: Array | None, windows: RaggedWindows, maximum: Reduction = MAX
+    x: Array, valid: Array | None, windows: RaggedWindows, maximum: Reduction
 ) -> Array:
     """Return the largest ``valid`` element of every window; differentiable.
 
@@ -71,7 +71,7 @@ def ragged_maximum(
 
 
 def ragged_maximum_with_offsets(
-    x: Array, valid: Array | None, windows: RaggedWindows, maximum: Reduction = MAX
+    x: Array, valid: Array | None, windows: RaggedWindows, maximum: Reduction
 ) -> ValueOffset:
     """Return :func:`ragged_maximum`, and the offset of the largest element in each window."""
     return selection_with_offsets(*_argreduce_and_gather(windows, maximum), x, valid)

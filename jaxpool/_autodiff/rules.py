@@ -26,7 +26,6 @@ from jax import Array, lax
 from .._lowerings import plan as plan_
 from .._lowerings.parts.argreduce import ValueOffset
 from .._lowerings.plan import Plan
-from .._xla.batch_axis import batch_axis_first
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
 from ..reductions import mask_with_identity
@@ -71,7 +70,7 @@ def selection(
     @jax.custom_jvp
     def values(x: Any, *arrays: Any) -> Array:
         primal = lax.stop_gradient(x)  # ``reduce`` may have operations without a derivative
-        y = batch_axis_first(reduce(primal, *arrays))
+        y = _batch_axis_first(reduce(primal, *arrays))
         return gather(x, argreduce(primal, *arrays)[1], y) if rule_may_be_lost else y
 
     @values.defjvp
@@ -91,6 +90,16 @@ def selection_with_offsets(
     """
     values, offsets = argreduce(lax.stop_gradient(x), *arrays)
     return gather(x, offsets, values) if is_differentiable(x) else values, offsets
+
+
+def _batch_axis_first(x: Array) -> Array:
+    """Return ``x`` with the batch axis of ``jax.vmap``, if any, moved before all others.
+
+    For the results of a ``jax.custom_jvp`` call, JAX (0.12) uses the batch axis of the results of
+    the function, even if the rule computes the results. The rule ends in a linear solve, whose
+    batch axis comes first, so that of the function must come first, too.
+    """
+    return lax.squeeze(lax.expand_dims(x, (0,)), (0,))  # batching a broadcast moves the axis first
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -134,7 +143,7 @@ def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Arr
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def _sum_with_rule(x: Array, plan: Plan, materialize_cotangent: bool) -> Array:
     """Return the sum; if JAX loses the rule, JAX derives the same derivative, but a slower one."""
-    return batch_axis_first(plan_.reduce(plan, x))
+    return _batch_axis_first(plan_.reduce(plan, x))
 
 
 @_sum_with_rule.defjvp

@@ -176,9 +176,7 @@ def _variance(
     return variance_of(count, squares, correction, finish).astype(dtype)
 
 
-def variance_of(
-    count: Array, squares: Array, correction: int, finish: Finish | None = None
-) -> Array:
+def variance_of(count: Array, squares: Array, correction: int, finish: Finish | None) -> Array:
     """Return ``finish`` of the variance from counts and sums of squared deviations.
 
     Windows with too few elements give NaN. Their result is a constant, so they have no derivative.

@@ -14,7 +14,6 @@ from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
-from ...reductions import Reduction
 from .. import tuning
 from ..parts.axis_slicing import each_tap, elements_at, pad_to_windows, tree_reduce
 from ..parts.phases import transposed_axis
@@ -37,13 +36,9 @@ def _geometry_reason(geometry: Geometry) -> str | None:
     return None
 
 
-def saves_loops(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+def saves_loops(x: Any, geometry: Geometry) -> bool:
     """Return whether a sum saves more compilation time than its padded copy costs."""
-    if (
-        reduction.combine is not lax.add
-        or geometry.taps <= tuning.FEW_ELEMENTS
-        or _geometry_reason(geometry)
-    ):
+    if geometry.taps <= tuning.FEW_ELEMENTS or _geometry_reason(geometry):
         return False
     is_small = isinstance(x.size, int) and x.size <= tuning.MAX_COPIED
     return is_small and any(len(axis.segments()) > 1 for axis in geometry.axes)

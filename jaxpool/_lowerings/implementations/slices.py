@@ -116,10 +116,11 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     """Return the reduction of every window."""
     if is_16_bit_extreme(reduction, x):
         return reduce_in_integers(lambda k, extreme: reduce(k, geometry, extreme), x, reduction)
-    if padded_slices.saves_loops(x, geometry, reduction):
-        return padded_slices.window_sum(x, geometry)
-    if _is_short_row_sum(x, geometry, reduction):
-        return reduce_window.reduce(x, geometry, reduction)
+    if reduction.combine is lax.add:
+        if padded_slices.saves_loops(x, geometry):
+            return padded_slices.window_sum(x, geometry)
+        if _has_short_rows(x, geometry):
+            return reduce_window.reduce(x, geometry, reduction)
     first, *others = sorted(_axis_groups(geometry), key=functools.partial(_sort_key, reduction))
     x = _reduce_group(x, first, reduction)
     for axes in others:
@@ -143,10 +144,10 @@ def _sort_key(reduction: Reduction, axes: list[PlacedAxis]) -> tuple[int, bool]:
     return -math.prod(axis.stride for axis, _ in axes), comes_last
 
 
-def _is_short_row_sum(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
-    """Return whether slices fill no vectors: a strided sum along one axis whose rows are short."""
+def _has_short_rows(x: Any, geometry: Geometry) -> bool:
+    """Return whether slices fill no vectors: strided windows along one axis, with short rows."""
     pooled = [(axis, position) for axis, position in geometry.placed if axis.kernel > 1]
-    if reduction.combine is not lax.add or len(pooled) != 1:
+    if len(pooled) != 1:
         return False
     ((axis, position),) = pooled
     size = math.prod(x.shape[position % x.ndim + 1 :])
