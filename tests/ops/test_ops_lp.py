@@ -185,12 +185,9 @@ def test_norms_agree_with_finite_differences_to_order_two(
         check_derivatives(pool, x, rng=rng)
 
 
-@pytest.mark.parametrize("implementation", ["slices"])
-def test_generalised_means_are_differentiable_in_the_exponent(
-    implementation: str, rng: np.random.Generator
-) -> None:
+def test_generalised_means_are_differentiable_in_the_exponent(rng: np.random.Generator) -> None:
     x, where = CASES["1-D"].random(True, rng)
-    settings = CASES["1-D"].window | {"where": where, "implementation": implementation}
+    settings = CASES["1-D"].window | {"where": where, "implementation": "slices"}
     with jax.enable_x64(True):
         x = jnp.asarray(abs(x) + 0.2, jnp.float64)
         p = jnp.linspace(1.5, 3, x.shape[-1])
