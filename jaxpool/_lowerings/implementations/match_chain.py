@@ -218,18 +218,19 @@ def match(
     result = extreme.astype(values[0].dtype)
     if from_result:
         extreme = _as_32_bits(result)
-    is_nan = [value != value for value in elements]
-    matches = [(value == extreme) | nan for value, nan in zip(elements, is_nan, strict=True)]
+    is_nan = [lax.ne(value, value) for value in elements]
+    equals = [lax.eq(value, extreme) for value in elements]
+    matches = [*map(lax.bitwise_or, equals, is_nan)]
     if present is None:
         matches[-1] = jnp.ones(extreme.shape, bool)
     else:
-        matches = [valid & equal for valid, equal in zip(present, matches, strict=True)]
+        matches = [*map(lax.bitwise_and, present, matches)]
     chain = [*zip(matches, offsets, strict=True)][::-1]
     if takes_last_nan(reduction):
         chain += zip(is_nan, offsets, strict=True)
     offset = jnp.full(extreme.shape, _NO_OFFSET)
     for mask, number in chain:
-        offset = jnp.where(mask, number, offset)
+        offset = lax.select(mask, jnp.broadcast_to(number, offset.shape), offset)
     return result, offset
 
 

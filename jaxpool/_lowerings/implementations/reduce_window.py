@@ -68,7 +68,9 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 def _negated(reduction: Reduction) -> Reduction:
     """Return the reduction that computes an extreme as the negated opposite extreme."""
     opposite = lax.min if reduction.extremum == "max" else lax.max
-    return dataclasses.replace(reduction, combine=lambda a, b: -opposite(-a, -b))
+    return dataclasses.replace(
+        reduction, combine=lambda a, b: lax.neg(opposite(lax.neg(a), lax.neg(b)))
+    )
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:

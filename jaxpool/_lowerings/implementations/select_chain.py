@@ -29,6 +29,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
+from ..._xla.select import select
 from ...reductions import Reduction, identity_array, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import ValueOffset, offset_dtype, sentinel, set_sentinels
@@ -136,7 +137,7 @@ def _add_step(chained: Chained, step: int, dtype: np.dtype) -> Chained:
     values, offsets, valid = chained
     if offsets is None:
         return Chained(values, jnp.full(values.shape, step, dtype), valid)
-    return Chained(values, offsets + np.asarray(step, dtype), valid)
+    return Chained(values, lax.add(offsets, np.asarray(step, dtype)), valid)
 
 
 def _prefer_later(reduction: Reduction, a: Chained, b: Chained) -> Chained:
@@ -160,12 +161,12 @@ def _correct_offsets(offsets: Array, is_identity: Array, geometry: Geometry) -> 
     first, empty = jnp.zeros(offsets.shape, jnp.int32), None
     for axis, position in geometry.placed:
         window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
-        start = jnp.where(is_identity, window * axis.stride - axis.pad_low, 0)
+        start = select(is_identity, window * axis.stride - axis.pad_low, np.int32(0))
         first_tap = first_valid_offset(axis, start)
         first = first * axis.kernel + first_tap
         if axis.has_empty_window:
             outside = (first_tap >= axis.kernel) | (start + first_tap * axis.dilation >= axis.size)
             empty = outside if empty is None else empty | outside
     dtype = offset_dtype(geometry)
-    corrected = jnp.where(is_identity, first.astype(dtype), offsets)
-    return corrected if empty is None else jnp.where(empty, sentinel(dtype), corrected)
+    corrected = lax.select(is_identity, first.astype(dtype), offsets)
+    return corrected if empty is None else select(empty, sentinel(dtype), corrected)

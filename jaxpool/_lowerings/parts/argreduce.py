@@ -106,8 +106,9 @@ def prefers_first(reduction: Reduction) -> Callable[[ValueOffset, ValueOffset], 
 
     def combine(a: ValueOffset, b: ValueOffset) -> ValueOffset:
         first, second = _unsigned(a[1]), _unsigned(b[1])
-        prefers_b = jnp.where(first < second, comparator(b[0], a[0]), ~comparator(a[0], b[0]))
-        return jnp.where(prefers_b, b[0], a[0]), jnp.where(prefers_b, b[1], a[1])
+        is_first, is_preferred = lax.lt(first, second), comparator(b[0], a[0])
+        prefers_b = lax.select(is_first, is_preferred, lax.bitwise_not(comparator(a[0], b[0])))
+        return lax.select(prefers_b, b[0], a[0]), lax.select(prefers_b, b[1], a[1])
 
     return combine
 

@@ -146,7 +146,7 @@ def _elements_at(grid: Array, tap: Sequence[int], geometry: Geometry, value: np.
         group, phase = divmod(t * axis.dilation - axis.pad_low, axis.stride)
         margins[phase_axis - 1] = (-group, axis.out + group - axis.groups, 0)
         margins[phase_axis] = (-phase, phase + 1 - axis.stride, 0)
-    return jnp.squeeze(pad_axes(grid, margins, value), phase_axes)
+    return lax.squeeze(pad_axes(grid, margins, value), phase_axes)
 
 
 def shift_into_phase(

@@ -126,7 +126,7 @@ def first_valid_offset(axis: Axis, start: Array) -> Array:
     division is ``lax.div``, since ``start`` may be an array in a kernel, and JAX lowers ``//`` by
     asking for the device.
     """
-    numerator = jnp.maximum(axis.dilation - 1 - start, 0)
+    numerator = lax.max(axis.dilation - 1 - start, np.int32(0))
     return lax.div(numerator, np.int32(axis.dilation))
 
 
