@@ -216,6 +216,7 @@ OF_LARGE_PLANES: dict[str, tuple[Callable[..., jax.Array], Callable[[np.ndarray]
 }
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("name", OF_LARGE_PLANES)
 @pytest.mark.parametrize("window", [(3, 4), (9, 10)], ids=["few elements", "many elements"])
 def test_a_program_has_no_constant_for_each_window(
