@@ -17,7 +17,7 @@ def of_ops(name: str, ops: Iterable[str]) -> str:
     """Return where the op is that a user calls ``jaxpool.name``."""
     if re.fullmatch(r"\w+pool[123]d", name):
         return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
-    if re.fullmatch("[A-Z][A-Za-z]+Pool.*", name):
+    if re.fullmatch("[A-Z][A-Za-z]+Pool.*|nn", name):
         return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
     if re.fullmatch(_FILTERS, name):
         return ": the filters of scipy.ndimage are in jaxpool.filters"
@@ -46,8 +46,12 @@ def of_front_end(name: str, functions: Iterable[str]) -> str:
         return f": write {with_indices}(..., return_indices=True)"
     if re.fullmatch(r"(ps_)?roi_(align|pool)", name):
         return f": write jaxpool.{name}"
+    if name in ("nn", "ops"):
+        return ": its functions are in this module itself, such as max_pool"
     if function := _same(name, functions):
         return f": write {function}; layers are in jaxpool.layers"
+    if name.lower() in ("interpolate", "upsample"):
+        return ": jax.image.resize resizes arrays"
     is_global = re.match("global_?(avg|average|max)", name, re.IGNORECASE)
     return ": jaxpool has global pools, such as jaxpool.global_avg_pool" if is_global else ""
 
@@ -75,11 +79,11 @@ def getter(
 
 def _same(name: str, names: Iterable[str]) -> str:
     """Return the entry of ``names`` for another spelling of it, with or without a rank, or ""."""
-    exact = {_plain(known): known for known in names}
+    exact = {_plain(known): known for known in sorted(names, key=len)}  # the newest version last
     without_rank = re.sub("[123]d$", "", _plain(name))
     return exact.get(_plain(name)) or exact.get(without_rank, "")
 
 
 def _plain(name: str) -> str:
-    lower = name.lower().replace("_", "").replace("pooling", "pool")
+    lower = re.sub(r"_v\d+$", "", name.lower()).replace("_", "").replace("pooling", "pool")
     return re.sub("average|mean", "avg", lower)

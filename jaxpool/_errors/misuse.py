@@ -15,12 +15,15 @@ Lines = tuple[str, str, str]
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("window_shape", "kernel", "kernel_size", "pool_size", "ksize", "kernel_shape")
-    + ("window", "window_dimensions", "size", "footprint", "filter_shape"),
-    ("strides", "stride", "window_strides", "subsample"),
-    ("padding", "pads", "pad", "auto_pad", "border_mode"),
+    + ("window", "window_dimensions", "size", "footprint", "filter_shape")
+    + ("kernel_width", "filter_width"),
+    ("strides", "stride", "window_strides", "subsample", "stride_width", "stride_w"),
+    ("padding", "pads", "pad", "pads_begin", "auto_pad", "border_mode")
+    + ("padding_l", "padding_left"),
     ("dilations", "dilation", "window_dilation", "dilation_rate", "rates"),
     ("rounding", "ceil_mode", "use_ceil", "rounding_type", "ceil"),
-    ("data_format", "channel_axis", "layout", "axis", "axes", "dim"),
+    ("data_format", "channel_axis", "layout", "axes"),
+    ("data_format", "channel_axis", "axes", "axis", "dim"),
     ("where", "mask"),
     ("fill", "padding_value", "pad_value", "fill_value", "constant_values"),
     ("boxes", "rois", "bboxes"),
@@ -41,7 +44,10 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("identity", "init", "init_value", "init_values", "initial"),
     ("temperature", "beta", "tau"),
 )
-"""Groups of names for the same argument; the first is jaxpool's."""
+"""Groups of names for the same argument; the first is jaxpool's, the others may be advised too.
+
+``axis`` stands in a group of its own, because OpenVINO's ``axis`` is not a layout.
+"""
 
 REMARKS: dict[tuple[str, str], str] = {
     ("ceil_mode", "rounding"): 'ceil_mode=True is rounding="ceil_torch"',
@@ -54,6 +60,13 @@ REMARKS: dict[tuple[str, str], str] = {
     ("beta", "temperature"): "the temperature is 1 / beta",
     ("footprint", "window_shape"): "only jaxpool.filters accepts footprints",
     ("size", "window_shape"): "jaxpool.filters has the arguments of scipy.ndimage",
+    ("window_shape", "kernel_width"): "kernel_height is that of the other axis",
+    ("window_shape", "filter_width"): "filter_height is that of the other axis",
+    ("strides", "stride_width"): "stride_height is that of the other axis",
+    ("strides", "stride_w"): "stride_h is that of the other axis",
+    ("padding", "padding_l"): "padding_r pads the high ends",
+    ("padding", "pads_begin"): "pads_end pads the high ends, and auto_pad is a name",
+    ("padding", "padding_left"): "padding_right, padding_top and padding_bottom pad the other ends",
     **{
         (word, "data_format"): (
             'channels are last by default; otherwise "channels_first" or letters such as "NCHW"'
@@ -61,7 +74,12 @@ REMARKS: dict[tuple[str, str], str] = {
         for word in ("channel_axis", "axis", "axes", "dim")
     },
 }
-"""Remarks for the advice to replace a word with an argument, by (word, argument)."""
+"""Remarks for the advice to replace a word with an argument.
+
+The keys are (word, argument), or (first word of its group, argument).
+"""
+
+_SLIDING = "sliding pools of jaxpool itself, such as jaxpool.max_pool, accept"
 
 ELSEWHERE: dict[str, str] = {
     "return_indices": "jaxpool.max_pool_with_argmax returns indices",
@@ -86,8 +104,13 @@ ELSEWHERE: dict[str, str] = {
     "name": "jax.named_scope names a part of a program",
     "dtype": "the dtype is that of the array: convert the array first",
     "base_dilation": "arrays are not dilated, only windows",
-    "window_shape": "it pools entire axes, without a window",
+    "window_shape": "its windows are entire axes, or follow from the size of the result",
     "strides": "it has no strides",
+    "padding": f"{_SLIDING} padding",
+    "dilations": f"{_SLIDING} dilations",
+    "rounding": f'{_SLIDING} rounding; ceil_mode=True is rounding="ceil_torch"',
+    "data_format": "the layout is fixed; pools of jaxpool itself, such as jaxpool.max_pool, "
+    "accept data_format",
 }
 """Where to find a feature that a function lacks, by its word or by the first word of its group."""
 
@@ -184,7 +207,7 @@ def _replacement(word: str, names: Sequence[str], passed: set[str]) -> str:
     if match is None or match in passed:
         remark = "" if match else ELSEWHERE.get(word, ELSEWHERE.get(_first_synonym(word), ""))
         return f"leave out `{word}`" + (f": {remark}" if remark else "")
-    remark = REMARKS.get((word, match), "")
+    remark = REMARKS.get((word, match), REMARKS.get((_first_synonym(word), match), ""))
     return f"write ${match} for `{word}`" + (f": {remark}" if remark else "")
 
 

@@ -28,7 +28,7 @@ def as_array(name: str, value: Any, make: Callable[[Any], Any] = jnp.asarray) ->
         raise TypeError(
             message(
                 f"{name} is {shown(value)}, of {_type_or_dtype(value)}: not an array.",
-                f"It cannot be converted: {str(error)[:200].rstrip('. ')}.",
+                f"It cannot be converted: {' '.join(str(error)[:200].split()).rstrip('. ')}.",
                 "Give an array of numbers, or nested lists of numbers of equal lengths.",
             )
         ) from None

@@ -19,6 +19,8 @@ from .._numerics.checks import as_array
 Windows = tuple[Any, Any, Any, Any, str]
 """Window, strides, padding, dilations and rounding."""
 
+AFTER_CHANNELS = ", after those of batch and channels"
+
 
 def array(name: str, value: Any) -> Array:
     """Return ``value`` as an array, or raise if it cannot be converted."""
@@ -57,7 +59,7 @@ def index_dtype(counted: Sequence[int]) -> np.dtype:
 
 
 def ints(
-    name: str, value: Any, count: int, least: int = 1, int_for_all: bool = True
+    name: str, value: Any, count: int, least: int = 1, int_for_all: bool = True, where: str = ""
 ) -> tuple[int, ...]:
     """Return ``value`` as a tuple with one int of at least ``least`` per pooled axis, or raise.
 
@@ -67,6 +69,7 @@ def ints(
       count: number of pooled axes.
       least: lower bound of each entry.
       int_for_all: whether one integer is accepted for all axes.
+      where: what the message says after "2 axes are pooled", such as ``AFTER_CHANNELS``.
     """
     is_tuple = is_sequence(value)
     if int_for_all and not is_tuple:
@@ -76,7 +79,7 @@ def ints(
     fault = f"has {counted(length_of(value), 'entry')}" if is_tuple else "is not a sequence"
     text = message(
         f"${name} = {shown(value)} {fault}.",
-        f"{count} axes are pooled." if count > 1 else "1 axis is pooled.",
+        f"{counted(count, 'axis')} {'are' if count > 1 else 'is'} pooled{where}.",
         "Give one integer for all of them, or one for each."
         if int_for_all
         else "Give one for each.",

@@ -140,6 +140,8 @@ class _Pool(_Layer):
         window = Window(kernel, _per_axis("stride", self.stride, count))
         object.__setattr__(self, "kernel_size", window.kernel)
         object.__setattr__(self, "stride", window.strides)
+        if isinstance(self.padding, str):
+            integer("padding", self.padding, 0)  # raises the error about a name
         pads = _per_axis("padding", self.padding, count)
         pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
         object.__setattr__(self, "padding", pairs)

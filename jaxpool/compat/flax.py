@@ -18,7 +18,7 @@ Source: Flax 0.12.8, ``flax.linen.pooling``.
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +27,7 @@ from jax.typing import ArrayLike
 
 from .. import reductions
 from .._errors import counted, message, public, shown
+from .._errors.missing_names import getter, of_front_end
 from .._geometry.arguments import is_sequence, length_of
 from .._geometry.resolve import Geometry, is_static, resolve
 from .._geometry.window import Pairs, Window
@@ -55,6 +56,10 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_front_end, __all__)
 
 
 @public

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._errors import message, public, shown
+from .._errors import counted, message, public, shown
 from .._errors.missing_names import getter, of_front_end
 from .._geometry.arguments import is_sequence
 from ..ops import adaptive
@@ -173,7 +173,7 @@ def _per_axis(name: str, value: Any, x: Array) -> Any:
         raise ValueError(
             message(
                 f"${name} = {shown(value)} does not match $inputs of shape {x.shape}.",
-                f"Besides batch and channels they have {max(count, 0)} axes.",
+                f"Besides batch and channels they have {counted(max(count, 0), 'axis')}.",
                 "Give an integer, or one for each spatial axis.",
             )
         )

@@ -126,6 +126,7 @@ def test_the_two_ends_of_one_axis() -> None:
     [
         (jaxpool, "max_pool2d", "one max_pool serves every rank"),
         (jaxpool, "MaxPool", "jaxpool.layers.linen"),
+        (jaxpool, "nn", "jaxpool.layers.linen"),
         (jaxpool, "global_sum_pool", r"give sum_pool a window .* such as x\.shape\[1:-1\]"),
         (jaxpool, "global_average_pool", ": write global_avg_pool$"),
         (jaxpool, "mean_pool", ": write avg_pool$"),
@@ -143,6 +144,14 @@ def test_the_two_ends_of_one_axis() -> None:
         (compat.torch, "relu", "attribute 'relu'$"),
         (compat.keras, "AveragePooling2D", ": write average_pool; layers"),
         (compat.keras, "GlobalAveragePooling2D", "such as jaxpool.global_avg_pool$"),
+        (compat.keras, "ops", ": its functions are in this module itself, such as max_pool$"),
+        (compat.tensorflow, "nn", ": its functions are in this module itself, such as max_pool$"),
+        (compat.torch, "interpolate", ": jax.image.resize resizes arrays$"),
+        (compat.flax, "MaxPool", ": write max_pool; layers"),
+        (compat.onnx, "GlobalAveragePool", ": write global_average_pool; layers"),
+        (compat.openvino, "MaxPool", ": write max_pool_v14; layers"),
+        (compat.onednn, "forward", "forward_inference, forward_training, reorder$"),
+        (compat.mli, "mli_krn_maxpool_hwc_fx8", ": write maxpool_hwc_fx8$"),
         (compat.haiku, "AvgPool", ": write avg_pool; layers are in jaxpool.layers$"),
         (compat.tensorflow, "MaxPool2D", ": write max_pool2d; layers"),
         (jaxpool.compat, "pytorch", "tensorflow, torch"),
@@ -243,6 +252,51 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jaxpool.max_unpool(X, X.astype(int)),
         "Give for example output_shape=(8, 8), the lengths of the pooled axes before the pooling.",
     ),
+    "a layout where it is fixed": (
+        lambda: compat.torch.max_pool2d(X, 2, data_format="channels_last"),
+        "the layout is fixed; pools of jaxpool itself, such as jaxpool.max_pool, accept",
+    ),
+    "a layout beside OpenVINO's axis": (
+        lambda: compat.openvino.max_pool_v14(X, 2, 1, 0, 0, 2, data_format="NHWC"),
+        "Leave out `data_format`",
+    ),
+    "a dilated average of PyTorch": (
+        lambda: compat.torch.avg_pool2d(X, 2, dilation=2),
+        "Leave out `dilation`: sliding pools of jaxpool itself, such as jaxpool.max_pool, accept",
+    ),
+    "the rounding of a pool that drops the rest": (
+        lambda: compat.flax.max_pool(X, (2, 2), ceil_mode=True),
+        'Leave out `ceil_mode`: sliding pools of jaxpool itself, such as jaxpool.max_pool, accept',
+    ),
+    "one word for both sides": (
+        lambda: compat.mli.PoolConfig(kernel_size=2, stride=3),
+        "Write `kernel_width` for `kernel_size`: kernel_height is that of the other axis; write "
+        "`stride_width` for `stride`: stride_height is that of the other axis.",
+    ),
+    "one word for both ends": (
+        lambda: compat.onednn.forward_inference(X, "max", (2, 2), (2, 2), padding=1),
+        "Write `padding_l` for `padding`: padding_r pads the high ends.",
+    ),
+    "one word for both ends of OpenVINO": (
+        lambda: compat.openvino.max_pool_v1(X, (2, 2), padding=1),
+        "Write `pads_begin` for `padding`: pads_end pads the high ends",
+    ),
+    "a name as padding of PyTorch": (
+        lambda: compat.torch.max_pool2d(X, 2, padding="same"),
+        'Give integers; ops of jaxpool itself also accept names, such as "SAME".',
+    ),
+    "pairs as padding of PyTorch": (
+        lambda: compat.torch.max_pool2d(X, 3, 2, ((1, 0), (0, 1))),
+        "Give integers; ops of jaxpool itself also accept (low, high) pairs.",
+    ),
+    "a name as padding of Equinox": (
+        lambda: compat.equinox.MaxPool2d(2, padding="SAME"),
+        "MaxPool2d: `padding` contains 'SAME', which is not an integer.",
+    ),
+    "a name as pads of ONNX": (
+        lambda: compat.onnx.max_pool(X, (2, 2), pads="SAME_UPPER"),
+        "Give 4 integers, or the name as `auto_pad`.",
+    ),
     "an int as window of a sequence": (lambda: POOL(SERIES, 2, 2), 'for one axis (2,), or "NWC".'),
     "an int as size of a sequence": (
         lambda: jaxpool.adaptive_avg_pool(SERIES, 1),
@@ -254,7 +308,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "window of a global pool": (
         lambda: jaxpool.global_avg_pool(X, window_shape=(8, 8)),
-        "it pools entire axes, without a window",
+        "Leave out `window_shape`: its windows are entire axes, or follow from the size",
     ),
     "a slip of the pen": (lambda: POOL(X, (2, 2), stides=2), "Write `strides` for `stides`"),
     "both words": (lambda: POOL(X, (2, 2), strides=2, stride=2), "Leave out `stride`."),
@@ -311,6 +365,44 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 def test_the_error_says_what_to_write(name: str) -> None:
     call, needle = CALLS[name]
     assert needle in "\n".join(lines_of_error(call))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: compat.onnx.max_pool(x, (2, 3)),
+        lambda x: compat.openvino.avg_pool_v14(x, (1, 1), (0, 0), (0, 0), (2, 3), True),
+    ],
+)
+def test_a_missing_batch_axis_is_named(call: Callable[[Any], Any]) -> None:
+    facts = lines_of_error(lambda: call(X[0]), ValueError)[1]
+    assert facts == "  1 axis is pooled, after those of batch and channels."
+
+
+def test_the_error_of_mli_says_what_a_tensor_should_be() -> None:
+    tensor, config = (
+        compat.mli.FxTensor(np.zeros((4, 4, 1), np.int16), 7),
+        compat.mli.PoolConfig(2, 2),
+    )
+    with pytest.raises(compat.mli.MliError, match="elements are int16, not int8$"):
+        compat.mli.maxpool_hwc_fx8(tensor, config)
+    with pytest.raises(compat.mli.MliError, match="x is of type FxTensor, not SaTensor$"):
+        compat.mli.maxpool_hwc_sa8(tensor, config)
+
+
+def test_an_error_of_jax_is_quoted_without_a_second_stop() -> None:
+    facts = lines_of_error(lambda: POOL(np.zeros((2, 4, 4, 3), object), (2, 2), 2))[1]
+    assert not facts.endswith((". .", ".."))
+
+
+def test_one_axis_of_keras_is_counted_in_the_singular() -> None:
+    facts = lines_of_error(lambda: compat.keras.max_pool(X[0], (2, 2)), ValueError)[1]
+    assert facts == "  Besides batch and channels they have 1 axis."
+
+
+def test_a_layout_that_tensorflow_does_not_name() -> None:
+    pool = lambda: compat.tensorflow.max_pool(X, 2, 2, "SAME", data_format="channels_last")  # noqa: E731
+    assert lines_of_error(pool, ValueError)[2] == "  Give 'NHWC' or 'NCHW'."
 
 
 @pytest.mark.parametrize("layout", ["NCL", "NCT", "BCW"])

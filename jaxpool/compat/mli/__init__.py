@@ -270,7 +270,8 @@ _SPECIALISED = re.compile(
 def __getattr__(name: str) -> Any:
     fixed = _SPECIALISED.fullmatch(name)
     if fixed is None:
-        raise no_attribute(__name__, name)
+        function = name.removeprefix("mli_krn_")
+        raise no_attribute(__name__, name, f": write {function}" if function in __all__ else "")
     return _specialised(name, fixed.groups())
 
 

@@ -26,11 +26,11 @@ class Element(NamedTuple):
     """The operand type of a kernel: the kind of tensor, and the dtype of its elements."""
 
     tensor: type
-    dtype: Any
+    dtype: np.dtype
 
 
-FX8, FX16 = Element(FxTensor, jnp.int8), Element(FxTensor, jnp.int16)
-SA8 = Element(SaTensor, jnp.int8)
+FX8, FX16 = Element(FxTensor, np.dtype(np.int8)), Element(FxTensor, np.dtype(np.int16))
+SA8 = Element(SaTensor, np.dtype(np.int8))
 
 # --- conditions -----------------------------------------------------------------------------------
 
@@ -49,19 +49,18 @@ def check_arguments(
 
 
 def _checked_data(x: Any, element: Element) -> Array:
-    if not isinstance(x, (FxTensor, SaTensor)):
-        raise MliError(
-            "MLI_STATUS_BAD_TENSOR",
-            f"x is of type {type(x).__name__}, not {element.tensor.__name__}",
-        )
     if not isinstance(x, element.tensor):
-        raise MliError("MLI_STATUS_TYPE_MISMATCH", f"x is a {type(x).__name__}")
+        fault = "TYPE_MISMATCH" if isinstance(x, (FxTensor, SaTensor)) else "BAD_TENSOR"
+        what = f"x is of type {type(x).__name__}, not {element.tensor.__name__}"
+        raise MliError(f"MLI_STATUS_{fault}", what)
     if not hasattr(x.data, "dtype") or not hasattr(x.data, "shape"):
         raise MliError(
             "MLI_STATUS_BAD_TENSOR", f"data is not an array but of type {type(x.data).__name__}"
         )
     if x.data.dtype != element.dtype:
-        raise MliError("MLI_STATUS_TYPE_MISMATCH", f"elements are {x.data.dtype}")
+        raise MliError(
+            "MLI_STATUS_TYPE_MISMATCH", f"elements are {x.data.dtype}, not {element.dtype}"
+        )
     if len(x.data.shape) != 3:
         raise MliError("MLI_STATUS_SHAPE_MISMATCH", f"the rank is {len(x.data.shape)}, not 3")
     if 0 in x.data.shape:

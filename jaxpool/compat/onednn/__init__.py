@@ -22,6 +22,10 @@ implementation. Measured in addition: s32 is converted to float32 in averages an
 ``forward_inference`` of max is exact.
 """
 
+from typing import TYPE_CHECKING
+
+from ..._errors.missing_names import getter as _getter
+from ..._errors.missing_names import of_modules as _of_modules
 from .call import ALGORITHMS as ALGORITHMS
 from .formats import TAGS as TAGS
 from .primitive import backward as backward
@@ -34,3 +38,7 @@ __all__ = ["ALGORITHMS", "TAGS", "backward", "forward_inference", "forward_train
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = _getter(__name__, _of_modules, __all__)

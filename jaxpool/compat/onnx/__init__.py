@@ -32,6 +32,10 @@ With VALID, the standard's text rounds down for any ``ceil_mode``; ONNX's own sh
 ONNX Runtime both follow ``ceil_mode``, and so does this module.
 """
 
+from typing import TYPE_CHECKING
+
+from ..._errors.missing_names import getter as _getter
+from ..._errors.missing_names import of_front_end as _of_front_end
 from .arguments import AUTO_PADS as AUTO_PADS
 from .nodes import OPERATORS as OPERATORS
 from .nodes import run_node as run_node
@@ -63,3 +67,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = _getter(__name__, _of_front_end, __all__)

@@ -56,21 +56,27 @@ def binary(name: str, value: Any) -> int:
 
 
 def per_axis(name: str, value: Any, count: int) -> tuple[int, ...]:
-    return (1,) * count if value is None else _checks.ints(name, value, count, int_for_all=False)
+    return (1,) * count if value is None else entries(name, value, count)
+
+
+def entries(name: str, value: Any, count: int) -> tuple[int, ...]:
+    return _checks.ints(name, value, count, int_for_all=False, where=_checks.AFTER_CHANNELS)
 
 
 def pads_of(pads: Any, count: int) -> tuple[tuple[int, int], ...]:
     if pads is None:
         return ((0, 0),) * count
-    if is_sequence(pads) and length_of(pads) != 2 * count:
-        raise ValueError(
-            message(
-                f"$pads = {shown(pads)} has {counted(length_of(pads), 'entry')}.",
-                f"{count} axes are pooled; it lists the begins of all axes, then the ends.",
-                f"Give {2 * count} integers.",
-            )
+    if not is_sequence(pads) or length_of(pads) != 2 * count:
+        is_tuple = is_sequence(pads)
+        fault = f"has {counted(length_of(pads), 'entry')}" if is_tuple else "is not a sequence"
+        by_name = ", or the name as $auto_pad" if isinstance(pads, str) else ""
+        text = message(
+            f"$pads = {shown(pads)} {fault}.",
+            f"It lists the begins of the {counted(count, 'pooled axis')}, then the ends.",
+            f"Give {2 * count} integers{by_name}.",
         )
-    both = _checks.ints("pads", pads, 2 * count, 0, int_for_all=False)
+        raise ValueError(text) if is_tuple else TypeError(text)
+    both = _checks.ints("pads", pads, 2 * count, 0)
     return tuple(zip(both[:count], both[count:], strict=True))
 
 
@@ -86,7 +92,7 @@ def windows_over(
 ) -> _checks.Windows:  # fmt: skip
     """Return window, strides, padding, dilations and rounding over axes of ``sizes``."""
     count = len(sizes)
-    kernel = _checks.ints("kernel_shape", kernel_shape, count, int_for_all=False)
+    kernel = entries("kernel_shape", kernel_shape, count)
     steps = per_axis("strides", strides, count)
     spacing = per_axis("dilations", dilations, count)
     ceil = binary("ceil_mode", ceil_mode)

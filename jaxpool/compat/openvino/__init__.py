@@ -31,6 +31,10 @@ Deliberate differences:
 * 64-bit indices are int32 while JAX's 64-bit types are off.
 """
 
+from typing import TYPE_CHECKING
+
+from ..._errors.missing_names import getter as _getter
+from ..._errors.missing_names import of_front_end as _of_front_end
 from .ir import model_layers as model_layers
 from .ir import run_layer as run_layer
 from .layers import LAYERS as LAYERS
@@ -62,3 +66,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = _getter(__name__, _of_front_end, __all__)

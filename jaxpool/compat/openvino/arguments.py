@@ -26,7 +26,9 @@ def array(data: Any, first: int) -> Array:
 def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
     x = array(data, 1)
     requested = np.asarray(output_shape)
-    sizes = _checks.ints("output_shape", requested.tolist(), x.ndim - 2, -1, int_for_all=False)
+    sizes = _checks.ints(
+        "output_shape", requested.tolist(), x.ndim - 2, -1, False, _checks.AFTER_CHANNELS
+    )
     return x, tuple(max(size, 0) for size in sizes)
 
 
@@ -57,7 +59,7 @@ def windows_over(
     count = len(sizes)
 
     def per_axis(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
-        return _checks.ints(name, value, count, least, int_for_all=False)
+        return _checks.ints(name, value, count, least, False, _checks.AFTER_CHANNELS)
 
     def pads(name: str, value: Any) -> tuple[int, ...]:
         is_empty = is_sequence(value) and not length_of(value)

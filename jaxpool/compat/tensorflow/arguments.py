@@ -37,7 +37,9 @@ def _layout(shape: tuple[int, ...], data_format: str | None, counts: tuple[int, 
             message(
                 f"$input of shape {shape} does not match $data_format {shown(data_format)}.",
                 "Rank 3 is NWC or NCW, rank 4 NHWC or NCHW, rank 5 NDHWC or NCDHW.",
-                "Give an array of batch, spatial axes and channels.",
+                f"Give {' or '.join(map(repr, known))}."
+                if known
+                else "Give an array of batch, spatial axes and channels.",
             )
         )
     return layout
