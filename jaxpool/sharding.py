@@ -26,6 +26,7 @@ import numpy as np
 from jax import Array, lax
 
 from ._errors import counted, message, public, shown
+from ._geometry.arguments import Integers
 from ._geometry.axis import Axis
 from ._geometry.layout import pooled_axes, with_lengths
 from ._geometry.resolve import Geometry
@@ -53,12 +54,12 @@ _OPS = (max_pool, max_pool_with_argmax, min_pool, avg_pool, sum_pool)
 def pool_shards(
     op: Callable[..., Any],
     x: Array,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     axis_names: str | None | Sequence[str | None],
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: Array | None = None,

@@ -153,8 +153,11 @@ _ARRAY_LIKE = re.compile(
 def _shorten(
     app: Any, what: str, name: str, found: Any, options: Any, signature: str | None, returns: Any
 ) -> tuple[str | None, Any]:
-    """JAX's union of all that can become an array, by its name."""
-    return signature and _ARRAY_LIKE.sub("ArrayLike", signature), returns
+    """JAX's union of all that can become an array, by its name; what has ``__index__`` as int."""
+    if signature:
+        signature = _ARRAY_LIKE.sub("ArrayLike", signature)
+        signature = re.sub(r"(~?[\w.]+\.)?SupportsIndex", "int", signature)
+    return signature, returns
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from .._errors import message, public, shown
-from .._geometry.arguments import entries_of, is_sequence, per_axis
+from .._geometry.arguments import Integers, entries_of, is_sequence, per_axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.implementations.reduce_window import configuration
@@ -107,12 +107,12 @@ class Explanation:
 @public
 def explain(
     x_or_shape: Any,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     op: str = "max_pool",
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     dtype: DTypeLike | None = None,

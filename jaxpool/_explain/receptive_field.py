@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import message, public, shown
-from .._geometry.arguments import per_axis
+from .._geometry.arguments import Integers, per_axis
 from .._geometry.resolve import resolve
 from .._geometry.window import Window
 
@@ -39,7 +39,7 @@ def _check_layers(layers: Any) -> None:
 
 
 @public
-def receptive_field(spatial_shape: int | Sequence[int], layers: Sequence[Window]) -> ReceptiveField:
+def receptive_field(spatial_shape: Integers, layers: Sequence[Window]) -> ReceptiveField:
     """Return the receptive field of a stack of windows, such as convolutions and poolings.
 
     Let ``r`` be the size of the field, ``j`` the distance between neighbouring fields and ``s`` the

@@ -3,10 +3,13 @@
 import itertools
 import operator
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex
 
 from .._errors import counted, message, shown
+
+Integers = SupportsIndex | Sequence[SupportsIndex]
+"""The type of a setting: one integer, of Python or NumPy, or one for each pooled axis."""
 
 MAX_AXES = 32
 _MAX_ENTRIES = 2**28

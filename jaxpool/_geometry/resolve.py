@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import counted, message, public, shown
-from .arguments import is_sequence, length_of, per_axis
+from .arguments import Integers, is_sequence, length_of, per_axis
 from .axis import Axis, cdiv
 from .layout import with_lengths
 from .window import CEIL_OR_ONE, Padding, Rounding, Window
@@ -96,12 +96,12 @@ class Geometry:
 
 @public
 def geometry(
-    spatial_shape: int | Sequence[int],
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    spatial_shape: Integers,
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
 ) -> Geometry:
     """Return the geometry of a window over an array: sizes, padding, overhang and counts, as ints.

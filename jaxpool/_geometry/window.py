@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, SupportsIndex, get_args
 
 from .._errors import counted, message, public, shown
 from .arguments import (
     MAX_AXES,
+    Integers,
     check_length,
     entries_of,
     integer,
@@ -15,7 +16,7 @@ from .arguments import (
     per_axis,
 )
 
-Padding = str | int | Sequence[int | Sequence[int]]
+Padding = str | SupportsIndex | Sequence[Integers]
 """A word, an integer, one integer for each pooled axis, or (low, high) pairs."""
 
 Rounding = Literal["floor", "ceil", "ceil_torch"]
@@ -77,10 +78,10 @@ class Window:
     @public(window_shape="kernel")
     def __init__(
         self,
-        kernel: int | Sequence[int],
-        strides: int | Sequence[int],
+        kernel: Integers,
+        strides: Integers,
         padding: Padding = "VALID",
-        dilations: int | Sequence[int] = 1,
+        dilations: Integers = 1,
         rounding: str = "floor",
     ):
         count = length_of(kernel) if is_sequence(kernel) else 1

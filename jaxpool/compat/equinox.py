@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import jax.numpy as jnp
 from jax import Array
@@ -28,7 +28,7 @@ from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
 from .._errors import counted, message, naming_errors, public_constructor, shown
-from .._geometry.arguments import integer, is_sequence
+from .._geometry.arguments import Integers, integer, is_sequence
 from .._geometry.resolve import check_known, is_static
 from .._geometry.window import Pairs, Window
 from ..ops.adaptive import adaptive_avg_pool as _global_avg
@@ -129,9 +129,9 @@ class _Layer:
 class _Pool(_Layer):
     """Layer with Equinox's fields: one entry per pooled axis, padding in pairs."""
 
-    kernel_size: int | Sequence[int]
-    stride: int | Sequence[int] = 1
-    padding: int | Sequence[int] | Sequence[tuple[int, int]] = 0
+    kernel_size: Integers
+    stride: Integers = 1
+    padding: SupportsIndex | Sequence[Integers] = 0
     use_ceil: bool = False
 
     def __post_init__(self) -> None:
@@ -267,7 +267,7 @@ def _piece_counts(target_shape: Sequence[Any]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Adaptive(_Layer):
-    target_shape: int | Sequence[int]
+    target_shape: Integers
 
     def __post_init__(self) -> None:
         entries = _per_axis("target_shape", self.target_shape, self.num_spatial_dims)

@@ -18,7 +18,7 @@ Source: Flax 0.12.8, ``flax.linen.pooling``.
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import jax.numpy as jnp
 import numpy as np
@@ -43,8 +43,9 @@ from ._cached import cached
 from ._checks import array, as_floats
 from ._fitting import pool_or_empty
 
-Strides = Sequence[int] | None
-Pads = str | Sequence[tuple[int, int]]
+Shape = Sequence[SupportsIndex]
+Strides = Shape | None
+Pads = str | Sequence[Sequence[SupportsIndex]]
 
 __all__ = [
     "avg_pool",
@@ -64,7 +65,10 @@ if not TYPE_CHECKING:  # or a type checker would accept every name
 
 @public
 def max_pool(
-    inputs: ArrayLike, window_shape: Sequence[int], strides: Strides = None, padding: Pads = "VALID"
+    inputs: ArrayLike,
+    window_shape: Shape,
+    strides: Strides = None,
+    padding: Pads = "VALID",
 ) -> Array:
     """Return the maximum over sliding windows, as ``flax.linen.max_pool``.
 
@@ -86,7 +90,10 @@ def max_pool(
 
 @public
 def min_pool(
-    inputs: ArrayLike, window_shape: Sequence[int], strides: Strides = None, padding: Pads = "VALID"
+    inputs: ArrayLike,
+    window_shape: Shape,
+    strides: Strides = None,
+    padding: Pads = "VALID",
 ) -> Array:
     """Return the minimum, as ``flax.nnx.min_pool``; the arguments are those of :func:`max_pool`."""
     return _over_windows(_min_pool, inputs, window_shape, strides, padding)
@@ -95,7 +102,7 @@ def min_pool(
 @public
 def avg_pool(
     inputs: ArrayLike,
-    window_shape: Sequence[int],
+    window_shape: Shape,
     strides: Strides = None,
     padding: Pads = "VALID",
     count_include_pad: bool = True,
@@ -123,7 +130,7 @@ def pool(
     inputs: ArrayLike,
     init: Any,
     reduce_fn: Callable[[Any, Any], Any],
-    window_shape: Sequence[int],
+    window_shape: Shape,
     strides: Strides,
     padding: Pads,
 ) -> Array:

@@ -15,7 +15,7 @@ Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 
 import functools
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jax import Array
@@ -23,7 +23,7 @@ from jax.typing import ArrayLike
 
 from .._errors import counted, message, public, shown
 from .._errors.missing_names import getter, of_front_end
-from .._geometry.arguments import integer, is_sequence
+from .._geometry.arguments import Integers, integer, is_sequence
 from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
@@ -45,8 +45,8 @@ if not TYPE_CHECKING:  # or a type checker would accept every name
 @public
 def max_pool(
     value: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: str,
     channel_axis: int | None = -1,
 ) -> Array:
@@ -77,8 +77,8 @@ def max_pool(
 @public
 def avg_pool(
     value: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: str,
     channel_axis: int | None = -1,
 ) -> Array:

@@ -15,7 +15,6 @@ Differences:
 """
 
 import functools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jax import Array
@@ -23,7 +22,7 @@ from jax.typing import ArrayLike
 
 from .._errors import counted, message, public, shown
 from .._errors.missing_names import getter, of_front_end
-from .._geometry.arguments import is_sequence
+from .._geometry.arguments import Integers, is_sequence
 from ..ops import adaptive
 from ..ops.average import avg_pool
 from ..ops.max import max_pool as _max_pool
@@ -48,8 +47,8 @@ if not TYPE_CHECKING:  # or a type checker would accept every name
 @public(window_shape="pool_size")
 def max_pool(
     inputs: ArrayLike,
-    pool_size: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
+    pool_size: Integers,
+    strides: Integers | None = None,
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Array:
@@ -75,8 +74,8 @@ def max_pool(
 @public(window_shape="pool_size")
 def average_pool(
     inputs: ArrayLike,
-    pool_size: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
+    pool_size: Integers,
+    strides: Integers | None = None,
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Array:
@@ -94,7 +93,7 @@ def average_pool(
 
 @public
 def adaptive_max_pool(
-    inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
+    inputs: ArrayLike, output_size: Integers, data_format: str | None = None
 ) -> Array:
     """Return the maximum over ``output_size`` windows, as ``keras.ops.adaptive_max_pool``.
 
@@ -109,7 +108,7 @@ def adaptive_max_pool(
 
 @public
 def adaptive_average_pool(
-    inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
+    inputs: ArrayLike, output_size: Integers, data_format: str | None = None
 ) -> Array:
     """Return the average over ``output_size`` windows, as ``keras.ops.adaptive_average_pool``.
 

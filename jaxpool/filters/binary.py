@@ -8,7 +8,7 @@ Source: Serra 1982, "Image analysis and mathematical morphology"; Soille 2004, "
 analysis".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._errors import message, public, renaming_arguments
-from .._geometry.arguments import integer
+from .._geometry.arguments import Integers, integer
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
 from ..reductions import MAX, MIN, Reduction
@@ -41,8 +41,8 @@ def binary_erosion(
     mask: ArrayLike | None = None,
     *,
     border_value: int = 0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the binary erosion: whether the structure fits inside the nonzero elements.
 
@@ -86,8 +86,8 @@ def binary_dilation(
     mask: ArrayLike | None = None,
     *,
     border_value: int = 0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the binary dilation: whether the structure covers an element from a nonzero element.
 
@@ -121,10 +121,10 @@ def binary_opening(
     structure: Any = None,
     iterations: int = 1,
     *,
-    origin: int | Sequence[int] = 0,
+    origin: Integers = 0,
     mask: ArrayLike | None = None,
     border_value: int = 0,
-    axes: int | Sequence[int] | None = None,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the binary opening: an erosion and then a dilation, which removes small objects.
 
@@ -157,10 +157,10 @@ def binary_closing(
     structure: Any = None,
     iterations: int = 1,
     *,
-    origin: int | Sequence[int] = 0,
+    origin: Integers = 0,
     mask: ArrayLike | None = None,
     border_value: int = 0,
-    axes: int | Sequence[int] | None = None,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the binary closing: a dilation and then an erosion, which fills small holes.
 

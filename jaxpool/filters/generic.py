@@ -15,6 +15,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
+from .._geometry.arguments import Integers
 from .._geometry.axis import cdiv
 from .._geometry.resolve import check_known
 from .._lowerings import tuning
@@ -31,15 +32,15 @@ from ._windows import Taps, offsets_of, window_geometry
 def generic_filter(
     x: ArrayLike,
     function: Callable[..., Any],
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
+    origin: Integers = 0,
     extra_arguments: Sequence[Any] = (),
     extra_keywords: Mapping[str, Any] | None = None,
-    axes: int | Sequence[int] | None = None,
+    axes: Integers | None = None,
 ) -> Array:
     """Apply a function to the neighbourhood of every element.
 

@@ -8,6 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
+from .._geometry.arguments import Integers
 from ..reductions import MAX, MIN
 from ._arguments import Mode
 from ._call import FilterArguments, call_filter, filter_op
@@ -17,13 +18,13 @@ from ._extreme import extreme
 @public
 def maximum_filter(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the maximum over the neighbourhood of every element.
 
@@ -71,13 +72,13 @@ def maximum_filter(
 @public
 def minimum_filter(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the minimum over the neighbourhood of every element.
 

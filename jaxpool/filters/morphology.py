@@ -20,6 +20,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
+from .._geometry.arguments import Integers
 from ._arguments import Mode
 from ._call import FilterArguments, call_filter, filter_op
 from ._grey_operators import closing, dilation, erosion, opening
@@ -28,14 +29,14 @@ from ._grey_operators import closing, dilation, erosion, opening
 @public
 def grey_erosion(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the erosion: the minimum over the neighbourhood of every element, minus a structure.
 
@@ -74,14 +75,14 @@ def grey_erosion(
 @public
 def grey_dilation(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the dilation: the maximum over the mirrored neighbourhood, plus a structure.
 
@@ -112,14 +113,14 @@ def grey_dilation(
 @public
 def grey_opening(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the opening: an erosion, then a dilation, which removes peaks smaller than the window.
 
@@ -147,14 +148,14 @@ def grey_opening(
 @public
 def grey_closing(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the closing: a dilation and then an erosion, which fills gaps smaller than the window.
 

@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff.rules import selection
 from .._errors import message, public
-from .._geometry.arguments import integer
+from .._geometry.arguments import Integers, integer
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import equal_or_both_nan
 from .._lowerings.parts.every_tap import Fold
@@ -39,13 +39,13 @@ from ._windows import Taps, crop, offsets_of, pad_symbolic_axes, window_geometry
 def rank_filter(
     x: ArrayLike,
     rank: int,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the element of a given rank in the neighbourhood of every element.
 
@@ -77,13 +77,13 @@ def rank_filter(
 @public
 def median_filter(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the median of the neighbourhood of every element.
 
@@ -113,13 +113,13 @@ def median_filter(
 def percentile_filter(
     x: ArrayLike,
     percentile: float,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return a percentile of the neighbourhood of every element, without interpolation.
 

@@ -15,6 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public
+from .._geometry.arguments import Integers
 from ..reductions import accumulator
 from ._arguments import Mode, Neighborhood
 from ._call import FilterArguments, call_filter, filter_op
@@ -24,14 +25,14 @@ from ._grey_operators import closing, dilation, erosion, opening
 @public
 def morphological_gradient(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the morphological gradient: the range of values in the neighbourhood of every element.
 
@@ -59,14 +60,14 @@ def morphological_gradient(
 @public
 def morphological_laplace(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the morphological Laplacian: the difference of the outer and the inner gradient.
 
@@ -95,14 +96,14 @@ def morphological_laplace(
 @public
 def white_tophat(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the white top-hat: the bright details that are smaller than the window.
 
@@ -130,14 +131,14 @@ def white_tophat(
 @public
 def black_tophat(
     x: ArrayLike,
-    size: int | Sequence[int] | None = None,
+    size: Integers | None = None,
     footprint: Any = None,
     structure: ArrayLike | None = None,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the black top-hat: the dark details that are smaller than the window.
 

@@ -7,6 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
+from .._geometry.arguments import Integers
 from .._xla.materialize import materialize
 from ..reductions import accumulator
 from ._arguments import Extent, Mode, Neighborhood
@@ -19,12 +20,12 @@ from ._windows import crop, pad_symbolic_axes, window_geometry
 @public
 def uniform_filter(
     x: ArrayLike,
-    size: int | Sequence[int] = 3,
+    size: Integers = 3,
     *,
     mode: Mode | Sequence[Mode] = "reflect",
     cval: float = 0.0,
-    origin: int | Sequence[int] = 0,
-    axes: int | Sequence[int] | None = None,
+    origin: Integers = 0,
+    axes: Integers | None = None,
 ) -> Array:
     """Return the mean over the neighbourhood of every element.
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, SupportsIndex, TypeVar, dataclass_transform
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 import jaxpool
 
 from .._errors import message, naming_errors, public_constructor
-from .._geometry.arguments import is_sequence
+from .._geometry.arguments import Integers, is_sequence
 from .._geometry.window import Padding as Padding
 from .._geometry.window import Rounding as Rounding
 from .._numerics.checks import as_array
@@ -21,8 +21,8 @@ from .._numerics.indices import IndexSpace as IndexSpace
 from .._numerics.quantiles import Method as Method
 from ..ops.blur import PadMode as PadMode
 
-PerAxis = int | Sequence[int]
-"""An int for all pooled axes, or one for each."""
+PerAxis = Integers
+OutputSize = SupportsIndex | Sequence[SupportsIndex | None]
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Base classes of the layers for Equinox."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar
@@ -11,7 +11,16 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._errors import message, naming_errors, shown
 from .._geometry.arguments import is_sequence
-from ._common import IndexSpace, Padding, PerAxis, Rounding, hashable, not_installed, settings
+from ._common import (
+    IndexSpace,
+    OutputSize,
+    Padding,
+    PerAxis,
+    Rounding,
+    hashable,
+    not_installed,
+    settings,
+)
 
 try:
     import equinox as eqx
@@ -86,7 +95,7 @@ class Indexed(Windowed):
 
 
 class Adaptive(Layer):
-    output_size: int | Sequence[int | None] = eqx.field(static=True, converter=hashable)
+    output_size: OutputSize = eqx.field(static=True, converter=hashable)
 
     def __call__(
         self, x: ArrayLike, *, where: ArrayLike | None = None, key: Array | None = None

@@ -1,14 +1,23 @@
 """Base classes of the modules for Haiku."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
-from ._common import IndexSpace, Padding, PerAxis, Rounding, module, not_installed, settings
+from ._common import (
+    IndexSpace,
+    OutputSize,
+    Padding,
+    PerAxis,
+    Rounding,
+    module,
+    not_installed,
+    settings,
+)
 
 try:
     import haiku as hk
@@ -72,7 +81,7 @@ class Indexed(Windowed):
 
 @module
 class Adaptive(Pool):
-    output_size: int | Sequence[int | None]
+    output_size: OutputSize
     channel_axis: int | None = -1
     _: KW_ONLY
     name: str | None = None

@@ -1,21 +1,19 @@
 """Adaptive, fractional and global pools and unpooling, whose output size is fixed, for Haiku."""
 
-from collections.abc import Sequence
-
 from jax import Array
 from jax.typing import ArrayLike
 
 import jaxpool
 
 from .._errors import public
-from ._common import IndexSpace, Padding, PerAxis, Rounding, fractional
+from ._common import IndexSpace, OutputSize, Padding, PerAxis, Rounding, fractional
 from ._haiku_axes import call, call_global
 
 
 @public
 def adaptive_avg_pool(
     value: ArrayLike,
-    output_size: int | Sequence[int | None],
+    output_size: OutputSize,
     channel_axis: int | None = -1,
     *,
     where: ArrayLike | None = None,
@@ -27,7 +25,7 @@ def adaptive_avg_pool(
 @public
 def adaptive_max_pool(
     value: ArrayLike,
-    output_size: int | Sequence[int | None],
+    output_size: OutputSize,
     channel_axis: int | None = -1,
     *,
     where: ArrayLike | None = None,

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from jax.typing import ArrayLike, DTypeLike
 from .._errors import message, naming_errors, shown
 from ._common import (
     IndexSpace,
+    OutputSize,
     Padding,
     PerAxis,
     Rounding,
@@ -96,7 +97,7 @@ class Indexed(Windowed):
 
 @module
 class Adaptive(Pool):
-    output_size: int | Sequence[int | None]
+    output_size: OutputSize
     _: KW_ONLY
     data_format: str = "channels_last"
 

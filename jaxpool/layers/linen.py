@@ -18,6 +18,7 @@ from .._errors.missing_names import getter, of_layers
 from ._common import (
     IndexSpace,
     Method,
+    OutputSize,
     Padding,
     PadMode,
     PerAxis,
@@ -119,7 +120,7 @@ class _Indexed(_Windowed):
 
 
 class _Adaptive(_Pool):
-    output_size: int | Sequence[int | None]
+    output_size: OutputSize
     _: KW_ONLY
     data_format: str = "channels_last"
 

@@ -7,7 +7,7 @@ long and overlap. All other windows are pooled by :mod:`jaxpool._autodiff.ragged
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +32,7 @@ from .global_sums import average_of
 @public
 def adaptive_avg_pool(
     x: ArrayLike,
-    output_size: int | Sequence[int | None],
+    output_size: SupportsIndex | Sequence[SupportsIndex | None],
     *,
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -79,7 +79,7 @@ def adaptive_avg_pool(
 @public
 def adaptive_max_pool(
     x: ArrayLike,
-    output_size: int | Sequence[int | None],
+    output_size: SupportsIndex | Sequence[SupportsIndex | None],
     *,
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -119,7 +119,7 @@ def adaptive_max_pool(
 @public
 def adaptive_max_pool_with_argmax(
     x: ArrayLike,
-    output_size: int | Sequence[int | None],
+    output_size: SupportsIndex | Sequence[SupportsIndex | None],
     *,
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

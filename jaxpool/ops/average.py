@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff import rules
 from .._errors import message, public
-from .._geometry.arguments import as_bool, integer
+from .._geometry.arguments import Integers, as_bool, integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings import tuning
@@ -31,13 +30,13 @@ from ._dispatch import Configuration, Op, WindowArguments, call
 @public
 def avg_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -95,11 +94,11 @@ def avg_pool(
 @public
 def sum_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

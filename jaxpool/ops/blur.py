@@ -12,7 +12,6 @@ If no tap can be masked or in the overhang, the divisor is 1 and is not computed
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
@@ -23,7 +22,7 @@ from jax.typing import ArrayLike
 from .._autodiff import rules
 from .._autodiff.linear import with_materialized_cotangent
 from .._errors import message, public, shown
-from .._geometry.arguments import int_or_ints, per_axis
+from .._geometry.arguments import Integers, int_or_ints, per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
@@ -48,12 +47,12 @@ MODES: tuple[PadMode, ...] = get_args(PadMode)
 @public
 def blur_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     mode: PadMode = "reflect",
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -101,13 +100,13 @@ def blur_pool(
 @public
 def max_blur_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    blur_shape: int | Sequence[int] = 3,
+    blur_shape: Integers = 3,
     mode: PadMode = "reflect",
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

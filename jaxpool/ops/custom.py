@@ -10,7 +10,7 @@ The operand of ``combine`` may be a pytree of arrays. Each array is sliced, padd
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff import rules
 from .._errors import counted, message, public, shown
+from .._geometry.arguments import Integers
 from .._geometry.window import Padding, Rounding
 from .._lowerings import plan as plan_
 from .._lowerings.parts.axis_slicing import is_padded
@@ -40,11 +41,11 @@ from ._laws import check_laws, described, has_nan_derivative_at_padding, prepare
 def pool(
     x: ArrayLike,
     reduction: Reduction,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

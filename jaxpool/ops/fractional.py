@@ -11,7 +11,6 @@ and program size grow with the logarithm of the window. Starts are computed in f
 PyTorch. Several windows have the same start only on axes so long that float32 rounds the starts.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -23,7 +22,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import rules
 from .._errors import message, public
-from .._geometry.arguments import entries_of, int_or_ints, is_sequence, per_axis
+from .._geometry.arguments import Integers, entries_of, int_or_ints, is_sequence, per_axis
 from .._geometry.layout import with_lengths
 from .._geometry.resolve import Geometry, check_known
 from .._lowerings.plan import plan_for
@@ -39,8 +38,8 @@ from ._parameters import check_key
 def fractional_max_pool(
     key: ArrayLike | None,
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    output_size: int | Sequence[int],
+    window_shape: Integers,
+    output_size: Integers,
     *,
     samples: ArrayLike | None = None,
     data_format: str = "channels_last",
@@ -97,8 +96,8 @@ def fractional_max_pool(
 def fractional_max_pool_with_argmax(
     key: ArrayLike | None,
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    output_size: int | Sequence[int],
+    window_shape: Integers,
+    output_size: Integers,
     *,
     samples: ArrayLike | None = None,
     data_format: str = "channels_last",

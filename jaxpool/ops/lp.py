@@ -1,6 +1,6 @@
 """Lp and generalised-mean pooling."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff import rules
 from .._errors import public
+from .._geometry.arguments import Integers
 from .._geometry.window import Padding, Rounding
 from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
@@ -23,12 +24,12 @@ from ._parameters import canonical_p, check_positive, parameter
 @public
 def lp_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     p: float = 2,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -83,13 +84,13 @@ def lp_pool(
 @public
 def gem_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     p: ArrayLike = 3.0,
     eps: float = 1e-6,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

@@ -1,7 +1,6 @@
 """Max and min pooling, with and without indices."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 from jax import Array
@@ -9,6 +8,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from .._autodiff import rules
 from .._errors import public
+from .._geometry.arguments import Integers
 from .._geometry.window import Padding, Rounding
 from .._numerics import indices
 from .._numerics.checks import check_real, check_where
@@ -20,11 +20,11 @@ from ._dispatch import Configuration, Op, WindowArguments, call
 @public
 def max_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -82,11 +82,11 @@ def max_pool(
 @public
 def min_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -123,11 +123,11 @@ def min_pool(
 @public
 def max_pool_with_argmax(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -181,11 +181,11 @@ def max_pool_with_argmax(
 @public
 def min_pool_with_argmin(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

@@ -8,7 +8,7 @@ window offset.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from .._autodiff.gather import gather, weighted_gather
 from .._autodiff.rules import selection
 from .._errors import message, public
-from .._geometry.arguments import integer
+from .._geometry.arguments import Integers, integer
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import ValueOffset
@@ -40,11 +40,11 @@ windows of 0, 1, 2, ... elements."""
 @public
 def median_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -83,11 +83,11 @@ def median_pool(
 def rank_pool(
     x: ArrayLike,
     rank: int,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

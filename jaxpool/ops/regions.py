@@ -1,6 +1,5 @@
 """Pools of regions: each box, whose coordinates may be traced, is divided into bins."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff import boxes as maps
 from .._errors import counted, message, public
-from .._geometry.arguments import as_bool, integer
+from .._geometry.arguments import Integers, as_bool, integer
 from .._lowerings.boxes import Boxes, SampledElements
 from .._numerics import regions
 from .._numerics.checks import check_float
@@ -36,7 +35,7 @@ _MAX_SAMPLES = 2**10
 def roi_align(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: int | Sequence[int],
+    output_size: Integers,
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -101,7 +100,7 @@ def roi_align(
 def roi_pool(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: int | Sequence[int],
+    output_size: Integers,
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -145,7 +144,7 @@ def roi_pool(
 def ps_roi_align(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: int | Sequence[int],
+    output_size: Integers,
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,
@@ -186,7 +185,7 @@ def ps_roi_align(
 def ps_roi_pool(
     x: ArrayLike,
     boxes: ArrayLike,
-    output_size: int | Sequence[int],
+    output_size: Integers,
     *,
     batch_index: ArrayLike | None = None,
     spatial_scale: float = 1.0,

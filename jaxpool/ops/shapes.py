@@ -1,21 +1,22 @@
 """Shapes of results, computed without arrays."""
 
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 from .._errors import message, public, shown
-from .._geometry.arguments import is_sequence, length_of, per_axis
+from .._geometry.arguments import Integers, is_sequence, length_of, per_axis
 from .._geometry.window import Padding, Rounding
 from ._dispatch import WindowArguments, configure
 
 
 @public
 def output_shape(
-    input_shape: Sequence[int],
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    input_shape: Sequence[SupportsIndex],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
 ) -> tuple[int, ...]:

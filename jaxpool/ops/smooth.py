@@ -1,6 +1,5 @@
 """Smooth variants of max pooling: log-sum-exp and softmax-weighted averages."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,6 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import public
+from .._geometry.arguments import Integers
 from .._geometry.window import Padding, Rounding
 from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
@@ -22,12 +22,12 @@ from ._parameters import check_positive, parameter
 @public
 def logsumexp_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     temperature: ArrayLike = 1.0,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -80,11 +80,11 @@ def logsumexp_pool(
 @public
 def soft_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

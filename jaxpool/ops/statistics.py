@@ -1,7 +1,7 @@
 """Statistics of windows: variances, standard deviations and quantiles."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
-from .._geometry.arguments import integer
+from .._geometry.arguments import Integers, integer
 from .._geometry.window import Padding, Rounding
 from .._numerics.checks import check_float, check_where, real_number
 from .._numerics.divisors import count_array
@@ -27,12 +27,12 @@ Finish = Callable[[Array], Array]
 @public
 def var_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     correction: int = 0,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -77,12 +77,12 @@ def var_pool(
 @public
 def std_pool(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     correction: int = 0,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,
@@ -114,12 +114,12 @@ def std_pool(
 def quantile_pool(
     x: ArrayLike,
     q: float,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     method: Method = "linear",
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

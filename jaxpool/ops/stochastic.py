@@ -10,7 +10,7 @@ that all platforms choose the same ``l``. The tangent is that of ``x[l]``. In in
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from .._autodiff.gather import gather
 from .._errors import message, public
-from .._geometry.arguments import as_bool
+from .._geometry.arguments import Integers, as_bool
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
@@ -38,12 +38,12 @@ from ._parameters import check_key
 def stochastic_pool(
     key: ArrayLike | None,
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     deterministic: bool = False,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

@@ -8,7 +8,7 @@ any scatter.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 from .._autodiff import flat_index as _flat
 from .._errors import counted, message, public
 from .._geometry import layout as layouts
-from .._geometry.arguments import entries_of, int_or_ints, is_sequence
+from .._geometry.arguments import Integers, entries_of, int_or_ints, is_sequence
 from .._geometry.resolve import Geometry, check_known
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import sentinel
@@ -36,14 +36,14 @@ from ._unpool_offsets import write_by_indices, write_by_offsets
 def max_unpool(
     y: ArrayLike,
     indices: ArrayLike,
-    output_shape: int | Sequence[int],
+    output_shape: Integers,
     *,
     index_space: IndexSpace = "spatial",
     data_format: str = "channels_last",
-    window_shape: int | Sequence[int] | None = None,
-    strides: int | Sequence[int] | None = None,
+    window_shape: Integers | None = None,
+    strides: Integers | None = None,
     padding: Padding = "VALID",
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
 ) -> Array:
     """Return an array with each value at its index, zeros elsewhere: the inverse of max pooling.

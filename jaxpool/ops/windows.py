@@ -1,7 +1,6 @@
 """The taps of every window as an axis, to compute any function of a window."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
+from .._geometry.arguments import Integers
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import check_real, check_where, real_number
@@ -20,12 +20,12 @@ from ._dispatch import Configuration, Op, WindowArguments, call
 @public
 def windows(
     x: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int],
+    window_shape: Integers,
+    strides: Integers,
     padding: Padding = "VALID",
     *,
     fill: float = 0,
-    dilations: int | Sequence[int] = 1,
+    dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
     where: ArrayLike | None = None,

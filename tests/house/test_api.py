@@ -24,6 +24,8 @@ from fresh import ROOT
 from helpers import assert_same
 
 import jaxpool
+from jaxpool.compat import torch
+from jaxpool.compat.torch import _overloads
 
 POSITIONAL = ("window_shape", "strides", "padding")
 SHARED = {
@@ -541,3 +543,28 @@ def test_one_integer_stands_for_all_axes(op: str) -> None:
                      data_format="NHWC")  # fmt: skip
     jax.tree.map(lambda a, b: assert_same(a, b, op), short, long)
     jax.tree.map(lambda a, b: assert_same(a, b, op), zero_d, long)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "family"),
+    [
+        (_overloads.SlidingMax, "max_pool[123]d"),
+        (_overloads.AdaptiveMax, "adaptive_max_pool[123]d"),
+        (_overloads.FractionalMax, "fractional_max_pool[23]d"),
+    ],
+)
+def test_types_of_pools_with_indices_have_the_parameters_of_the_functions(
+    protocol: Any, family: str
+) -> None:
+    functions = [name for name in torch.__all__ if re.fullmatch(family, name)]
+    assert len(functions) == len(re.findall(r"\d", family))
+    for name in functions:
+        ours = inspect.signature(getattr(torch, name)).parameters
+        for typed in typing.get_overloads(protocol.__call__):
+            _, *parameters = inspect.signature(typed).parameters.values()
+            assert [p.name for p in parameters] == list(ours)
+            defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+            assert defaults.items() <= {p.name: p.default for p in ours.values()}.items()
+            for p in parameters:
+                if p.name != "return_indices":
+                    assert p.annotation == ours[p.name].annotation

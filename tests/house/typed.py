@@ -8,6 +8,7 @@ error: see ``reportUnnecessaryTypeIgnoreComment``.
 from typing import assert_type
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 import jaxpool
@@ -32,6 +33,44 @@ def functions() -> None:
     filters.maximum_filter(x, 3, mode="edge")  # pyright: ignore[reportArgumentType]
     filters.maximum_filter(x, 3, foot=1)  # pyright: ignore[reportCallIssue]
     jaxpool.compat.torch.max_pool2d(x, 2, ceil=True)  # pyright: ignore[reportCallIssue]
+
+
+def indices_on_request(flag: bool) -> None:
+    torch = jaxpool.compat.torch
+    assert_type(torch.max_pool2d(x, 2), Array)
+    assert_type(torch.max_pool1d(x[0], 2, return_indices=False), Array)
+    assert_type(torch.max_pool3d(x, 2, return_indices=True), tuple[Array, Array])
+    assert_type(torch.max_pool2d(x, 2, 1, 0, 1, True, True), tuple[Array, Array])
+    assert_type(torch.max_pool2d(x, 2, return_indices=flag), Array | tuple[Array, Array])
+    assert_type(torch.adaptive_max_pool1d(x[0], None), Array)
+    assert_type(torch.adaptive_max_pool2d(x, 3, True), tuple[Array, Array])
+    assert_type(torch.adaptive_max_pool3d(x, 3, return_indices=flag), Array | tuple[Array, Array])
+    assert_type(torch.fractional_max_pool2d(x, 2, 3, key=x), Array)
+    assert_type(torch.fractional_max_pool2d(x, 2, 3, return_indices=True), tuple[Array, Array])
+    assert_type(torch.fractional_max_pool3d(x, 2, 3, None, True, x), tuple[Array, Array])
+
+
+def integers_of_numpy() -> None:
+    two, pair = np.int64(2), np.array([2, 3])
+    assert_type(jaxpool.max_pool(x, (two, two), two, [(two, 1), (0, 1)], dilations=two), Array)
+    assert_type(jaxpool.max_pool(x, pair, [2, two], two), Array)
+    assert_type(jaxpool.adaptive_avg_pool(x, (two, None)), Array)
+    assert_type(jaxpool.geometry((two, 9), pair, two), jaxpool.Geometry)
+    assert_type(jaxpool.Window(pair, two, two), jaxpool.Window)
+    assert_type(filters.maximum_filter(x, (two, 2), axes=(1, two), origin=two), Array)
+    assert_type(jaxpool.compat.torch.avg_pool2d(x, two, (two, 1)), Array)
+    assert_type(jaxpool.compat.torch.adaptive_avg_pool2d(x, (two, None)), Array)
+    assert_type(jaxpool.compat.flax.max_pool(x, (two, 2), (two, 1), ((two, 0), (0, 1))), Array)
+    assert_type(jaxpool.compat.keras.max_pool(x, two), Array)
+    jaxpool.compat.onnx.max_pool(x, (two, 2), pads=(two, 0, 0, 1))
+    jaxpool.compat.openvino.max_pool_v1(x, (two, 2), (0, two), (0, 0), (3, two))
+    jaxpool.compat.onednn.forward_inference(x, "max", (two, 2), (two, 1), two, padding_l=(two, 0))
+    jaxpool.compat.tensorflow.max_pool(x, two, (two, 2), [[0, 0], [two, 0], [0, 1], [0, 0]])
+    jaxpool.compat.equinox.MaxPool2d(two, (two, 1), ((two, 0), (0, 1)))
+    linen.MaxPool((two, two), two)
+    nnx.AdaptiveAvgPool((two, None))
+    jaxpool.max_pool(x, (2.0, 2.0), 2)  # pyright: ignore[reportArgumentType]
+    jaxpool.max_pool(x, (2, 2), np.float32(2))  # pyright: ignore[reportArgumentType]
 
 
 def names() -> None:

@@ -1,12 +1,13 @@
 """The three directions of the primitive, and the reorder between its memory formats."""
 
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from ..._errors import public, shown
-from ..._geometry.arguments import integer
+from ..._geometry.arguments import Integers, integer
 from .._checks import array
 from . import programs
 from .call import axis_size, canonical_call, check_backward, result_dtype
@@ -17,11 +18,11 @@ from .formats import channels_last, check_rank, from_channels_last, spatial_coun
 def forward_inference(
     src: ArrayLike,
     alg_kind: str,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilation: Sequence[int] | int = 0,
-    padding_l: Sequence[int] | int = 0,
-    padding_r: Sequence[int] | int = 0,
+    kernel: Sequence[SupportsIndex],
+    strides: Sequence[SupportsIndex],
+    dilation: Integers = 0,
+    padding_l: Integers = 0,
+    padding_r: Integers = 0,
     *,
     tag: str | None = None,
     dst_dtype: DTypeLike | None = None,
@@ -62,11 +63,11 @@ def forward_inference(
 def forward_training(
     src: ArrayLike,
     alg_kind: str,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilation: Sequence[int] | int = 0,
-    padding_l: Sequence[int] | int = 0,
-    padding_r: Sequence[int] | int = 0,
+    kernel: Sequence[SupportsIndex],
+    strides: Sequence[SupportsIndex],
+    dilation: Integers = 0,
+    padding_l: Integers = 0,
+    padding_r: Integers = 0,
     *,
     tag: str | None = None,
 ) -> tuple[Array, Array | None]:
@@ -101,13 +102,13 @@ def backward(
     diff_dst: ArrayLike,
     workspace: ArrayLike | None,
     alg_kind: str,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilation: Sequence[int] | int = 0,
-    padding_l: Sequence[int] | int = 0,
-    padding_r: Sequence[int] | int = 0,
+    kernel: Sequence[SupportsIndex],
+    strides: Sequence[SupportsIndex],
+    dilation: Integers = 0,
+    padding_l: Integers = 0,
+    padding_r: Integers = 0,
     *,
-    src_shape: Sequence[int],
+    src_shape: Sequence[SupportsIndex],
     tag: str | None = None,
 ) -> Array:
     """Run the primitive with ``prop_kind::backward``, from the workspace without the source.

@@ -1,7 +1,7 @@
 """Maxima, averages and norms, over windows and over full planes."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from jax import Array
 from jax.typing import ArrayLike
@@ -18,11 +18,11 @@ from .arguments import array, binary, check_float, windows
 @public
 def max_pool(
     x: ArrayLike,
-    kernel_shape: Sequence[int],
+    kernel_shape: Sequence[SupportsIndex],
     *,
-    strides: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
+    strides: Sequence[SupportsIndex] | None = None,
+    pads: Sequence[SupportsIndex] | None = None,
+    dilations: Sequence[SupportsIndex] | None = None,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     storage_order: int = 0,
@@ -63,11 +63,11 @@ def max_pool(
 @public
 def average_pool(
     x: ArrayLike,
-    kernel_shape: Sequence[int],
+    kernel_shape: Sequence[SupportsIndex],
     *,
-    strides: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
+    strides: Sequence[SupportsIndex] | None = None,
+    pads: Sequence[SupportsIndex] | None = None,
+    dilations: Sequence[SupportsIndex] | None = None,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     count_include_pad: int = 0,
@@ -101,12 +101,12 @@ def average_pool(
 @public
 def lp_pool(
     x: ArrayLike,
-    kernel_shape: Sequence[int],
+    kernel_shape: Sequence[SupportsIndex],
     *,
     p: float = 2,
-    strides: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
+    strides: Sequence[SupportsIndex] | None = None,
+    pads: Sequence[SupportsIndex] | None = None,
+    dilations: Sequence[SupportsIndex] | None = None,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
 ) -> Array:

@@ -1,6 +1,7 @@
 """ONNX Runtime's averages of quantised integers."""
 
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 import jax.numpy as jnp
 from jax import Array
@@ -20,9 +21,9 @@ def qlinear_average_pool(
     y_scale: ArrayLike,
     y_zero_point: ArrayLike | None = None,
     *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
+    kernel_shape: Sequence[SupportsIndex],
+    strides: Sequence[SupportsIndex] | None = None,
+    pads: Sequence[SupportsIndex] | None = None,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     count_include_pad: int = 0,

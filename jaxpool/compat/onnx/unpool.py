@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +20,11 @@ from .arguments import array, check_pads, entries, pads_of, per_axis
 def max_unpool(
     x: ArrayLike,
     indices: ArrayLike,
-    output_shape: Sequence[int] | None = None,
+    output_shape: Sequence[SupportsIndex] | None = None,
     *,
-    kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
+    kernel_shape: Sequence[SupportsIndex],
+    strides: Sequence[SupportsIndex] | None = None,
+    pads: Sequence[SupportsIndex] | None = None,
     index_shape: str = "inferred",
 ) -> Array:
     """Place the values of a MaxPool at their indices, as the operator MaxUnpool.

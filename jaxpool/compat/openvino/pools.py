@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax.numpy as jnp
 from jax import Array
@@ -21,10 +21,10 @@ _NAMES = {"index_space": "axis", "index_dtype": "index_element_type"}
 @public
 def max_pool_v1(
     data: ArrayLike,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
+    strides: Sequence[SupportsIndex],
+    pads_begin: Sequence[SupportsIndex],
+    pads_end: Sequence[SupportsIndex],
+    kernel_shape: Sequence[SupportsIndex],
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
     name: str | None = None,
@@ -41,11 +41,11 @@ def max_pool_v1(
 @public(**_NAMES)
 def max_pool_v8(
     data: ArrayLike,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
+    strides: Sequence[SupportsIndex],
+    dilations: Sequence[SupportsIndex],
+    pads_begin: Sequence[SupportsIndex],
+    pads_end: Sequence[SupportsIndex],
+    kernel_shape: Sequence[SupportsIndex],
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
     index_element_type: str = "i64",
@@ -63,11 +63,11 @@ def max_pool_v8(
 @public(**_NAMES)
 def max_pool_v14(
     data: ArrayLike,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
+    strides: Sequence[SupportsIndex],
+    dilations: Sequence[SupportsIndex],
+    pads_begin: Sequence[SupportsIndex],
+    pads_end: Sequence[SupportsIndex],
+    kernel_shape: Sequence[SupportsIndex],
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
     index_element_type: str = "i64",
@@ -126,10 +126,10 @@ def _max(
 @public
 def avg_pool_v1(
     data_batch: ArrayLike,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
+    strides: Sequence[SupportsIndex],
+    pads_begin: Sequence[SupportsIndex],
+    pads_end: Sequence[SupportsIndex],
+    kernel_shape: Sequence[SupportsIndex],
     exclude_pad: bool,
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
@@ -146,10 +146,10 @@ def avg_pool_v1(
 @public
 def avg_pool_v14(
     data_batch: ArrayLike,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
+    strides: Sequence[SupportsIndex],
+    pads_begin: Sequence[SupportsIndex],
+    pads_end: Sequence[SupportsIndex],
+    kernel_shape: Sequence[SupportsIndex],
     exclude_pad: bool,
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
@@ -163,14 +163,14 @@ def avg_pool_v14(
 @public
 def avg_pool_v16(
     data_batch: ArrayLike,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
+    strides: Sequence[SupportsIndex],
+    pads_begin: Sequence[SupportsIndex],
+    pads_end: Sequence[SupportsIndex],
+    kernel_shape: Sequence[SupportsIndex],
     exclude_pad: bool,
     rounding_type: str = "floor",
     auto_pad: str | None = "explicit",
-    dilations: Sequence[int] | None = None,
+    dilations: Sequence[SupportsIndex] | None = None,
     name: str | None = None,
 ) -> Array:
     """Return the average over windows, as AvgPool-16.

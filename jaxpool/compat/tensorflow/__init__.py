@@ -21,7 +21,7 @@ by name.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import jax.numpy as jnp
 from jax import Array
@@ -29,7 +29,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from ..._errors import message, public, shown
 from ..._errors.missing_names import getter, of_front_end
-from ..._geometry.arguments import as_bool, integer
+from ..._geometry.arguments import Integers, as_bool, integer
 from ..._numerics import indices as _indices
 from ...ops import average
 from .. import _checks
@@ -37,8 +37,8 @@ from .._scans import over_windows
 from . import programs as _programs
 from .arguments import configuration, padding_name
 
-Sizes = int | Sequence[int] | None
-Padding = str | Sequence[Sequence[int]]
+Sizes = Integers | None
+Padding = str | Sequence[Sequence[SupportsIndex]]
 
 __all__ = [
     "avg_pool",

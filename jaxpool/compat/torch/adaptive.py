@@ -1,6 +1,5 @@
 """Maxima and averages over adaptive windows."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from jax import Array
@@ -11,12 +10,11 @@ from ..._geometry.arguments import as_bool, is_sequence
 from .._averages import adaptive_average_by
 from .._checks import index_dtype, ints
 from .._rules import adaptive_max_by, adaptive_max_with_argmax_by
-from .arguments import array
-
-OutputSize = int | None | Sequence[int | None]
-"""Number of windows on each axis; None keeps the length of the axis."""
+from ._overloads import adaptive_max
+from .arguments import OutputSize, array
 
 
+@adaptive_max
 @public
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: OutputSize, return_indices: bool = False
@@ -25,6 +23,7 @@ def adaptive_max_pool1d(
     return _adaptive_max(1, input, output_size, return_indices)
 
 
+@adaptive_max
 @public
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: OutputSize, return_indices: bool = False
@@ -49,6 +48,7 @@ def adaptive_max_pool2d(
     return _adaptive_max(2, input, output_size, return_indices)
 
 
+@adaptive_max
 @public
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: OutputSize, return_indices: bool = False

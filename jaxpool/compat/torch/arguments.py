@@ -1,18 +1,21 @@
 """Arguments of PyTorch's functions, checked as in PyTorch."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from jax import Array
 
 from ..._errors import message
-from ..._geometry.arguments import as_bool, is_sequence
+from ..._geometry.arguments import Integers, as_bool, is_sequence
 from ..._geometry.window import CEIL_OR_ONE
 from ...ops._dispatch import WindowArguments
 from .. import _checks
 
-Sizes = int | Sequence[int]
+Sizes = Integers
 """One number for all pooled axes, or one for each pooled axis."""
+
+OutputSize = SupportsIndex | None | Sequence[SupportsIndex | None]
+"""Number of windows on each axis; None keeps the length of the axis."""
 
 
 def array(count: int, input: Any, first: int | None = None) -> Array:

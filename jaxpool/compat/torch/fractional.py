@@ -14,9 +14,11 @@ from ..._geometry.resolve import check_known
 from .. import _checks
 from .._checks import index_dtype, ints
 from .._rules import fractional_max_by_last_nan
+from ._overloads import fractional_max
 from .arguments import Sizes, array
 
 
+@fractional_max
 @public(samples="_random_samples")
 def fractional_max_pool2d(
     input: ArrayLike,
@@ -59,6 +61,7 @@ def fractional_max_pool2d(
     )
 
 
+@fractional_max
 @public(samples="_random_samples")
 def fractional_max_pool3d(
     input: ArrayLike,

@@ -15,11 +15,13 @@ from .. import _checks
 from .._averages import Averaging, average_by, signed_lp_by
 from .._checks import index_dtype
 from .._rules import max_by, max_with_argmax_by
+from ._overloads import sliding_max
 from .arguments import Sizes, array, check_unpadded_axes, windows
 
 # --- maxima ---------------------------------------------------------------------------------------
 
 
+@sliding_max
 @public
 def max_pool1d(
     input: ArrayLike,
@@ -34,6 +36,7 @@ def max_pool1d(
     return _max(1, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@sliding_max
 @public
 def max_pool2d(
     input: ArrayLike,
@@ -72,6 +75,7 @@ def max_pool2d(
     return _max(2, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@sliding_max
 @public
 def max_pool3d(
     input: ArrayLike,
