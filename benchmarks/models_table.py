@@ -3,8 +3,8 @@
     python benchmarks/models.py --out benchmarks/results/models.json
     python benchmarks/models_table.py
 
-The second command writes both tables between the marks on README.md and docs/performance.md. A
-ratio is the library's figure over jaxpool's, so above 1 jaxpool takes less.
+The second command writes both tables between the marks on README.md and docs/performance/cpu.md.
+A ratio is the library's figure over jaxpool's, so above 1 jaxpool takes less.
 """
 
 import json
@@ -78,7 +78,10 @@ def _difference(row: Row, name: str) -> str:
     return f"{difference:.0e} ({floor:.0e})" if difference > LARGE else f"{difference:.0e}"
 
 
-PAGES: dict[str, Callable[[list[Row]], str]] = {"docs/performance.md": full, "README.md": short}
+PAGES: dict[str, Callable[[list[Row]], str]] = {
+    "docs/performance/cpu.md": full,
+    "README.md": short,
+}
 
 
 def _line(*cells: str) -> str:

@@ -177,7 +177,7 @@ def test_values_of_small_windows_on_gpu_are_those_of_lax(monkeypatch: pytest.Mon
             same.append(ratio)
         elif ratio > 1.03:
             assert (*job[:1], *job[2:]) == ("alexnet-pool1", "NCHW", "bfloat16")
-    text = " ".join((ROOT / "docs" / "performance.md").read_text().split())
+    text = " ".join((ROOT / "docs" / "performance" / "gpu.md").read_text().split())
     noise = f"{min(same):.2f} to {max(same):.2f}"
     assert f"so their ratios, {noise}, are noise of the measurement" in text
 
