@@ -66,7 +66,7 @@ def _exponential(z: Array) -> tuple[Array, Array]:
     """Return level and factor of ``exp(z) = 2^k * exp(z - k * log 2)``, with an integer ``k``."""
     level = lax.round(z * np.asarray(1 / math.log(2), z.dtype))
     high, low = in_two(math.log(2), z.dtype)
-    remainder = (z - level * high) - level * low
+    remainder = difference(difference(z, level * high), level * low)
     # For large ``z``, neighbouring floats differ by more than 1, and the remainder is inexact.
     remainder = lax.clamp(np.asarray(-1, z.dtype), remainder, np.ones((), z.dtype))
     factor = jnp.where(lax.abs(level) == np.inf, np.ones((), z.dtype), lax.exp(remainder))

@@ -6,6 +6,7 @@ NaN, even if no result of the op contains this NaN. ``jax.vmap`` broadcasts a co
 selected from. So without jit the NaN is made of bits, only where a result contains it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -28,11 +29,29 @@ def nan_where(which: Any, y: Array) -> Array:
     return jnp.where(which, nan_at(which, y), y)
 
 
+def finite(x: Array) -> Array:
+    """Return ``x``, without jit 0 in place of infinities: for results that infinities leave out."""
+    return jnp.where(jnp.isinf(x), np.zeros((), x.dtype), x) if _runs_without_jit() else x
+
+
 def difference(x: Array, y: Array) -> Array:
     """Return ``x - y``; where both are the same infinity, NaN or infinity."""
     if _runs_without_jit():
         y = jnp.where((x == y) & jnp.isinf(x), np.zeros((), y.dtype), y)
     return x - y
+
+
+def checked_at_the_end(f: Callable[..., Array]) -> Callable[..., Array]:
+    """Return ``f``, of which JAX checks only the result; not for use within linear maps."""
+
+    def checked(*arrays: Any) -> Array:
+        if not _runs_without_jit():
+            return f(*arrays)
+        with jax.debug_nans(False):
+            y = f(*arrays)
+        return jnp.copy(y)  # an operation, whose result JAX checks
+
+    return checked
 
 
 def _runs_without_jit() -> bool:

@@ -27,7 +27,7 @@ from .._lowerings.parts.window_counts import NumberPerWindow, distinct_counts
 from .._lowerings.ranks import ranks
 from .._numerics import divisors
 from .._numerics.checks import check_real, check_where
-from .._xla.nan_constant import difference
+from .._xla.nan_constant import checked_at_the_end
 from ..reductions import MAX, MIN, accumulator, identity_array
 from ._dispatch import Configuration, Op, WindowArguments, call
 
@@ -159,7 +159,7 @@ def _midpoint(a: Array, b: Array, _: Any) -> Array:
         return floor + (floor & remainder)
     accum_dtype = accumulator(a.dtype)
     low, high, half = a.astype(accum_dtype), b.astype(accum_dtype), np.asarray(0.5, accum_dtype)
-    mean, gap = (low + high) * half, difference(high, low)
+    mean, gap = (low + high) * half, high - low
     overflows = (lax.abs(mean) == np.inf) & lax.is_finite(gap)
     return jnp.where(overflows, low + gap * half, mean).astype(a.dtype)
 
@@ -257,6 +257,7 @@ def between(
         offsets, weight = selected
         return weighted_gather(x, offsets, (1 - weight, weight), geometry, value)
 
+    mean = checked_at_the_end(mean)
     promoted = x.astype(accumulator(x.dtype))
     return selection(reduce, argreduce, gather_selected, promoted, valid).astype(x.dtype)
 

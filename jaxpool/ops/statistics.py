@@ -16,7 +16,7 @@ from .._numerics.checks import check_float, check_where, real_number
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
 from .._numerics.quantiles import METHODS, Method, quantile_positions
-from .._xla.nan_constant import difference, nan_where
+from .._xla.nan_constant import nan_where
 from ..reductions import accumulator
 from ._dispatch import Configuration, Op, WindowArguments, call
 from .rank import between, element_counts, ranked
@@ -247,7 +247,7 @@ def _interpolated(low: Array, high: Array, weight: Any) -> Array:
     """Return ``low + weight * (high - low)``, computed from the end with the larger weight."""
     dtype = accumulator(np.dtype(low.dtype))
     a, b, weight = low.astype(dtype), high.astype(dtype), jnp.asarray(weight, dtype)
-    gap = jnp.where(a == b, jnp.zeros((), dtype), difference(b, a))  # 0 also for equal infinities
+    gap = jnp.where(a == b, jnp.zeros((), dtype), b - a)  # 0 also for equal infinities
     from_low, from_high = a + gap * weight, b - gap * (1 - weight)
     is_near_low = (weight < 0.5) & (a != -np.inf) | (b == np.inf)  # avoid inf - inf
     y = jnp.where(is_near_low, from_low, from_high)

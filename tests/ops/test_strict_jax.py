@@ -27,6 +27,8 @@ INTEGER_AVERAGES: dict[str, Callable[[Any], Any]] = {
 
 WITH_NAN_CONSTANTS = ("max_pool", "min_pool_with_argmin", "var_pool", "quantile_pool")
 
+INF = float("inf")
+
 DEFINED_WHEN_EMPTY = (
     "max_pool", "max_pool, large window", "max_pool_with_argmax", "min_pool", "sum_pool", "lp_pool",
     "gem_pool", "logsumexp_pool", "soft_pool", "median_pool", "rank_pool",
@@ -118,10 +120,39 @@ def test_no_nan_is_made_of_masked_elements_without_jit(name: str, mask: str) -> 
         with_gradient(masked)(jnp.asarray(numbers(1, 1)))
 
 
-def test_quantiles_of_equal_infinities_subtract_none_of_them_without_jit() -> None:
+INFINITE: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
+    "quantile_pool, equal": (functools.partial(jaxpool.quantile_pool, q=0.3), [INF, INF], [INF]),
+    "quantile_pool": (functools.partial(jaxpool.quantile_pool, q=0.3), [-INF, 1, INF], [-INF, INF]),
+    "median_pool": (jaxpool.median_pool, [-INF, -INF, 1, INF], [-INF, -INF, INF]),
+    "gem_pool": (jaxpool.gem_pool, [1, INF, INF], [INF, INF]),
+    "logsumexp_pool": (jaxpool.logsumexp_pool, [-INF, -INF, INF, 1], [-INF, INF, INF]),
+    "soft_pool": (jaxpool.soft_pool, [-INF, -INF, INF, 1], [-INF, INF, INF]),
+}
+"""Ops, infinite elements and the results for windows of two of them."""
+
+
+@pytest.mark.grid(6)
+@pytest.mark.parametrize("name", INFINITE)
+def test_no_nan_is_made_of_infinities_without_jit(name: str) -> None:
+    op, elements, results = INFINITE[name]
+    x = jnp.asarray(elements, jnp.float32)[:, None]
     with jax.disable_jit(), jax.debug_nans(True):
-        y = jaxpool.quantile_pool(jnp.full((1, 4, 1), jnp.inf), 0.3, (2,), 2)
-    assert (y == jnp.inf).all()
+        y = op(x, window_shape=(2,), strides=1)
+    np.testing.assert_array_equal(y[:, 0], results)
+
+
+@pytest.mark.parametrize("elements", [[-INF, INF], [np.nan, 1]], ids=str)
+def test_nan_in_a_result_is_reported_without_jit(elements: list[float]) -> None:
+    x = jnp.asarray(elements, jnp.float32)[:, None]
+    with jax.disable_jit(), jax.debug_nans(True), pytest.raises(FloatingPointError):
+        jaxpool.median_pool(x, (2,), 1)
+
+
+def test_checks_of_a_reduction_pass_a_transfer_guard() -> None:
+    reduction = jaxpool.Reduction("guarded product", jnp.multiply, 1)
+    x = jnp.ones((1, 4, 1))
+    with jax.transfer_guard("disallow"):
+        jaxpool.pool(x, reduction, (2,), 1)
 
 
 @pytest.mark.grid(4)
