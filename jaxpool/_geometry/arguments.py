@@ -51,10 +51,6 @@ def _advice_for(name: str, value: Any) -> str:
         return "Give for example 2; None is not replaced by a default."
     if name == "padding" and value is None:
         return "Give 0 for no padding."
-    if name == "padding" and isinstance(value, str):
-        return 'Give integers; ops of jaxpool itself also accept names, such as "SAME".'
-    if name == "padding" and is_sequence(value):
-        return "Give integers; ops of jaxpool itself also accept (low, high) pairs."
     if _is_array_of_floats(value):
         return f"Give integers; the array itself comes before ${name}."
     return "Give a Python or NumPy integer, not a bool, float, tracer or symbolic value."

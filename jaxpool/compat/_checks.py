@@ -132,6 +132,23 @@ def pooled_array(
     return x
 
 
+def check_pads(padding: Any, accepts_pairs: bool) -> None:
+    """Raise if ``padding`` is a name or, unless the library accepts pairs, contains a pair."""
+    if isinstance(padding, str):
+        facts, further = "The library has no names for padding.", 'names, such as "SAME"'
+    elif type(padding) in (tuple, list) and any(map(is_sequence, padding)) and not accepts_pairs:
+        facts, further = "The library pads both ends of an axis alike.", "(low, high) pairs"
+    else:
+        return
+    raise TypeError(
+        message(
+            f"$padding = {shown(padding)} does not consist of integers.",
+            facts,
+            f"Give integers; ops of jaxpool itself also accept {further}.",
+        )
+    )
+
+
 def check_windows_fit(
     name: str,
     sizes: Sequence[int],

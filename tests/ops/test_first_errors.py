@@ -291,7 +291,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a name as padding of Equinox": (
         lambda: compat.equinox.MaxPool2d(2, padding="SAME"),
-        "MaxPool2d: `padding` contains 'SAME', which is not an integer.",
+        "MaxPool2d: `padding` = 'SAME' does not consist of integers.",
     ),
     "a name as pads of ONNX": (
         lambda: compat.onnx.max_pool(X, (2, 2), pads="SAME_UPPER"),
