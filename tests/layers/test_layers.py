@@ -14,7 +14,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import flax.serialization
@@ -137,7 +137,7 @@ def test_layers_show_the_types_of_their_settings() -> None:
         untyped -= {(library, name, "index_dtype")}  # Any in the ops, too
         assert not untyped
         if "strides" in shown and name != "MaxUnpool":
-            assert shown["strides"].annotation == int | Sequence[int]
+            assert shown["strides"].annotation == SupportsIndex | Sequence[SupportsIndex]
         if name == "GeMPool":
             assert shown["p"].annotation == float | Sequence[Any] | ArrayLike
 
