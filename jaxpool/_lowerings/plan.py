@@ -84,7 +84,7 @@ class Choice:
         """
         yield self.summary
         if shape is not None:
-            yield from self._exceptions(shape)
+            yield from self._notes(shape)
         grouped: dict[tuple[str, str], list[str]] = {}
         for platform, name, reason in self.rejected:
             grouped.setdefault((name, reason), []).append(platform)
@@ -92,7 +92,8 @@ class Choice:
             suffix = "" if len(platforms) == len(PLATFORMS) else f" on {' and '.join(platforms)}"
             yield f"not {name}{suffix}: {reason}"
 
-    def _exceptions(self, shape: tuple[int, ...]) -> Iterator[str]:
+    def _notes(self, shape: tuple[int, ...]) -> Iterator[str]:
+        """Yield which axes of an array of ``shape`` are computed otherwise."""
         if self.operation in ("scatter", "sum_transpose"):  # these read an array of windows
             shape = self.geometry.full_shape(shape)
         if self.collapses and (row := row_length(self.geometry, shape)) > 1:

@@ -19,8 +19,6 @@ from .._numerics.checks import as_array
 Windows = tuple[Any, Any, Any, Any, str]
 """Window, strides, padding, dilations and rounding."""
 
-AFTER_CHANNELS = ", after those of batch and channels"
-
 
 def array(name: str, value: Any) -> Array:
     """Return ``value`` as an array, or raise if it cannot be converted."""
@@ -69,7 +67,7 @@ def ints(
       count: number of pooled axes.
       least: lower bound of each entry.
       int_for_all: whether one integer is accepted for all axes.
-      where: what the message says after "2 axes are pooled", such as ``AFTER_CHANNELS``.
+      where: what the message says after "2 axes are pooled".
     """
     is_tuple = is_sequence(value)
     if int_for_all and not is_tuple:
@@ -85,6 +83,12 @@ def ints(
         else "Give one for each.",
     )
     raise ValueError(text) if is_tuple else TypeError(text)
+
+
+def one_per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """Return :func:`ints` without one integer for all axes, of arrays with batch and channels."""
+    where = ", after those of batch and channels"
+    return ints(name, value, count, least, int_for_all=False, where=where)
 
 
 def one_of(name: str, value: Any, known: Sequence[str], ignore_case: bool = False) -> str:
@@ -132,7 +136,7 @@ def pooled_array(
     return x
 
 
-def check_pads(padding: Any, accepts_pairs: bool) -> None:
+def check_integer_padding(padding: Any, accepts_pairs: bool) -> None:
     """Raise if ``padding`` is a name or, unless the library accepts pairs, contains a pair."""
     if isinstance(padding, str):
         facts, further = "The library has no names for padding.", 'names, such as "SAME"'

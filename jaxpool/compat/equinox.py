@@ -36,7 +36,7 @@ from ..ops.adaptive import adaptive_max_pool as _global_max
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
-from ._checks import array, as_floats, check_pads
+from ._checks import array, as_floats, check_integer_padding
 from ._fitting import pool_or_empty
 
 __all__ = [
@@ -140,7 +140,7 @@ class _Pool(_Layer):
         window = Window(kernel, _per_axis("stride", self.stride, count))
         object.__setattr__(self, "kernel_size", window.kernel)
         object.__setattr__(self, "stride", window.strides)
-        check_pads(self.padding, accepts_pairs=True)
+        check_integer_padding(self.padding, accepts_pairs=True)
         pads = _per_axis("padding", self.padding, count)
         pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
         object.__setattr__(self, "padding", pairs)

@@ -56,11 +56,7 @@ def binary(name: str, value: Any) -> int:
 
 
 def per_axis(name: str, value: Any, count: int) -> tuple[int, ...]:
-    return (1,) * count if value is None else entries(name, value, count)
-
-
-def entries(name: str, value: Any, count: int) -> tuple[int, ...]:
-    return _checks.ints(name, value, count, int_for_all=False, where=_checks.AFTER_CHANNELS)
+    return (1,) * count if value is None else _checks.one_per_axis(name, value, count)
 
 
 def pads_of(pads: Any, count: int) -> tuple[tuple[int, int], ...]:
@@ -92,7 +88,7 @@ def windows_over(
 ) -> _checks.Windows:  # fmt: skip
     """Return window, strides, padding, dilations and rounding over axes of ``sizes``."""
     count = len(sizes)
-    kernel = entries("kernel_shape", kernel_shape, count)
+    kernel = _checks.one_per_axis("kernel_shape", kernel_shape, count)
     steps = per_axis("strides", strides, count)
     spacing = per_axis("dilations", dilations, count)
     ceil = binary("ceil_mode", ceil_mode)

@@ -13,7 +13,7 @@ from ..._errors import message, public
 from ..._geometry.resolve import check_known
 from ...ops import unpool
 from .. import _checks
-from .arguments import array, check_pads, entries, pads_of, per_axis
+from .arguments import array, check_pads, pads_of, per_axis
 
 
 @public
@@ -59,7 +59,7 @@ def max_unpool(
     counts_in_output = (
         _checks.one_of("index_shape", index_shape, ("inferred", "output")) == "output"
     )
-    kernel = entries("kernel_shape", kernel_shape, count)
+    kernel = _checks.one_per_axis("kernel_shape", kernel_shape, count)
     strides, padding = per_axis("strides", strides, count), pads_of(pads, count)
     shape = _inferred_shape(x, kernel, strides, padding)
     windows, requested = {"window_shape": kernel, "strides": strides, "padding": padding}, None

@@ -26,9 +26,7 @@ def array(data: Any, first: int) -> Array:
 def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
     x = array(data, 1)
     requested = np.asarray(output_shape)
-    sizes = _checks.ints(
-        "output_shape", requested.tolist(), x.ndim - 2, -1, False, _checks.AFTER_CHANNELS
-    )
+    sizes = _checks.one_per_axis("output_shape", requested.tolist(), x.ndim - 2, -1)
     return x, tuple(max(size, 0) for size in sizes)
 
 
@@ -59,7 +57,7 @@ def windows_over(
     count = len(sizes)
 
     def per_axis(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
-        return _checks.ints(name, value, count, least, False, _checks.AFTER_CHANNELS)
+        return _checks.one_per_axis(name, value, count, least)
 
     def pads(name: str, value: Any) -> tuple[int, ...]:
         is_empty = is_sequence(value) and not length_of(value)

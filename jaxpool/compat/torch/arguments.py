@@ -50,7 +50,7 @@ def windows(
     kernel = sizes("kernel_size", kernel_size, count)
     omitted = stride is None or (is_sequence(stride) and not len(stride))
     strides = kernel if omitted else sizes("stride", stride, count)
-    _checks.check_pads(padding, accepts_pairs=False)
+    _checks.check_integer_padding(padding, accepts_pairs=False)
     pads = sizes("padding", padding, count, 0)
     dilations = sizes("dilation", dilation, count)
     ceil = as_bool("ceil_mode", ceil_mode)
