@@ -26,6 +26,7 @@ from jax import Array, lax
 from .._lowerings import plan as plan_
 from .._lowerings.parts.argreduce import ValueOffset
 from .._lowerings.plan import Plan
+from .._xla.call_without_derivative import call_without_derivative
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
 from ..reductions import mask_with_identity
@@ -88,7 +89,7 @@ def selection_with_offsets(
 
     JAX differentiates only ``gather``, so no transformation can lose the derivative.
     """
-    values, offsets = argreduce(lax.stop_gradient(x), *arrays)
+    values, offsets = call_without_derivative(argreduce, x, *arrays)
     return gather(x, offsets, values) if is_differentiable(x) else values, offsets
 
 

@@ -4,6 +4,8 @@ If a test fails, the installed JAX no longer needs the workaround, which can be 
 oldest supported JAX does not need it either.
 """
 
+import cProfile
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,7 @@ from jax import lax
 import jaxpool
 from jaxpool._xla import materialize as module
 from jaxpool._xla.any_in_batch import any_in_batch
+from jaxpool._xla.call_without_derivative import call_without_derivative
 from jaxpool._xla.nan_constant import nan_where
 from jaxpool._xla.opaque_divisor import opaque_divisor
 from jaxpool._xla.sharding_types import with_sharding_types
@@ -124,6 +127,36 @@ def test_vmap_makes_a_branch_by_examples_a_select() -> None:
 
 def test_one_answer_for_a_batch_is_a_branch() -> None:
     assert "cond[" in str(jax.make_jaxpr(chosen(any_in_batch))(X))
+
+
+# --- call_without_derivative ----------------------------------------------------------------------
+
+
+def calls_of_tracing(call: Callable[..., Any]) -> int:
+    """Return the number of Python calls that trace a gradient whose rule has long branches."""
+
+    def branch(x: jax.Array) -> jax.Array:
+        for _ in range(200):
+            x = lax.sin(x)
+        return x
+
+    @jax.custom_jvp
+    def function(x: jax.Array) -> jax.Array:
+        return x
+
+    @function.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        by_platform = functools.partial(lax.platform_dependent, cpu=branch, default=lax.cos)
+        return primals[0], call(by_platform, *primals) * tangents[0]
+
+    profile = cProfile.Profile()
+    profile.runcall(jax.make_jaxpr(jax.grad(jax.jit(function))), 1.0)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_linearization_traces_known_branches_again() -> None:
+    entered = calls_of_tracing(lambda function, x: function(x))
+    assert calls_of_tracing(call_without_derivative) < entered / 2
 
 
 # --- sharding_types -------------------------------------------------------------------------------
