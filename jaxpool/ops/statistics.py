@@ -248,7 +248,8 @@ def _interpolated(low: Array, high: Array, weight: Any) -> Array:
     dtype = accumulator(np.dtype(low.dtype))
     a, b, weight = low.astype(dtype), high.astype(dtype), jnp.asarray(weight, dtype)
     gap = jnp.where(a == b, jnp.zeros((), dtype), b - a)  # 0 also for equal infinities
-    from_low, from_high = a + gap * weight, b - gap * (1 - weight)
+    share_of_low = jnp.where(gap == np.inf, 1, 1 - weight)  # above 0, even if rounded to 0
+    from_low, from_high = a + gap * weight, b - gap * share_of_low
     is_near_low = (weight < 0.5) & (a != -np.inf) | (b == np.inf)  # avoid inf - inf
     y = jnp.where(is_near_low, from_low, from_high)
     overflows = jnp.isinf(gap) & jnp.isfinite(a) & jnp.isfinite(b)

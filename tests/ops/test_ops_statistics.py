@@ -266,6 +266,8 @@ def test_quantiles_of_infinities_and_nan() -> None:
     assert_same(np.isnan(got), np.array([0, 0, 0, 1, 1, 0], bool), "one NaN in two windows")
     low = jaxpool.quantile_pool(x, 0.0, 2, 1, data_format="W", method="linear")
     assert_same(low[:3], np.array([1, 2, -np.inf], np.float32), "minima")
+    x, q = jnp.array([1.0, -jnp.inf, -jnp.inf]), 1 - 2e-9  # in float32, the share of 1.0 is 1
+    assert jaxpool.quantile_pool(x, q, 3, 1, data_format="W") == -np.inf
 
 
 @pytest.mark.parametrize("mean", [0, 1e3, 1e6])
