@@ -22,6 +22,8 @@ Differences from scipy:
 * a ``cval`` outside the range of an integer dtype is clipped to that range;
 * every tap of a ``structure`` is added to integers as an integer that wraps. Scipy adds the first
   tap in float64;
+* a bool array and a ``structure`` are added as int32, and every extremum except 0 is True. Scipy
+  adds them as bytes without a sign, and stores numbers such as 2 and 255 in its array of bools;
 * the origin of a window of one tap is checked like any other origin.
 """
 

@@ -200,6 +200,18 @@ def test_integers_with_a_structure_of_fractions(rng: np.random.Generator) -> Non
         assert_same(got, getattr(ndimage, name)(x, structure=structure), name)
 
 
+def test_booleans_with_a_structure_are_sums_of_integers_unlike_those_of_scipy() -> None:
+    x = np.array([False, False, True, True, False, True, True, True, False])
+    structure = np.array([1, 2, 1])
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x.astype(int), 1, "symmetric"), 3)
+    least, most = (windows - structure).min(-1), (windows + structure).max(-1)
+    assert_same(jaxpool.filters.grey_erosion(x, structure=structure), least != 0, "erosion")
+    assert_same(jaxpool.filters.grey_dilation(x, structure=structure), most != 0, "dilation")
+    bytes_of_scipy = ndimage.grey_dilation(x, structure=structure).view(np.uint8)
+    assert_same(bytes_of_scipy, most.astype(np.uint8), "scipy's array of bools")
+    assert most.max() > 1
+
+
 IN_ORDER: dict[str, tuple[Any, dict[str, Any]]] = {
     "maximum_filter": ((), {"size": (3, 2), "origin": (1, 0)}),
     "minimum_filter": ((), {"footprint": [[1, 0, 1], [0, 1, 0]]}),
