@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 import pytest
-from fresh import ROOT, printed
+from fresh import ROOT, printed, python
 
 import jaxpool
 import jaxpool.compat
@@ -337,6 +337,18 @@ def test_ci_runs_the_test_command_of_the_readme():
     in_ci = re.findall(r"^test_command='(.*)'$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert in_ci == [in_readme]
     assert "pip install . && python -m jaxpool demo" in commands
+
+
+@pytest.mark.deep
+def test_the_command_that_repeats_the_comparison_draws_all_calls():
+    page = PAGES["docs/migration/index.md"]
+    (command,) = re.findall(r"^JAXPOOL_CONFIGURATIONS=20000 python (.*)$", page, re.MULTILINE)
+    calls = {"JAXPOOL_CONFIGURATIONS": "960"}
+    words = [*shlex.split(command), "-p", "no:xdist", "-q", "--collect-only"]
+    words.remove("-n")
+    words.remove("2")
+    found = python(*words, cwd=ROOT, env=calls).stdout
+    assert found.count("test_random_nodes_give_what_onnxruntime_gives[") == 960 // 20, found
 
 
 def results(name: str) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ A case is a call as code, so that a failure can be pasted. 20 cases share one pr
 without optimisation, because compiling costs far more than running. A front end refuses a call
 while the program is traced.
 
-``JAXPOOL_CONFIGURATIONS=20000 python -m pytest tests/compat/test_compat_torch.py`` runs more cases.
+``JAXPOOL_CONFIGURATIONS=20000 python -m pytest -m "deep or not deep" -k random tests/compat`` runs
+more cases.
 """
 
 import os
