@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import jax
@@ -22,6 +23,12 @@ import jaxpool
 from jaxpool.testing import NAMED_CASES, NamedCase
 
 WINDOWS = (2, 3, 5, 8, 16, 31, 64, 128)
+GOOGLENET = (
+    (112, 64, 2), (56, 192, 2), (28, 192, 1), (28, 256, 1), (28, 480, 2), (14, 480, 1),
+    (14, 512, 1), (14, 528, 1), (14, 832, 2),
+)  # fmt: skip
+"""Height, channels and stride of the 3x3 pools of GoogLeNet."""
+TURNS = 7
 
 
 def main() -> int:
@@ -29,6 +36,7 @@ def main() -> int:
     report = {
         "gradient_memory": [_gradient_memory(case) for case in _max_cases()],
         "growth": [_growth(kernel) for kernel in WINDOWS],
+        "googlenet": _googlenet(),
         "long_window": _long_window(),
         "dispatch": _dispatch(),
     }
@@ -86,6 +94,48 @@ def _growth(kernel: int) -> dict[str, Any]:
         row[f"{name}_instructions"] = compiled.as_text().count(" = ")
         row[f"{name}_milliseconds"] = 1e3 * _median(lambda c=compiled: c(x), 9)
     return row
+
+
+def _googlenet() -> dict[str, dict[str, float]]:
+    """Return the seconds until values and gradients of GoogLeNet's nine pools can run.
+
+    The medians of alternate turns, in which no jaxpool function is traced before.
+    """
+    pools: dict[str, Callable] = {
+        "jaxpool": lambda x, stride: jaxpool.max_pool(x, (3, 3), stride, "SAME"),
+        "reduce_window": lambda x, stride: lax.reduce_window(
+            x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, stride, stride, 1), "SAME"
+        ),
+    }
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in pools}
+    for _ in range(TURNS):
+        for name, pool in pools.items():
+            jax.clear_caches()
+            turns[name].append(_until_it_runs(pool))
+    return {
+        name: {step: statistics.median(turn[step] for turn in each) for step in each[0]}
+        for name, each in turns.items()
+    }
+
+
+def _until_it_runs(pool: Callable) -> dict[str, float]:
+    """Return the seconds that each step before the first run takes."""
+
+    def loss(arrays: list[jax.Array]) -> jax.Array:
+        values = [pool(x, stride) for x, (*_, stride) in zip(arrays, GOOGLENET, strict=True)]
+        return sum((y**2).sum() for y in values)
+
+    arrays = [
+        jax.ShapeDtypeStruct((8, size, size, channels), jnp.float32)
+        for size, channels, _ in GOOGLENET
+    ]
+    times = [time.perf_counter()]
+    stage: Any = jax.jit(jax.value_and_grad(loss))
+    calls = methodcaller("trace", arrays), methodcaller("lower"), methodcaller("compile")
+    for next_stage in calls:
+        stage = next_stage(stage)
+        times.append(time.perf_counter())
+    return dict(zip(("trace", "lower", "compile"), np.diff(times).tolist(), strict=True))
 
 
 def _median(run: Callable, rounds: int) -> float:
@@ -153,6 +203,11 @@ def _print_report(report: dict[str, Any]) -> None:
                 for name in ("forward", "gradient")
             )
         )
+    print(
+        "\nnine 3x3 pools of GoogLeNet, values and gradients in one program, seconds until it runs:"
+    )
+    for name, steps in report["googlenet"].items():
+        print(f"  {name:14}" + "".join(f" {step} {time:.2f}" for step, time in steps.items()))
     print("\nwindow of 10**6 on an axis of 10**6, first call, seconds:", report["long_window"])
     print("\neager call on (1, 8, 8, 1), ratio to a bare jitted function:")
     for name, ratio in report["dispatch"].items():
