@@ -23,24 +23,40 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import compilers
 from measuring import DATA_FORMATS
 
-Case = tuple[tuple[int, ...], tuple[int, ...], int, str]
-CASES: dict[str, Case] = {
-    "resnet-stem": ((64, 112, 112, 128), (3, 3), 2, "SAME"),
-    "vgg-pool2": ((64, 112, 112, 128), (2, 2), 2, "VALID"),
-    "googlenet-branch": ((64, 28, 28, 192), (3, 3), 1, "SAME"),
-    "yolo-sppf-5": ((64, 20, 20, 256), (5, 5), 1, "SAME"),
-    "yolo-spp-13": ((64, 20, 20, 256), (13, 13), 1, "SAME"),
-    "alexnet-pool1": ((64, 55, 55, 128), (3, 3), 2, "VALID"),
-    "dilation-31": ((8, 256, 256, 32), (31, 31), 1, "SAME"),
-    "c3d-pool2": ((8, 16, 56, 56, 128), (2, 2, 2), 2, "VALID"),
-    "moving-maximum-101": ((32, 16000, 16), (101,), 1, "SAME"),
+
+class Case(NamedTuple):
+    """A shape with channels last, a window, a stride for every axis, padding, and the op."""
+
+    shape: tuple[int, ...]
+    window: tuple[int, ...]
+    stride: int
+    padding: str
+    op: str = "max_pool"
+
+
+MAXIMA = {
+    "resnet-stem": Case((64, 112, 112, 128), (3, 3), 2, "SAME"),
+    "vgg-pool2": Case((64, 112, 112, 128), (2, 2), 2, "VALID"),
+    "googlenet-branch": Case((64, 28, 28, 192), (3, 3), 1, "SAME"),
+    "yolo-sppf-5": Case((64, 20, 20, 256), (5, 5), 1, "SAME"),
+    "yolo-spp-13": Case((64, 20, 20, 256), (13, 13), 1, "SAME"),
+    "alexnet-pool1": Case((64, 55, 55, 128), (3, 3), 2, "VALID"),
+    "dilation-31": Case((8, 256, 256, 32), (31, 31), 1, "SAME"),
+    "c3d-pool2": Case((8, 16, 56, 56, 128), (2, 2, 2), 2, "VALID"),
+    "moving-maximum-101": Case((32, 16000, 16), (101,), 1, "SAME"),
 }
-"""Shapes with channels last, windows, strides and padding; the batches exceed the caches."""
+"""The batches exceed the caches."""
+
+CASES = MAXIMA | {
+    "average-3-of-12": Case((12, 56, 56, 128), (3, 3), 1, "SAME", "avg_pool"),
+    "average-5-of-12": Case((12, 56, 56, 128), (5, 5), 1, "SAME", "avg_pool"),
+}
+"""Also averages on so few images that arrays of a TPU stay in its vector memory."""
 
 TASKS = ("values", "argmax", "gradient", "step")
 POOLS = ("lax", "jaxpool", "mosaic")
@@ -48,24 +64,30 @@ Row = dict[str, Any]
 
 
 def pools(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
-    """Return the maximum by each implementation."""
+    """Return the maximum or average by each implementation."""
     import jax.numpy as jnp
     from jax import lax
 
     import jaxpool
 
-    _, window, stride, padding = case
+    _, window, stride, padding, op = case
     leading, trailing = ((1,), (1,)) if layout == "NHWC" else ((1, 1), ())
     dims, strides = (*leading, *window, *trailing), (*leading, *[stride] * len(window), *trailing)
     ours = functools.partial(
-        jaxpool.max_pool,
+        getattr(jaxpool, op),
         window_shape=window,
         strides=stride,
         padding=padding,
         data_format=DATA_FORMATS[layout],
     )
+
+    def by_lax(x: Any) -> Any:
+        if op == "max_pool":
+            return lax.reduce_window(x, -jnp.inf, lax.max, dims, strides, padding)
+        return lax.reduce_window(x, 0.0, lax.add, dims, strides, padding) / math.prod(window)
+
     return {
-        "lax": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, dims, strides, padding),
+        "lax": by_lax,
         "jaxpool": ours,
         "mosaic": functools.partial(ours, implementation="mosaic"),
     }
@@ -75,7 +97,7 @@ def argmax(case: Case, layout: str) -> dict[str, Callable[..., Any]]:
     """Return the values and offsets of the argmax, by each implementation."""
     import jaxpool
 
-    _, window, stride, padding = case
+    _, window, stride, padding, _ = case
     ours = functools.partial(
         jaxpool.max_pool_with_argmax,
         window_shape=window,
@@ -96,10 +118,12 @@ def has_kernels(case: Case, dtype: str, chip: str) -> bool:
     from jaxpool._lowerings.request import Request
     from jaxpool.reductions import MAX
 
-    shape, window, stride, padding = case
+    shape, window, stride, padding, op = case
+    if op != "max_pool" or compilers.CHIPS[chip].platform != "tpu":
+        return False
     geometry = jaxpool.geometry(shape[1:-1], window, stride, padding)
     request = Request("argreduce", geometry, MAX, np.dtype(dtype), False, "tpu")
-    return compilers.CHIPS[chip].platform == "tpu" and not mosaic.unsupported_reason(request)
+    return not mosaic.unsupported_reason(request)
 
 
 def program(task: str, pool: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,7 +138,7 @@ def out_shape(case: Case) -> tuple[int, ...]:
     """Return the shape of the result, channels last."""
     import jaxpool
 
-    shape, window, stride, padding = case
+    shape, window, stride, padding, _ = case
     out = jaxpool.geometry(shape[1:-1], window, stride, padding).out_shape
     return (shape[0], *out, shape[-1])
 
@@ -192,6 +216,8 @@ def main() -> int:
     )
     rows = []
     for job in itertools.product(options.cases or CASES, *choices):
+        if job[0] not in MAXIMA and job[-1] == "argmax":
+            continue
         rows.append(measured(*job, asked=options.pools.split(",")))
         print(json.dumps(rows[-1]), flush=True)
         if options.out:

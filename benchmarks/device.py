@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 def cases() -> dict[str, Case]:
     """Return maxima, averages, and the ops other than sliding maxima and averages, by name."""
-    cases_by_name = {name: _maximum(case) for name, case in accelerators.CASES.items()}
+    cases_by_name = {name: _maximum(case) for name, case in accelerators.MAXIMA.items()}
     windows = {
         "average, 2x2 at stride 2": ((112, 112, 128), (2, 2), 2, 0, True),
         "average, 3x3 at stride 1": ((28, 28, 192), (3, 3), 1, 1, False),
@@ -89,7 +89,7 @@ def _torch_pool(name: str, *settings: Any, **keywords: Any) -> Callable[[Any], A
 def _maximum(case: accelerators.Case) -> Case:
     import jaxpool
 
-    shape, window, stride, padding = case
+    shape, window, stride, padding, _ = case
     axes = jaxpool.geometry(shape[1:-1], window, stride, padding).axes
     layout = lambda data_format: "NHWC" if data_format == "channels_last" else "NCHW"  # noqa: E731
     keywords: dict[str, Any] = {"kernel_size": window, "stride": stride}

@@ -56,8 +56,9 @@ def min_megabytes(row: dict[str, Any]) -> float:
 
 def main(source: str, target: str) -> int:
     all_rows = json.loads(Path(source).read_text())["rows"]
-    rows = [row for row in all_rows if row["layout"] == "NHWC"]
-    cases = [case for case in accelerators.CASES if any(row["case"] == case for row in rows)]
+    maxima = accelerators.MAXIMA
+    rows = [row for row in all_rows if row["layout"] == "NHWC" and row["case"] in maxima]
+    cases = [case for case in maxima if any(row["case"] == case for row in rows)]
     chips = list(compilers.CHIPS)
     size = 3 * len(TITLES) + 2, len(chips) * (0.26 * len(cases) + 0.7) + 1.2
     figure = Figure(figsize=size, layout="constrained")

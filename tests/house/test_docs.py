@@ -437,6 +437,10 @@ def test_the_cost_of_long_windows_and_of_a_call_is_that_of_the_results():
     ratios = sorted([forward[31] / forward[3], tried["jaxpool"] / tried["3x3 instead"]])
     text = " ".join(PERFORMANCE.split())
     assert "take {:.1f} to {:.1f} times as long as 3x3".format(*ratios) in text
+    ours, lax = costs["googlenet"]["jaxpool"], costs["googlenet"]["reduce_window"]
+    assert f"{sum(ours.values()) / sum(lax.values()):.1f} times as long as those of" in text
+    steps = [f"{ours[step]:.2f} s to {step} ({lax[step]:.2f})" for step in ours]
+    assert f"{steps[0]}, {steps[1]} and {steps[2]}." in text
     call, indices = costs["dispatch"]["max_pool"], costs["dispatch"]["max_pool_with_argmax"]
     assert f"costs {call:.1f} times a bare jitted function ({indices:.1f} with indices)" in text
 
@@ -654,7 +658,20 @@ def test_what_is_said_of_kernels_and_cycles_is_in_the_results():
     assert all("cycles" in figures for figures in on_tpu.values())
     for figure, ratio in (("microseconds", "0.053"), ("megabytes", "1.79")):
         assert f"{on_tpu['jaxpool'][figure] / on_tpu['lax'][figure]:.{len(ratio) - 2}f}" == ratio
-    assert "at 0.053 of lax, although they move 1.79 times" in " ".join(PERFORMANCE.split())
+    text = " ".join(PERFORMANCE.split())
+    assert "at 0.053 of lax, although they move 1.79 times" in text
+    averages = {
+        (row["case"], row["dtype"]): [
+            f"{row['figures'][name]['microseconds']:.0f}" for name in ("jaxpool", "lax")
+        ]
+        for row in results("accelerators.json")
+        if row["case"].startswith("average") and row["chip"] == "v5e"
+    }
+    for case, dtype, words in (
+        ("average-3-of-12", "bfloat16", "{} us in bfloat16 instead of the {} of"),
+        ("average-5-of-12", "float32", "{} us in float32 instead of {} for 5x5"),
+    ):
+        assert words.format(*averages[case, dtype]) in text
 
 
 def test_the_table_of_filters_is_that_of_the_results():
