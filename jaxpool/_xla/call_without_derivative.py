@@ -16,4 +16,4 @@ def call_without_derivative(function: Callable[..., Any], *arrays: Any) -> Any:
     """Return ``function(*arrays)`` as a constant; arrays may be None."""
     call = jax.custom_jvp(function)
     call.defjvps(*(None for _ in arrays))  # JAX uses no rule, as there are no tangents
-    return call(*jax.tree.map(lax.stop_gradient, arrays))
+    return call(*lax.stop_gradient(arrays))
