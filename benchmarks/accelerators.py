@@ -11,8 +11,9 @@ as long. Figures that are not measured again stay in the file.
 
 These are estimates by the compilers, not timings: they rank formulations. A task is values, argmax,
 gradient, or step, which is values and gradient in one program. lax is ``lax.reduce_window`` and its
-gradient; it has no argmax. mosaic is jaxpool with ``implementation="mosaic"``, on TPU and for the
-windows that it supports. Needs ``pip install ".[accelerators]"``.
+gradient; it has no argmax, and neither has an average. mosaic is jaxpool with
+``implementation="mosaic"``, on TPU and for the maxima whose windows it supports. Needs
+``pip install ".[accelerators]"``.
 """
 
 import argparse
@@ -37,6 +38,13 @@ class Case(NamedTuple):
     stride: int
     padding: str
     op: str = "max_pool"
+
+    @property
+    def geometry(self) -> Any:
+        """The windows over the spatial axes."""
+        import jaxpool
+
+        return jaxpool.geometry(self.shape[1:-1], self.window, self.stride, self.padding)
 
 
 MAXIMA = {
@@ -113,16 +121,13 @@ def has_kernels(case: Case, dtype: str, chip: str) -> bool:
     """Return whether the kernels of mosaic support a case on a chip."""
     import numpy as np
 
-    import jaxpool
     from jaxpool._lowerings.implementations import mosaic
     from jaxpool._lowerings.request import Request
     from jaxpool.reductions import MAX
 
-    shape, window, stride, padding, op = case
-    if op != "max_pool" or compilers.CHIPS[chip].platform != "tpu":
+    if case.op != "max_pool" or compilers.CHIPS[chip].platform != "tpu":
         return False
-    geometry = jaxpool.geometry(shape[1:-1], window, stride, padding)
-    request = Request("argreduce", geometry, MAX, np.dtype(dtype), False, "tpu")
+    request = Request("argreduce", case.geometry, MAX, np.dtype(dtype), False, "tpu")
     return not mosaic.unsupported_reason(request)
 
 
@@ -136,11 +141,7 @@ def program(task: str, pool: Callable[..., Any]) -> Callable[..., Any]:
 
 def out_shape(case: Case) -> tuple[int, ...]:
     """Return the shape of the result, channels last."""
-    import jaxpool
-
-    shape, window, stride, padding, _ = case
-    out = jaxpool.geometry(shape[1:-1], window, stride, padding).out_shape
-    return (shape[0], *out, shape[-1])
+    return (case.shape[0], *case.geometry.out_shape, case.shape[-1])
 
 
 def arguments(case: Case, layout: str, dtype: str, task: str) -> list[Any]:

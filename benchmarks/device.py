@@ -87,16 +87,13 @@ def _torch_pool(name: str, *settings: Any, **keywords: Any) -> Callable[[Any], A
 
 
 def _maximum(case: accelerators.Case) -> Case:
-    import jaxpool
-
-    shape, window, stride, padding, _ = case
-    axes = jaxpool.geometry(shape[1:-1], window, stride, padding).axes
+    axes, window = case.geometry.axes, case.window
     layout = lambda data_format: "NHWC" if data_format == "channels_last" else "NCHW"  # noqa: E731
-    keywords: dict[str, Any] = {"kernel_size": window, "stride": stride}
+    keywords: dict[str, Any] = {"kernel_size": window, "stride": case.stride}
     keywords["padding"] = tuple(axis.pad_high for axis in axes)
     torch_function = functools.partial(_torch_pool, f"max_pool{len(window)}d", **keywords)
     return Case(
-        shape[1:],
+        case.shape[1:],
         accelerators.TASKS,
         lambda x, f: accelerators.pools(case, layout(f))["jaxpool"](x),
         lambda x, f: accelerators.pools(case, layout(f))["lax"](x),
