@@ -243,6 +243,12 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
         [average((3, 3), 1, padding=1, shape=shape)
          for shape in ((2, 7, 7, 768), (2, 15, 15, 288), (2, 28, 28, 256), LARGE)],
     ),
+    "MAX_BYTES_COPIED": (
+        (0, 2**30),
+        [gradient((k, k), 1, padding="SAME", first=shape[1] == 192, shape=shape, dtype=dtype)
+         for k in (3, 5) for shape in ((8, 28, 28, 192), (8, 192, 28, 28), LARGE)
+         for dtype in ("float32", "bfloat16")],
+    ),
     "LONGEST_SLICED_APART": (
         (6, 16, 32, 64),
         [argmax((k, k), k) for k in (7, 14, 28)] + [argmax((k,), k, shape=(64, 4096, 16))

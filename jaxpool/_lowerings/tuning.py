@@ -51,6 +51,10 @@ MAX_COPIED = 2**17
 """Maximum elements of an array for which sums at stride 1 are slices of a padded copy. They compile
 in half the time or less and run 0.9 to 1.2 times as long, in larger arrays 1.5 to 1.9 times."""
 
+MAX_BYTES_COPIED = 2**24
+"""Maximum bytes of floats for which an argmax at stride 1 reads a padded copy of their keys. The
+gradient of 3x3 maxima then compiles in half the time and runs 0.5 to 1.0 times as long."""
+
 LONGEST_SLICED_APART = 32
 """As LONGEST_SLICED, for the argmax of non-overlapping windows in channels last."""
 
@@ -133,13 +137,10 @@ SCATTER_RADIX = TERMS_RADIX = 6
 
 # --- windows as an axis ---------------------------------------------------------------------------
 
-MAX_STACKED = 64
-"""Maximum elements of a window for which ``windows`` stacks one slice per offset. A reduction of
-the windows then fuses with the slices, and the windows are not stored. A function that does not
-fuse compiles in 2.5 s at 100 elements, in two steps in 0.3 s."""
-
-LONGEST_STACKED = 32
-"""Maximum elements on an axis for which ``windows`` stacks them in one step instead of two."""
+MAX_STACKED, LONGEST_STACKED = 64, 32
+"""Maximum elements of a window for which ``windows`` stacks one slice per offset, and those of an
+axis for one step. A reduction then fuses with the slices, and the windows are not stored. A
+function that does not fuse compiles in 2.5 s at 100 elements, in two steps in 0.3 s."""
 
 # --- counts ---------------------------------------------------------------------------------------
 
@@ -329,8 +330,7 @@ with the gradient 2 to 6 times fewer."""
 
 MIN_TERMS_STORED_ON_TPU = 6
 """Minimum elements of windows at stride 1 for which TPU stores the terms of scaled sums before it
-joins them. On v5e, `logsumexp_pool` of 3x3 on 64 images of 112x112x128 in bfloat16 then takes 2760
-us instead of 5063."""
+joins them. On v5e, 3x3 log-sum-exps of 64x112x112x128 bfloat16 then take 2760 us, not 5063."""
 
 BYTES_OF_TILE, MAX_BYTES_OF_KERNEL = 4096, 12 << 20
 """Bytes of a tile of 8 or 16 images and 128 channels in the vector memory of a TPU, and maximum

@@ -3,8 +3,8 @@
 ``y[o] = combine over t of x[o * stride - pad_low + t * dilation]``. The elements at one offset of
 all windows are a strided slice, and a balanced tree combines the slices. Windows at the ends of an
 axis contain fewer elements. The windows that read the same offsets form a segment, each segment has
-its own tree, and ``concatenate`` joins the results. So an array is rarely padded, and never for an
-argmax. XLA fuses slices, tree and concatenation into one vectorised loop.
+its own tree, and ``concatenate`` joins the results, so that an array is rarely padded, see
+:mod:`.padded_slices`. XLA fuses slices, tree and concatenation into one vectorised loop.
 
 Reducing all axes jointly reads every element of a window. Reducing one axis after another reads
 fewer elements but stores the intermediate results, which pays for larger windows and if the
@@ -43,6 +43,7 @@ from ..parts.axis_slicing import concatenate, slice_axis, with_padding
 from ..parts.float_order import (
     argreduce_in_integers,
     is_16_bit_extreme,
+    is_float_extreme,
     reduce_in_integers,
     reduce_slices,
 )
@@ -245,6 +246,8 @@ def argreduce(
     x: Array, valid: Array | None, geometry: Geometry, reduction: Reduction
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
+    if is_float_extreme(reduction, x) and padded_slices.argmax_saves_loops(x, geometry):
+        return padded_slices.window_argmax(x, valid, geometry, reduction)
     x = mask_with_identity(x, valid, reduction)
     is_small, groups = geometry.taps <= tuning.FEW_ELEMENTS, _argreduce_groups(geometry)
     if is_16_bit_extreme(reduction, x):

@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.resolve import Geometry
+from ..._xla.variadic_reduce import variadic_combine
 from ...reductions import Reduction, identity_array
 from .axis_slicing import tree_reduce, variadic_tree_reduce
 from .window_counts import per_window
@@ -87,6 +88,18 @@ def reduce_unordered_pairs(pairs: Sequence[ValueOffset], reduction: Reduction) -
     """
     identity = identity_pair(pairs[0], reduction)
     return variadic_tree_reduce(prefers_first(reduction), pairs, identity)
+
+
+def in_one_loop(pair: ValueOffset, reduction: Reduction) -> ValueOffset:
+    """Return ``pair``, on CPU computed by one loop: a reduction of it and the pair of no window."""
+
+    def first(a: ValueOffset, b: ValueOffset) -> ValueOffset:
+        is_first = lax.le(_unsigned(a[1]), _unsigned(b[1]))
+        return lax.select(is_first, a[0], b[0]), lax.select(is_first, a[1], b[1])
+
+    identity = identity_pair(pair, reduction)
+    empty = tuple(lax.full_like(a, scalar) for a, scalar in zip(pair, identity, strict=True))
+    return variadic_combine(first, pair, empty, identity)
 
 
 def identity_pair(pair: ValueOffset, reduction: Reduction) -> tuple[np.ndarray, np.ndarray]:

@@ -70,7 +70,7 @@ def reduce_in_integers(
 ) -> Array:
     """Return ``reduce(x, reduction)`` of a float maximum or minimum, computed on its keys."""
     key_reduction = dataclasses.replace(
-        _key_extreme(reduction), identity=_identity_key(reduction, x.dtype)
+        _key_extreme(reduction), identity=_worst_key(reduction, x.dtype)
     )
     return from_sort_keys(reduce(_float_keys(x, reduction), key_reduction), x.dtype)
 
@@ -99,15 +99,38 @@ def argreduce_in_integers(
     windows that contain only padding. A resulting zero has lost its sign: to make -0.0 and 0.0 tie
     only where they are compared takes up to three times as long.
     """
-    keys, key_reduction, worst = _keys_of(x, reduction)
-    invalid = identity_array(key_reduction, keys.dtype)
+    keys, extreme = argmax_keys(x, valid, reduction)
+    pair = argreduce(keys, extreme)
+    return from_argmax_keys(pair, x.dtype, reduction, may_be_empty=valid is not None)
+
+
+def argmax_keys(x: Array, valid: Array | None, reduction: Reduction) -> tuple[Array, Reduction]:
+    """Return the keys of the ``valid`` elements, and the maximum or minimum of keys.
+
+    The identity of the latter loses to the keys of all elements; those not ``valid`` have this key.
+    """
+    if is_float_extreme(reduction, x):
+        keys = _with_one_zero(_float_keys(x, reduction))
+    else:
+        keys = x.astype(jnp.int32)
+    extreme = dataclasses.replace(_key_extreme(reduction), identity=_losing_key(reduction, x.dtype))
     if valid is not None:
-        keys = jnp.where(valid, keys, invalid)
-    keys, offsets = argreduce(keys, key_reduction)
-    empty = keys == invalid
-    # As a float, the invalid key would be NaN.
-    values = from_sort_keys(jnp.where(empty, worst, keys), x.dtype)
-    return values, offsets if valid is None else jnp.where(empty, sentinel(offsets.dtype), offsets)
+        keys = jnp.where(valid, keys, identity_array(extreme, keys.dtype))
+    return keys, extreme
+
+
+def from_argmax_keys(
+    pair: ValueOffset, dtype: np.dtype, reduction: Reduction, may_be_empty: bool
+) -> ValueOffset:
+    """Return values and offsets of windows from their keys and offsets.
+
+    ``may_be_empty``: whether to set the sentinel of windows without a valid element.
+    """
+    keys, offsets = pair
+    empty = keys == _losing_key(reduction, dtype)
+    # As a float, the losing key would be NaN.
+    values = from_sort_keys(jnp.where(empty, _worst_key(reduction, dtype), keys), dtype)
+    return values, jnp.where(empty, sentinel(offsets.dtype), offsets) if may_be_empty else offsets
 
 
 def sort_keys(x: Array) -> Array:
@@ -125,20 +148,19 @@ def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
     return reduction.extremum is not None and x.dtype.itemsize < 4
 
 
-def _keys_of(x: Array, reduction: Reduction) -> tuple[Array, Reduction, np.ndarray]:
-    """Return the keys of ``x``, their maximum or minimum, and the key of the identity.
+def _losing_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
+    """Return a key that loses to the keys of all elements of ``dtype``."""
+    worst = _worst_key(reduction, dtype)
+    step = np.asarray(-1 if reduction.extremum == "max" else 1, worst.dtype)
+    return np.asarray(worst + step, worst.dtype)
 
-    The identity of the returned maximum or minimum is a key that loses to all of these.
-    """
-    if is_float_extreme(reduction, x):
-        keys = _with_one_zero(_float_keys(x, reduction))
-        worst = _identity_key(reduction, x.dtype)
-    else:
-        keys, worst = x.astype(jnp.int32), identity_array(reduction, x.dtype).astype(np.int32)
-    step = -1 if reduction.extremum == "max" else 1
-    invalid = np.asarray(worst + np.asarray(step, keys.dtype), keys.dtype)
-    key_reduction = dataclasses.replace(_key_extreme(reduction), identity=invalid)
-    return keys, key_reduction, worst
+
+def _worst_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
+    """Return the key of the identity of a maximum or minimum."""
+    identity = identity_array(reduction, dtype)
+    if jnp.issubdtype(dtype, jnp.floating):
+        return _flip(identity.view(f"int{8 * dtype.itemsize}"))
+    return identity.astype(np.int32)
 
 
 def _with_one_zero(keys: Array) -> Array:
@@ -168,11 +190,6 @@ def _key_extreme(reduction: Reduction) -> Reduction:
 def _greater_or_largest(b: Array, a: Array) -> Array:
     """Return whether ``b`` is preferred to an earlier ``a``; the key of NaN is, even to itself."""
     return (b > a) | (b == np.iinfo(b.dtype).max)
-
-
-def _identity_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
-    """Return the key of the identity of a float maximum or minimum."""
-    return _flip(identity_array(reduction, dtype).view(f"int{8 * dtype.itemsize}"))
 
 
 def _float_keys(x: Array, reduction: Reduction) -> Array:
