@@ -59,6 +59,8 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "40 elements": ((45,), (40,), (3,), ((2, 5),), 1, "ceil"),
     "2-D": ((7, 6), (3, 2), (2, 1), ((1, 0), (0, 2)), (1, 3), "floor"),
     "2-D, channels first": ((6, 7), (2, 3), (1, 2), ((2, 1), (1, 0)), (2, 1), "ceil", (-2, -1)),
+    "2-D at stride 1": ((6, 5), (3, 2), 1, ((3, 0), (1, 2)), (1, 2), "floor"),
+    "2-D at stride 1, channels first": ((5, 6), (2, 4), 1, ((1, 2), (0, 3)), 1, "floor", (-2, -1)),
     "2-D, distant axes": ((5, 8), (2, 3), (2, 3), ((0, 1), (1, 0)), (1, 2), "ceil", (-4, -2)),
     "2-D, ceil_torch": ((8, 7), (2, 3), (3, 2), ((1, 0), (1, 1)), 1, "ceil_torch"),
     "2-D, SAME_LOWER": ((5, 6), (2, 4), (2, 1), "SAME_LOWER", 1, "floor"),
@@ -400,6 +402,17 @@ def test_argmax_of_segments_as_in_large_arrays(dtype: str, monkeypatch: pytest.M
         assert check_extremes(
             "slices", largest, np.dtype(dtype), list(SETTINGS), (False, True), QUICK
         )
+
+
+@pytest.mark.grid(9)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_argmax_without_a_padded_copy_as_in_large_arrays(
+    kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "MAX_BYTES_COPIED", 0)
+    names = [name for name in SETTINGS if "at stride 1" in name]
+    assert check_extremes("slices", kind == "max", np.dtype(dtype), names, (False, True), QUICK)
 
 
 def test_the_reference_takes_everything() -> None:
