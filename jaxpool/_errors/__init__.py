@@ -69,7 +69,7 @@ def shown(value: Any) -> str:
     return text.replace("$", "$$")
 
 
-def no_attribute(module: str, name: str, hint: str = "") -> AttributeError:
+def no_attribute(module: str, name: str, hint: str) -> AttributeError:
     """Return the error of a module without attribute ``name``; Python adds the closest match."""
     what = f"module {module!r} has no attribute {name!r}{hint}"
     return AttributeError(what, name=name, obj=sys.modules[module])

@@ -117,7 +117,7 @@ def call(
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        compiled = _jitted(op, _canonical(op, windows, options))
+        compiled = _jitted(op, windows, options)
     if not isinstance(x, jax.Array):
         x = as_array("the array", x)
     for other in others:
@@ -136,18 +136,17 @@ def _as_arrays(op: Op, others: tuple[Any, ...]) -> list[Any]:
 @cached_per_reduction(maxsize=1024, typed=True)
 def _compiled(op: Op, count: int, *entries: Any, **options: Any) -> Callable[..., Any]:
     windows = WindowArguments(*entries[:count]) if count else ()
-    return _jitted(op, _canonical(op, windows, options))
+    return _jitted(op, windows, options)
 
 
-def _canonical(
+def _jitted(
     op: Op, windows: WindowArguments | tuple[()], options: dict[str, Any]
-) -> tuple[tuple[str, Any], ...]:
+) -> Callable[..., Any]:
+    """Return the compiled function for the canonical form of the arguments."""
     config = {"config": configure(windows)} if windows else {}
-    return (*config.items(), *op.canonicalize(**options).items())
-
-
-def _jitted(op: Op, canonical: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    return _program(op, canonical, dict(canonical)["reduction"] if op.has_reduction else None)
+    canonical = {**config, **op.canonicalize(**options)}
+    owner = canonical["reduction"] if op.has_reduction else None
+    return _program(op, tuple(canonical.items()), owner)
 
 
 @cached_per_reduction(maxsize=1024)
