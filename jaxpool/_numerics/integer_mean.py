@@ -48,15 +48,16 @@ def average(
     negative, sums = _magnitude(_carry(sums, bits), bits)
     quotient, remainder, overflowed = _divide(sums, size, bits)
     negative = negative ^ (divisor < 0)
-    round_up = _rounds_up(remainder, size, quotient & 1 == 1, rounding)
+    round_up = _rounds_up(quotient, remainder, size, rounding)
     return _saturate(quotient, round_up, overflowed, negative, x.dtype)
 
 
-def _rounds_up(remainder: Array, size: Array, odd: Array, rounding: Rounding) -> Array:
+def _rounds_up(quotient: Array, remainder: Array, size: Array, rounding: Rounding) -> Array:
     """Return whether the absolute value of a truncated quotient must increase by one."""
     if rounding == "trunc":
         return jnp.zeros(remainder.shape, bool)
-    return (remainder > size - remainder) | ((remainder == size - remainder) & odd)
+    is_odd = quotient & 1 == 1
+    return (remainder > size - remainder) | ((remainder == size - remainder) & is_odd)
 
 
 def _divide_in_float32(
@@ -70,7 +71,7 @@ def _divide_in_float32(
     # may be just below an integer. Any other quotient may be rounded up to an integer.
     correction = (remainder >= size).astype(total.dtype) - (remainder < 0).astype(total.dtype)
     quotient, remainder = quotient + correction, remainder - correction * size
-    round_up = _rounds_up(remainder, size, quotient & 1 == 1, rounding)
+    round_up = _rounds_up(quotient, remainder, size, rounding)
     quotient = quotient + round_up.astype(quotient.dtype)
     limits = jnp.iinfo(dtype)
     signed = jnp.where(negative, -quotient, quotient)
