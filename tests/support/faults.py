@@ -17,7 +17,10 @@ TESTS = {
     "_lowerings/implementations/loop.py": ["tests/lowerings/test_every_tap.py"],
     "_lowerings/ranks/radix_select.py": ["tests/ops/test_ops_rank.py"],
     "_lowerings/ranks/ranks.py": ["tests/ops/test_ops_rank.py"],
-    "_lowerings/parts/float_order.py": ["tests/ops/test_ops_rank.py"],
+    "_lowerings/parts/float_order.py": [
+        "tests/ops/test_ops_rank.py",
+        "tests/lowerings/test_lowerings.py",
+    ],
     "_lowerings/parts/offset_slices.py": GRADIENTS,
     "_lowerings/parts/offset_levels.py": GRADIENTS,
     "_lowerings/implementations/axis_by_axis.py": GRADIENTS,
@@ -137,7 +140,7 @@ FAULTS = [
         "number * unit, may_be_empty",
         "number, may_be_empty",
     ),
-    Fault("_lowerings/parts/float_order.py", "return np.asarray(worst + step", "return (worst"),
+    Fault("_lowerings/parts/float_order.py", "worst + step, worst.dtype", "worst, worst.dtype"),
     Fault(
         "_lowerings/implementations/axis_by_axis.py",
         "dilate_windows(g, axis, position), geo",
