@@ -53,7 +53,7 @@ in half the time or less and run 0.9 to 1.2 times as long, in larger arrays 1.5 
 
 MAX_BYTES_COPIED = 2**24
 """Maximum bytes of floats for which an argmax at stride 1 reads a padded copy of their keys. The
-gradient of 3x3 maxima then compiles in half the time and runs 0.5 to 1.0 times as long."""
+gradient of 3x3 maxima then compiles in half the time and runs 0.7 to 1.0 times as long."""
 
 LONGEST_SLICED_APART = 32
 """As LONGEST_SLICED, for the argmax of non-overlapping windows in channels last."""
@@ -138,9 +138,9 @@ SCATTER_RADIX = TERMS_RADIX = 6
 # --- windows as an axis ---------------------------------------------------------------------------
 
 MAX_STACKED, LONGEST_STACKED = 64, 32
-"""Maximum elements of a window for which ``windows`` stacks one slice per offset, and those of an
-axis for one step. A reduction then fuses with the slices, and the windows are not stored. A
-function that does not fuse compiles in 2.5 s at 100 elements, in two steps in 0.3 s."""
+"""Maximum elements of a window for which ``windows`` stacks one slice per offset, and of an axis
+that it stacks in one step. A reduction then fuses with the slices, and the windows are not stored.
+A function that does not fuse compiles in 2.5 s at 100 elements, in two steps in 0.3 s."""
 
 # --- counts ---------------------------------------------------------------------------------------
 

@@ -87,11 +87,11 @@ def window_argmax(
     keys, extreme = argmax_keys(x, valid, reduction)
     windows, padded = with_padding(keys, geometry, identity_array(extreme, keys.dtype))
     *inner, last = _loops(windows)
-    pair, unit = (materialize(padded),), 1
+    pair, unit, dtype = (materialize(padded),), 1, offset_dtype(geometry)
     for axes in inner:
-        pair = in_one_loop(_argmax(pair, axes, unit, offset_dtype(geometry), extreme), extreme)
+        pair = in_one_loop(_argmax(pair, axes, unit, dtype, extreme), extreme)
         unit *= axes.taps
-    pair = _argmax(pair, last, unit, offset_dtype(geometry), extreme)
+    pair = _argmax(pair, last, unit, dtype, extreme)
     if is_16_bit_extreme(reduction, x):  # floats in the loop would have 32 bits
         return from_argmax_keys(in_one_loop(pair, extreme), x.dtype, reduction, may_be_empty=True)
     return in_one_loop(from_argmax_keys(pair, x.dtype, reduction, may_be_empty=True), reduction)

@@ -91,7 +91,7 @@ def reduce_unordered_pairs(pairs: Sequence[ValueOffset], reduction: Reduction) -
 
 
 def in_one_loop(pair: ValueOffset, reduction: Reduction) -> ValueOffset:
-    """Return ``pair``, on CPU computed by one loop: a reduction of it and the pair of no window."""
+    """Return ``pair``, on CPU computed by one loop, which reduces it and an empty window's pair."""
 
     def first(a: ValueOffset, b: ValueOffset) -> ValueOffset:
         is_first = lax.le(_unsigned(a[1]), _unsigned(b[1]))
