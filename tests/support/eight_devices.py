@@ -19,6 +19,7 @@ from every_op import EVERY_OP, LOCAL, OF_EACH_KIND, VARIANCE, numbers, with_grad
 
 import jaxpool
 from jaxpool import filters
+from jaxpool._xla.slice_stride import slice_stride
 from jaxpool.compat import onednn, tensorflow
 from jaxpool.sharding import pool_shards
 
@@ -69,6 +70,10 @@ ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
     ],
 }
 
+ONE_ROW: dict[str, Callable[[jax.Array], Any]] = {
+    "max": lambda x: jaxpool.max_pool(x, (3, 3), 3, "SAME_LOWER", rounding="ceil"),
+    "argmax": jaxpool.global_max_pool_with_argmax,
+}
 
 THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
 PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
@@ -169,6 +174,9 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
                 yield settings, lambda a=axes, k=kind, w=known: unpool(a, k, w)
     for name in ("max", "avg"):
         yield f"space, {name}", lambda n=name: space(*OPS[n])
+    yield "one row of each shard", one_row
+    for name, op in ONE_ROW.items():
+        yield f"one row, {name}", lambda o=op: one_row_of(o)
     for name in ("avg", "avg of real elements", "argmax"):
         yield f"mask, {name}", lambda n=name: mask(*OPS[n])
     yield "uneven", uneven
@@ -354,6 +362,27 @@ def space(op: Callable, op_settings: dict[str, Any]) -> None:
     pool = lambda x: op(x, (3, 3), 2, "SAME", **op_settings)  # noqa: E731
     counts = compare(pool, pool, P("batch", "space"), op is not jaxpool.avg_pool, data())
     assert "all-gather" not in counts["forward"] | counts["backward"], counts
+
+
+def one_row() -> None:
+    """Check that XLA fails to slice one entry of a sharded axis if the slice has a stride."""
+    x = np.arange(16, dtype=np.float32)
+    rows = jax.device_put(x, jax.NamedSharding(MESH, P("space")))
+    one = lambda stride: jax.jit(lambda x: jax.lax.slice(x, (9,), (10,), (stride,)))(rows)  # noqa: E731
+    np.testing.assert_array_equal(one(slice_stride(1, 5)), x[9:10])
+    try:
+        np.testing.assert_array_equal(one(5), x[9:10])
+    except (AssertionError, jax.errors.JaxRuntimeError):
+        return
+    raise RuntimeError("XLA no longer needs jaxpool._xla.slice_stride")
+
+
+def one_row_of(op: Callable) -> None:
+    """Check ops that read single rows of an axis that the compiler partitions."""
+    x = np.random.default_rng(0).permutation(2 * 16 * 4 * 3).reshape(2, 16, 4, 3) / np.float32(99)
+    rows = jax.device_put(x, jax.NamedSharding(MESH, P("batch", "space")))
+    for got, want in zip(*(jax.tree.leaves(jax.jit(op)(a)) for a in (rows, x)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=3e-6)
 
 
 def mask(op: Callable, op_settings: dict[str, Any]) -> None:

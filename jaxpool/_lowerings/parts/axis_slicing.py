@@ -13,6 +13,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis, cdiv
 from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
+from ..._xla.slice_stride import slice_stride
 from ..._xla.variadic_reduce import variadic_combine
 
 T = TypeVar("T")
@@ -20,7 +21,8 @@ T = TypeVar("T")
 
 def slice_axis(x: Array, position: int, start: int, count: int, stride: int) -> Array:
     """Return ``count`` entries of an axis: every ``stride``-th one, beginning at ``start``."""
-    return lax.slice_in_dim(x, start, start + (count - 1) * stride + 1, stride, position)
+    limit = start + (count - 1) * stride + 1
+    return lax.slice_in_dim(x, start, limit, slice_stride(count, stride), position)
 
 
 def pad(x: T, position: int, low: int, high: int, values: Any = 0) -> T:
@@ -97,7 +99,7 @@ def elements_at(padded: T, offsets: Sequence[int], geometry: Geometry) -> T:
         for (axis, position), offset in zip(geometry.placed, offsets, strict=True):
             starts[position] = offset * axis.dilation
             ends[position] = starts[position] + (axis.out - 1) * axis.stride + 1
-            strides[position] = axis.stride
+            strides[position] = slice_stride(axis.out, axis.stride)
         return lax.slice(a, starts, ends, strides)
 
     return jax.tree.map(elements_of_array, padded)
