@@ -47,8 +47,11 @@ def _sharding_of(shape: tuple[int, ...], operand_shape: tuple[int, ...], shardin
     """Return the sharding of a result of ``shape`` of an operand with ``sharding``."""
     spec = []
     for size, operand_size, names in zip(shape, operand_shape, sharding.spec, strict=False):
-        if size != operand_size and len(shape) != len(operand_shape):
+        is_resized = size != operand_size
+        if is_resized and len(shape) < len(operand_shape):
             break  # an axis was removed, and the later axes moved
+        if is_resized and len(shape) > len(operand_shape):
+            names = None  # an axis was added, maybe before this one
         names = names if isinstance(names, tuple) else (names,) if names else ()
         shards = math.prod(sharding.mesh.shape[name] for name in names)
         spec.append(names if names and size % shards == 0 else None)

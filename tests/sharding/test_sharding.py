@@ -77,6 +77,7 @@ CHECKS = {
     ),
     *(f"explicit axes in shard_map, {op}" for op in OF_EACH_KIND),
     *(f"explicit axes, channels of {layout}" for layout in ("NHWC", "NCHW")),
+    "explicit axes, channels of windows",
     *(f"explicit axes, {others}" for others in ("boxes", "indices")),
     # inside shard_map, with constants and replicated arrays
     *(

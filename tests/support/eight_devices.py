@@ -188,6 +188,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"explicit axes in shard_map, {name}", lambda o=op: explicit_axes_in_shard_map(o)
     for layout in ("NHWC", "NCHW"):
         yield f"explicit axes, channels of {layout}", lambda f=layout: explicit_channels(f)
+    yield "explicit axes, channels of windows", explicit_windows
     yield "explicit axes, boxes", explicit_boxes
     yield "explicit axes, indices", explicit_indices
     for name, op in MANUAL.items():
@@ -252,6 +253,21 @@ def explicit_channels(data_format: str) -> None:
         for got, want in zip(compiled(sharded), pool(x), strict=True):
             assert jax.typeof(got).sharding.spec == P("batch", "space"), jax.typeof(got)
             np.testing.assert_array_equal(got, want)
+    assert not collectives(compiled.as_text() or "")
+
+
+def explicit_windows() -> None:
+    """Check that the elements of windows stay where their channels are."""
+    mesh, spec = jax.make_mesh((2, 4), ("batch", "space")), P("batch", None, None, "space")
+    x = np.random.default_rng(0).permutation(4 * 5 * 6 * 8).reshape(4, 5, 6, 8) / np.float32(9)
+    both = with_gradient(lambda x: jaxpool.windows(x, (2, 3), (2, 1)))
+    with jax.set_mesh(mesh):
+        sharded = jax.device_put(x, jax.NamedSharding(mesh, spec))
+        compiled = jax.jit(both).lower(sharded).compile()
+        results = compiled(sharded)
+        assert jax.typeof(results[0][0]).sharding.spec == P(*spec, None), results
+        for got, want in zip(jax.tree.leaves(results), jax.tree.leaves(both(x)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=3e-6)
     assert not collectives(compiled.as_text() or "")
 
 
