@@ -8,11 +8,12 @@ needs these elements of its neighbours, its halo, and then pools locally without
 ends of the axis, the halo is padding: zeros that the result ignores unless padding counts.
 
 Outside ``shard_map`` no such function is needed: under ``jit`` with sharded arrays, the compiler
-partitions every op of jaxpool without communication along batch and channel axes. There are three
+partitions every op of jaxpool without communication along batch and channel axes. There are four
 exceptions. Pools of regions gather images, because a box may refer to any image. On CPU, maxima and
 minima of long non-overlapping windows need an agreement of all devices on whether there may be a
-NaN. Unpooling by indices needs an agreement on whether an index is outside its window or block. If
-the indices count a sharded axis, and one is outside its block, the devices exchange all indices.
+NaN, and those at stride 1 along the last axis exchange elements of few sharded channels. Unpooling
+by indices needs an agreement on whether an index is outside its window or block. If the indices
+count a sharded axis, and one is outside its block, the devices exchange all indices.
 """
 
 import functools
