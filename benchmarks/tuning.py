@@ -296,29 +296,19 @@ TUNED: dict[str, tuple[tuple[int, ...], list[Case]]] = {
     "LONGEST_PASS": (
         (16, 32, 64, 128, 256),
         [max_pool((k,), k, shape=(16, 4096, 16)) for k in (16, 32, 64, 128, 256)]
-        + [max_pool((k, k), k) for k in (14, 28, 56)],
+        + [make((k, k), k) for make in (max_pool, average) for k in (14, 28, 56)]
+        + [average((k,), k, shape=(16, 4099, c)) for k in (24, 48, 96, 160) for c in (4, 64)],
     ),
     "LONGEST_PASS_ROWS": (
         (4, 8, 12, 16, 24, 32),
-        [max_pool((k, k), k, first=True) for k in (7, 8, 14, 28)]
-        + [max_pool((k,), k, first=True, shape=(16, 16, 4096)) for k in (8, 16, 32)],
+        [make((k, k), k, first=True) for make in (max_pool, average) for k in (7, 8, 14, 28)]
+        + [make((k,), k, first=True, shape=(16, 16, n)) for k in (8, 16, 32)
+           for make, n in ((max_pool, 4096), (average, 4096), (average, 4099))],
     ),
-    "LONGEST_SUM_PASS_ROWS": (
-        (4, 8, 14, 20, 28),
-        [average((k, k), k, first=True) for k in (7, 8, 14, 28)]
-        + [average((k,), k, first=True, shape=(16, 16, 4096)) for k in (8, 16, 32)],
-    ),
-    "SHORTEST_SUM_PASS": (
-        (2, 5, 7, 10, 14),
-        [average((k, k), k, shape=LARGE) for k in (7, 8, 14)],
-    ),
-    "LONGEST_SUM_PASS": (
-        (8, 16, 32, 64),
-        [average((k, k), k, shape=LARGE) for k in (14, 16, 28, 56)],
-    ),
-    "MIN_SIZE_OF_SUM_PASS": (
-        (2**18, 2**20, 2**22, 2**24),
-        [average((k, k), k, shape=(n, 56, 56, 64)) for k in (7, 14) for n in (1, 4, 16)],
+    "MAX_ADDED_IN_LOOP": (
+        (7, 10, 14, 28, 128),
+        [average((k, k), k, shape=shape, dtype=dtype) for dtype in ("float32", "bfloat16")
+         for k, shape in ((28, (32, 28, 28, 512)), (56, (8, 56, 56, 64)), (112, LARGE))],
     ),
     "MAX_SLICED_OFFSETS": (
         (16, 32, 64, 100, 144),

@@ -58,6 +58,11 @@ class Request(NamedTuple):
         return next((axis.kernel for axis, position in self.geometry.placed if position == -1), 1)
 
     @property
+    def windows_adjoin(self) -> bool:
+        """Whether windows adjoin along every axis, or there is one: each element is read once."""
+        return all(axis.out == 1 or axis.stride == axis.span for axis in self.geometry.axes)
+
+    @property
     def tiles_need_copy(self) -> bool:
         """Whether tiles need a padded or cropped copy, as they do not end where the array ends."""
         return any(axis.pad_low or axis.overshoot for axis in self.geometry.axes)

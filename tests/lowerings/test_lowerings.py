@@ -65,6 +65,10 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "2-D, ceil_torch": ((8, 7), (2, 3), (3, 2), ((1, 0), (1, 1)), 1, "ceil_torch"),
     "2-D, SAME_LOWER": ((5, 6), (2, 4), (2, 1), "SAME_LOWER", 1, "floor"),
     "2-D, tiled": ((6, 8), (3, 2), (3, 2), 0, 1, "floor"),
+    "2-D, long tiles, elements left over": (
+        (31, 23), (9, 20), (9, 20), ((2, 0), (0, 5)), 1, "floor"),
+    "2-D, long tiles, ends cut, channels first": (
+        (41, 20), (18, 8), (18, 8), ((3, 0), (0, 1)), 1, "ceil", (-2, -1)),
     "2-D, the whole plane": ((5, 6), (5, 6), 1, 0, 1, "floor"),
     "2-D, empty windows": ((3, 4), (2, 3), (2, 3), ((4, 0), (0, 7)), 1, "floor"),
     "2-D, 306 elements": ((20, 19), (17, 18), (2, 1), ((0, 3), (2, 0)), 1, "floor"),
@@ -382,11 +386,10 @@ def test_every_dtype(implementation: str, dtype: str) -> None:
 @pytest.mark.grid(9)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("kind", ["max", "min", "sum"])
-def test_windows_tiled_as_in_large_arrays(
+def test_windows_tiled_as_if_they_were_long(
     kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tuning, "MIN_SIZE_OF_SUM_PASS", 0)
-    monkeypatch.setattr(tuning, "SHORTEST_SUM_PASS", 1)
+    monkeypatch.setattr(tuning, "MAX_ADDED_IN_LOOP", 2)
     if kind == "sum":
         assert check_sums("tiled", np.dtype(dtype), list(SETTINGS), QUICK)
     else:

@@ -86,20 +86,19 @@ def _too_long(kernel: int, limit: int) -> str:
 def _max_kernels(request: Request) -> list[int]:
     """Return, for each axis, the longest kernel that is reduced by slices."""
     geometry, reduction, limit = request.geometry, request.reduction, tuning.LONGEST_SLICED
-    if request.platform != "cpu" or all(map(_windows_adjoin, geometry.axes)):
+    if request.platform != "cpu":
         return [limit] * len(geometry.axes)
     is_sum = reduction is not None and not reduction.idempotent
+    if request.windows_adjoin:
+        replaces_tiles = is_sum and request.tiles_need_copy and request.dtype == np.float32
+        longest = (tuning.LONGEST_PASS, tuning.LONGEST_PASS_ROWS) if replaces_tiles else [limit] * 2
+        return [longest[position == -1] for position in geometry.positions]
     max_kernels = []
     for axis, position in geometry.placed:
         max_strided = min(limit * axis.stride, tuning.LONGEST_SLICED_STRIDED)
         max_in_sum = tuning.LONGEST_SLICED_SUM if is_sum and position != -1 else 0
         max_kernels.append(max(max_strided, max_in_sum))
     return max_kernels
-
-
-def _windows_adjoin(axis: Axis) -> bool:
-    """Return whether windows adjoin or there is one: :mod:`.tiled` reads each element once."""
-    return axis.out == 1 or axis.stride == axis.span
 
 
 def _max_argmax_kernel(request: Request) -> int:
@@ -124,10 +123,11 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
             return reduce_window.reduce(x, geometry, reduction)
     first, *others = sorted(_axis_groups(geometry), key=functools.partial(_sort_key, reduction))
     x = _reduce_group(x, first, reduction)
+    is_long = geometry.is_non_overlapping and max(geometry.kernel) > tuning.LONGEST_SLICED
     for axes in others:
         overlap = any(axis.stride < axis.span for axis, _ in axes)
-        if overlap and has_rule(reduction):  # JAX differentiates others through this code
-            x = materialize(x)  # otherwise every window that reads an element recomputes it
+        if (overlap or is_long) and has_rule(reduction):  # JAX differentiates others through this
+            x = materialize(x)  # otherwise every window recomputes it, or the loop is scalar
         x = _reduce_group(x, axes, reduction, is_stored=overlap)
     if reduction.extremum is not None and geometry.taps > tuning.FEW_ELEMENTS and not others:
         x = materialize(x)  # otherwise a pool of the result recomputes it for each slice

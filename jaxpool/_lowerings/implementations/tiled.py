@@ -215,7 +215,8 @@ def _reduce_on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
     if is_16_bit_extreme(reduction, x):
         return reduce_in_integers(lambda k, extreme: _reduce_on_cpu(k, axes, extreme), x, reduction)
     if _uses_passes(x, axes, reduction):
-        return _reduce_in_passes(x, axes, lambda slices: reduce_slices(reduction, slices))
+        combine = _add_slices if reduction.combine is lax.add else reduce_slices
+        return _reduce_in_passes(x, axes, functools.partial(combine, reduction))
     reduce_all = _reduce_with_nan if is_float_extreme(reduction, x) else _reduce_jointly
     return reduce_all(x, axes, reduction)
 
@@ -225,16 +226,15 @@ def _uses_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
     if reduction.extremum is None and reduction.combine is not lax.add:
         return False
     lengths = [x.shape[axis] for axis in axes]
-    if not is_static(lengths):
+    if not is_static(lengths) or max(lengths) > tuning.LONGEST_PASS:
         return False
-    is_contiguous = x.ndim - 1 in axes
+    is_contiguous = axes[-1] == x.ndim - 1
+    if is_contiguous and lengths[-1] > tuning.LONGEST_PASS_ROWS:
+        return False
     if reduction.extremum is not None:
-        return max(lengths) <= (tuning.LONGEST_PASS_ROWS if is_contiguous else tuning.LONGEST_PASS)
-    if is_contiguous:
-        return x.shape[-2] != 1 and max(lengths) <= tuning.LONGEST_SUM_PASS_ROWS
-    is_large = isinstance(x.size, int) and x.size >= tuning.MIN_SIZE_OF_SUM_PASS
-    shortest, longest = tuning.SHORTEST_SUM_PASS, tuning.LONGEST_SUM_PASS
-    return is_large and shortest <= min(lengths) and max(lengths) <= longest
+        return True
+    is_whole_row = is_contiguous and x.shape[-2] == 1
+    return jnp.issubdtype(x.dtype, jnp.floating) and not is_whole_row
 
 
 def _reduce_in_passes(
@@ -256,6 +256,16 @@ def _reduce_in_passes(
 def _reduce_axis(x: Array, axis: int, combine: Callable[[Sequence[Array]], Array]) -> Array:
     """Reduce an axis to length 1 by combining its slices."""
     return combine([lax.slice_in_dim(x, n, n + 1, axis=axis) for n in range(x.shape[axis])])
+
+
+def _add_slices(reduction: Reduction, slices: Sequence[Array]) -> Array:
+    """Return the sum of slices, in loops that each add a few: long loops are not vectorised."""
+    loops = math.ceil(len(slices) / tuning.MAX_ADDED_IN_LOOP)
+    if loops > 1:
+        length = math.ceil(len(slices) / loops)
+        parts = [slices[n : n + length] for n in range(0, len(slices), length)]
+        slices = [materialize(reduce_slices(reduction, part)) for part in parts]
+    return reduce_slices(reduction, slices)
 
 
 def _reduce_with_nan(x: Array, axes: tuple[int, ...], reduction: Reduction) -> Array:
