@@ -28,12 +28,21 @@ def array(name: str, value: Any) -> Array:
 def as_floats(name: str, value: ArrayLike) -> Array:
     """Return ``value`` as a float array; other dtypes are converted to the dtype of ``x / x``.
 
-    The JAX libraries return averages of integers in that dtype.
+    Equinox and Keras, and Haiku with SAME, return averages of integers in that dtype.
     """
     x = array(name, value)
     if jnp.issubdtype(x.dtype, jnp.inexact):
         return x
     return x.astype(jax.eval_shape(jnp.true_divide, x, x).dtype)
+
+
+def as_default_floats(name: str, value: ArrayLike) -> Array:
+    """Return ``value`` as a float array; other dtypes are converted to JAX's default float dtype.
+
+    Integers divided by a product of NumPy, as in Flax and Haiku, have that dtype.
+    """
+    x = array(name, value)
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(jnp.result_type(float))
 
 
 def index_dtype(counted: Sequence[int]) -> np.dtype:

@@ -9,8 +9,9 @@ storage dtype, and the gradient of a maximum goes to the first maximum, never to
 NaN.
 
 As in Flax, a window that does not fit gives an empty result, negative padding crops, and an average
-without counted elements is 0 / 0. Two differences: complex numbers are an error, and so is an
-initial value of :func:`pool` that is not the identity of its function.
+without counted elements is 0 / 0. Three differences: complex numbers are an error, and so are
+padding of an empty axis, and an initial value of :func:`pool` that is not the identity of its
+function.
 
 Source: Flax 0.12.8, ``flax.linen.pooling``.
 """
@@ -40,7 +41,7 @@ from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
 from ..reductions import Reduction, accumulator, identity_array
 from ._cached import cached
-from ._checks import array, as_floats
+from ._checks import array, as_default_floats
 from ._fitting import pool_or_empty
 
 Shape = Sequence[SupportsIndex]
@@ -113,15 +114,15 @@ def avg_pool(
       inputs, window_shape, strides, padding: as :func:`max_pool`.
       count_include_pad: whether padding counts in the divisor.
     Returns:
-      Array of the dtype that Flax returns: that of ``inputs`` for floats (at least float32 with
-      ``count_include_pad=False``), otherwise float32. Low-precision floats are added and divided in
-      float32, integers are added as floats. Without padding in the divisor, an empty window gives
-      NaN.
+      Array of the dtype that Flax returns: that of ``inputs`` for floats (at least JAX's default
+      float dtype with ``count_include_pad=False``), otherwise the default float dtype. Sums of
+      low-precision floats and integers run in at least float32. Without padding in the divisor, an
+      empty window gives NaN.
     """
-    x = as_floats("inputs", inputs)
+    x = as_default_floats("inputs", inputs)
     if count_include_pad:
         return _over_windows(_avg_pool, x, window_shape, strides, padding)
-    x = x.astype(accumulator(np.dtype(x.dtype)))
+    x = x.astype(np.promote_types(accumulator(np.dtype(x.dtype)), jnp.result_type(float)))
     return _over_windows(_average_of_elements, x, window_shape, strides, padding)
 
 

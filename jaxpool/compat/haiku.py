@@ -28,7 +28,7 @@ from .._geometry.window import Window
 from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._cached import cached
-from ._checks import array, as_floats
+from ._checks import array, as_default_floats, as_floats
 from ._fitting import pool_or_empty
 
 __all__ = ["avg_pool", "max_pool"]
@@ -96,7 +96,8 @@ def avg_pool(
       >>> hk.avg_pool(x, (2, 1), (2, 1), "SAME")[0, :, 0]
       Array([2., 2.], dtype=float32)
     """
-    x = as_floats("value", value)
+    # With VALID, Haiku divides by an integer of NumPy; with SAME, by counts of the dtype of value.
+    x = (as_default_floats if padding == "VALID" else as_floats)("value", value)
     return _over_windows(_average, x, window_shape, strides, padding, channel_axis)
 
 

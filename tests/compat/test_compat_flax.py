@@ -166,15 +166,17 @@ def test_random_configurations(name: str, rng: np.random.Generator) -> None:
         assert_same(g, w, (name, c), ulps=0 if exact else 4)
 
 
+@pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("include", [True, False])
-def test_averages_have_the_dtype_of_flax(include: bool) -> None:
+def test_averages_have_the_dtype_of_flax(include: bool, x64: bool) -> None:
     dtypes = (jnp.bfloat16, jnp.float16, jnp.int8, jnp.int32, jnp.float32)
     x = jnp.arange(12).reshape(1, 3, 4, 1)
 
     def run_all(module: Any, x: Any) -> list[Any]:
         return [module.avg_pool(x.astype(d), (2, 3), None, "SAME", include) for d in dtypes]
 
-    got, want = (jax.jit(functools.partial(run_all, m))(x) for m in (ours, theirs))
+    with jax.enable_x64(x64):
+        got, want = (jax.jit(functools.partial(run_all, m))(x) for m in (ours, theirs))
     for mine, flaxs, dtype in zip(got, want, dtypes, strict=True):
         assert_same(mine, flaxs, dtype, ulps=1)
 

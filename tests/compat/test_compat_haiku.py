@@ -64,6 +64,18 @@ def test_narrow_floats_and_integers_lose_nothing() -> None:
     assert ours.avg_pool(hundreds, (2, 2, 1), (1, 1, 1), "VALID").item() == 100.0
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_averages_have_the_dtype_of_haiku(x64: bool) -> None:
+    for dtype in ("bfloat16", "float32", "int8", "uint32"):
+        for padding in ("SAME", "VALID"):
+            with jax.enable_x64(x64):
+                x = jnp.arange(4, dtype=dtype).reshape(1, 4, 1)
+                call = x, (1, 2, 1), (1, 1, 1), padding
+                mine, theirs = (module.avg_pool(*call) for module in (ours, hk))
+            assert mine.dtype == theirs.dtype, (dtype, padding)
+            np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
