@@ -66,7 +66,7 @@ def index_dtype(counted: Sequence[int]) -> np.dtype:
 
 
 def ints(
-    name: str, value: Any, count: int, least: int = 1, int_for_all: bool = True, where: str = ""
+    name: str, value: Any, count: int, least: float = 1, int_for_all: bool = True, where: str = ""
 ) -> tuple[int, ...]:
     """Return ``value`` as a tuple with one int of at least ``least`` per pooled axis, or raise.
 

@@ -28,7 +28,7 @@ from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
 from .._errors import counted, message, naming_errors, public_constructor, shown
-from .._geometry.arguments import Integers, integer, is_sequence
+from .._geometry.arguments import Integers, as_bool, integer, is_sequence
 from .._geometry.resolve import check_known, is_static
 from .._geometry.window import Pairs, Window
 from ..ops.adaptive import adaptive_avg_pool as _global_avg
@@ -142,8 +142,22 @@ class _Pool(_Layer):
         object.__setattr__(self, "stride", window.strides)
         check_integer_padding(self.padding, accepts_pairs=True)
         pads = _per_axis("padding", self.padding, count)
-        pairs = tuple(tuple(p) if is_sequence(p) else (p, p) for p in pads)
-        object.__setattr__(self, "padding", pairs)
+        object.__setattr__(self, "padding", tuple(map(_pair, pads)))
+        as_bool("use_ceil", self.use_ceil)
+
+
+def _pair(pad: Any) -> tuple[Any, Any]:
+    """Return the pads of both ends of an axis."""
+    ends = tuple(pad) if is_sequence(pad) else (pad, pad)
+    if len(ends) != 2:
+        raise ValueError(
+            message(
+                f"$padding contains {shown(pad)}, which has {counted(len(ends), 'entry')}.",
+                "The padding of an axis is one integer for both ends, or a pair of integers.",
+                "Give (low, high) for each pooled axis.",
+            )
+        )
+    return ends
 
 
 def _per_axis(name: str, setting: Any, count: int) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from jax.typing import ArrayLike
 from .. import reductions
 from .._errors import counted, message, public, shown
 from .._errors.missing_names import getter, of_front_end
-from .._geometry.arguments import is_sequence, length_of
+from .._geometry.arguments import as_bool, is_sequence, length_of
 from .._geometry.resolve import Geometry, is_static, resolve
 from .._geometry.window import Pairs, Window
 from .._lowerings.parts.window_counts import elements_per_window
@@ -120,7 +120,7 @@ def avg_pool(
       empty window gives NaN.
     """
     x = as_default_floats("inputs", inputs)
-    if count_include_pad:
+    if as_bool("count_include_pad", count_include_pad):
         return _over_windows(_avg_pool, x, window_shape, strides, padding)
     x = x.astype(np.promote_types(accumulator(np.dtype(x.dtype)), jnp.result_type(float)))
     return _over_windows(_average_of_elements, x, window_shape, strides, padding)

@@ -132,6 +132,10 @@ def test_a_layer_goes_into_models() -> None:
             lambda: ours.MaxPool2d((2, 2, 2)),
             r"MaxPool2d.*`kernel_size` = \(2, 2, 2\) has 3 entries",
         ),
+        (
+            lambda: ours.MaxPool2d(2, 2, [(0, 1, 2), (0, 1)]),
+            r"MaxPool2d: `padding` contains \(0, 1, 2\), which has 3 entries",
+        ),
         (lambda: ours.MaxPool2d(2)(jnp.ones((1, 1, 4, 4))), "the array has 4 axes"),
         (lambda: ours.AdaptiveAvgPool1d(9)(jnp.ones((1, 4))), "asks for 9 pieces of 4 elements"),
     ],
@@ -139,6 +143,12 @@ def test_a_layer_goes_into_models() -> None:
 def test_errors_use_the_words_of_equinox(call: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call()
+
+
+def test_a_flag_is_a_bool() -> None:
+    flag: Any = "no"
+    with pytest.raises(TypeError, match="^MaxPool2d: `use_ceil` = 'no' is not a bool"):
+        ours.MaxPool2d(2, use_ceil=flag)
 
 
 @pytest.mark.parametrize("setting", [None, "22", 2.0])

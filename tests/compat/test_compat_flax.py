@@ -257,6 +257,12 @@ def test_what_is_refused(call: dict[str, Any], match: str) -> None:
         ours.max_pool(X, **call)
 
 
+def test_a_flag_is_a_bool() -> None:
+    unchecked: Any = ours
+    with pytest.raises(TypeError, match="^avg_pool: `count_include_pad` = 'no' is not a bool"):
+        unchecked.avg_pool(X, (2, 2), count_include_pad="no")
+
+
 def test_what_pool_refuses() -> None:
     with pytest.raises(ValueError, match="ignore"):
         ours.pool(X, 1.0, lax.add, (2, 2), (1, 1), "VALID")

@@ -368,3 +368,54 @@ def test_names_that_fix_a_part_of_the_configuration(base: str) -> None:
 def test_other_names_do_not_exist() -> None:
     for name in ("maxpool_chw_sa8_k2x2", "minpool_chw_fx8", "maxpool_chw_fx8_k2", "_k2x2"):
         assert not hasattr(mli, name)
+
+
+def unchecked(setting: Any) -> Any:
+    return setting
+
+
+def test_parameters_of_tensors_may_be_integers_of_numpy() -> None:
+    data, cfg = np.full((3, 3, 1), 100, np.int8), PoolConfig(2, 2)
+    plain = mli.avepool_hwc_sa8(SaTensor(data, 1, 300, 2), cfg, out_scale=400)
+    numbers = map(unchecked, (np.int8(1), np.int16(300), np.uint8(2)))
+    got = mli.avepool_hwc_sa8(SaTensor(data, *numbers), cfg, out_scale=unchecked(np.int16(400)))
+    assert_same(got.data, plain.data, "sa8")
+    parameters = got.zero_point, got.scale, got.scale_frac_bits
+    assert parameters == (1, 400, 2) and set(map(type, parameters)) == {int}
+    fixed = mli.avepool_hwc_fx8(
+        FxTensor(data, unchecked(np.uint8(3))), cfg, out_frac_bits=unchecked(np.uint8(5))
+    )
+    plain = mli.avepool_hwc_fx8(FxTensor(data, 3), cfg, out_frac_bits=5)
+    assert_same(fixed.data, plain.data, "fx8")
+    assert fixed.frac_bits == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda x: FxTensor(x, unchecked(4.5)),
+            "^FxTensor: `frac_bits` contains 4.5, which is not",
+        ),
+        (lambda x: SaTensor(x, 0, unchecked("1"), 0), "^SaTensor: `scale` contains '1', which is"),
+        (
+            lambda x: mli.avepool_hwc_fx8(FxTensor(x, 3), CFG, out_frac_bits=unchecked(1.5)),
+            "^avepool_hwc_fx8: `out_frac_bits` contains 1.5, which is not an integer",
+        ),
+        (
+            lambda x: mli.avepool_hwc_sa8(SaTensor(x, 0, 1, 0), CFG, out_scale=unchecked(1.5)),
+            "^avepool_hwc_sa8: `out_scale` contains 1.5, which is not an integer",
+        ),
+        (
+            lambda x: mli.maxpool_hwc_fx8(FxTensor(x, 3), CFG, out_shape=unchecked(2)),
+            "^maxpool_hwc_fx8: `out_shape` = 2 is not a sequence",
+        ),
+        (
+            lambda x: mli.maxpool_hwc_fx8(FxTensor(x, 3), CFG, out_shape=unchecked((1, 1, 1))),
+            r"^maxpool_hwc_fx8: `out_shape` = \(1, 1, 1\) has 3 entries",
+        ),
+    ],
+)
+def test_parameters_that_are_no_integers_are_named(call: Any, text: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=text):
+        call(np.zeros(SHAPE["hwc"], np.int8))

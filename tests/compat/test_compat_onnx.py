@@ -412,6 +412,18 @@ WRONG = {
         TypeError,
         "int8 or uint8",
     ),
+    "scales": (
+        lambda: front.qlinear_global_average_pool(X.astype(jnp.int8), jnp.ones(2), 0, 1, 0),
+        ValueError,
+        r"`x_scale` has shape \(2,\)",
+    ),
+    "traced shape": (
+        lambda: jax.jit(
+            lambda s: front.max_unpool(X, X.astype(int), s, kernel_shape=(2, 2), strides=(2, 2))
+        )(jnp.arange(4)),
+        TypeError,
+        "max_unpool: `output_shape` contains .* is not an integer",
+    ),
     "order": (lambda: front.max_pool(X, (2, 2), storage_order=2), ValueError, "`storage_order` ="),
     "p": (lambda: front.lp_pool(X, (2, 2), p=0), ValueError, "`p` = 0 is out of range"),
     "small": (

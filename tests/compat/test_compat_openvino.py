@@ -353,6 +353,12 @@ WRONG = {
 }
 
 
+def test_a_traced_output_shape_is_named() -> None:
+    pool = jax.jit(lambda shape: front.adaptive_avg_pool_v8(X, shape))
+    with pytest.raises(TypeError, match="^adaptive_avg_pool_v8: `output_shape` contains .* is not"):
+        pool(jnp.array([2, 3]))
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_errors_are_in_the_words_of_openvino(name: str) -> None:
     function, fault, kind, text = WRONG[name]

@@ -314,6 +314,16 @@ def test_an_index_that_does_not_fit_is_refused_by_its_name() -> None:
         ),
         (lambda: fused(300, 400), ValueError, "= 400 leave no value of int8"),
         (lambda: fused(-0.5, 1), TypeError, "`activation_min` contains -0.5"),
+        (
+            lambda: unchecked.tflite_average_pool_2d(X.astype(np.int8), "2", 2, 1, 1, "VALID"),
+            TypeError,
+            "^tflite_average_pool_2d: `filter_height` contains '2'",
+        ),
+        (
+            lambda: tf.tflite_average_pool_2d(X.astype(np.int8), 2, 2, 1, 0, "VALID"),
+            ValueError,
+            "^tflite_average_pool_2d: `stride_w` contains 0",
+        ),
     ],
 )
 def test_other_refusals(call: Any, error: type[Exception], match: str) -> None:

@@ -29,6 +29,7 @@ Source: embARC MLI, development branch; documentation of max and average pooling
 
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -36,6 +37,7 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 
 from ..._errors import no_attribute, public
+from ..._geometry.arguments import integer
 from .programs import (
     FX8,
     FX16,
@@ -250,12 +252,16 @@ def avepool_hwc_sa8(
     """
     data, size = check_arguments(x, cfg, SA8, "HWC", out_shape)
     check_rounding(rounding)
-    source = (x.zero_point, x.scale, x.scale_frac_bits)
+    source = {"zero_point": x.zero_point, "scale": x.scale, "scale_frac_bits": x.scale_frac_bits}
     overrides = (out_zero_point, out_scale, out_scale_frac_bits)
-    target = tuple(a if b is None else b for a, b in zip(source, overrides, strict=True))
+    target = tuple(
+        default if given is None else integer(f"out_{name}", given, -math.inf)
+        for (name, default), given in zip(source.items(), overrides, strict=True)
+    )
     if x.scale < 1 or target[1] < 1:
         raise MliError("MLI_STATUS_INCOMPATEBLE_TENSORS", "a scale is not positive")
-    return SaTensor(average_sa8(data, cfg, size, rounding, source, target), *target)
+    y = average_sa8(data, cfg, size, rounding, tuple(source.values()), target)
+    return SaTensor(y, *target)
 
 
 # --- specialised kernels --------------------------------------------------------------------------

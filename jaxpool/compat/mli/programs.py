@@ -1,6 +1,7 @@
 """Shared code of MLI's kernels: the conditions of the library, and the compiled programs."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -10,11 +11,13 @@ import numpy as np
 from jax import Array
 
 from ..._errors import message, shown
+from ..._geometry.arguments import integer
 from ..._geometry.resolve import Geometry, check_known, geometry
 from ..._lowerings.parts.axis_slicing import reshape_along
 from ...ops.average import sum_pool
 from ...ops.max import max_pool
 from .._averages import saturate
+from .._checks import ints
 from .arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64
 from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
 
@@ -42,7 +45,7 @@ def check_arguments(
     data = _checked_data(x, element)
     height, width = largest = _largest_size(data, cfg, layout)
     if out_shape is not None:
-        height, width = out_shape
+        height, width = ints("out_shape", out_shape, 2, -math.inf, int_for_all=False)
     if not (0 < height <= largest[0] and 0 < width <= largest[1]):
         raise _bad_config(f"an output of {height}x{width}, where {largest} fit")
     return data, (height, width)
@@ -122,7 +125,7 @@ def average_fx(
 ) -> FxTensor:
     data, size = check_arguments(x, cfg, element, layout, out_shape)
     check_rounding(rounding)
-    bits = x.frac_bits if bits is None else bits
+    bits = x.frac_bits if bits is None else integer("out_frac_bits", bits, -math.inf)
     return FxTensor(_average(data, cfg, layout, size, rounding, x.frac_bits - bits), bits)
 
 

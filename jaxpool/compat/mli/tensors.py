@@ -3,6 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import jax
 import numpy as np
@@ -41,6 +42,9 @@ class FxTensor:
     data: Array | np.ndarray
     frac_bits: int
 
+    def __post_init__(self) -> None:
+        _canonicalise(self, "frac_bits")
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,
@@ -63,6 +67,15 @@ class SaTensor:
     zero_point: int
     scale: int
     scale_frac_bits: int
+
+    def __post_init__(self) -> None:
+        _canonicalise(self, "zero_point", "scale", "scale_frac_bits")
+
+
+def _canonicalise(tensor: Any, *names: str) -> None:
+    """Convert parameters of ``tensor`` to Python integers, which do not wrap, or raise."""
+    for name in names:
+        object.__setattr__(tensor, name, integer(name, getattr(tensor, name), -math.inf))
 
 
 @public_constructor

@@ -36,6 +36,20 @@ def quantised_array(x: Any, channels_last: Any) -> Array:
     return array(x)
 
 
+def check_scalars(**numbers: Any) -> tuple[Any, ...]:
+    """Return scales and zero points, or raise if one of them has several elements."""
+    for name, number in numbers.items():
+        if number is not None and jnp.size(number) != 1:
+            raise ValueError(
+                message(
+                    f"${name} has shape {jnp.shape(number)}.",
+                    "The operator has one scale and one zero point for all channels.",
+                    "Give a scalar.",
+                )
+            )
+    return tuple(numbers.values())
+
+
 def check_float(x: Array) -> None:
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(

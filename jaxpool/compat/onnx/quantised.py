@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from ..._errors import public
 from ...ops._dispatch import WindowArguments, configure
 from .. import _averages
-from .arguments import binary, quantised_array, windows
+from .arguments import binary, check_scalars, quantised_array, windows
 
 
 @public
@@ -57,7 +57,9 @@ def qlinear_average_pool(
     x = quantised_array(x, channels_last)
     _, window_arguments = windows(x, kernel_shape, strides, pads, None, auto_pad, ceil_mode)
     include = binary("count_include_pad", count_include_pad)
-    scales = x_scale, x_zero_point, y_scale, y_zero_point
+    scales = check_scalars(
+        x_scale=x_scale, x_zero_point=x_zero_point, y_scale=y_scale, y_zero_point=y_zero_point
+    )
     if _is_full_plane(x.shape[2:], window_arguments):
         y = _averages.quantised_global_average(x, *scales)
     else:
@@ -89,5 +91,8 @@ def qlinear_global_average_pool(
     ``saturate(round(sum(x - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point)``.
     """
     x = quantised_array(x, channels_last)
-    y = _averages.quantised_global_average(x, x_scale, x_zero_point, y_scale, y_zero_point)
+    scales = check_scalars(
+        x_scale=x_scale, x_zero_point=x_zero_point, y_scale=y_scale, y_zero_point=y_zero_point
+    )
+    y = _averages.quantised_global_average(x, *scales)
     return jnp.moveaxis(y, 1, -1) if channels_last else y

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -111,8 +110,7 @@ def _windows_over(
 def _output_shape(
     output_shape: Any, inferred: tuple[int, ...], counts_in_output: bool
 ) -> tuple[int, ...]:
-    entries = np.asarray(output_shape).tolist()
-    requested = _checks.ints("output_shape", entries, len(inferred), 0, int_for_all=False)
+    requested = _checks.ints("output_shape", output_shape, len(inferred), 0, int_for_all=False)
     is_shorter = any(a < b for a, b in zip(requested, inferred, strict=True))
     is_too_small = math.prod(requested) < math.prod(inferred) if counts_in_output else is_shorter
     if requested[:2] != inferred[:2] or is_too_small:

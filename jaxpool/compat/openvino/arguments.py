@@ -25,8 +25,7 @@ def array(data: Any, first: int) -> Array:
 
 def adaptive(data: Any, output_shape: Any) -> tuple[Array, tuple[int, ...]]:
     x = array(data, 1)
-    requested = np.asarray(output_shape)
-    sizes = _checks.one_per_axis("output_shape", requested.tolist(), x.ndim - 2, -1)
+    sizes = _checks.one_per_axis("output_shape", output_shape, x.ndim - 2, -1)
     return x, tuple(max(size, 0) for size in sizes)
 
 

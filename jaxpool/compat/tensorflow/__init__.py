@@ -281,7 +281,11 @@ def tflite_average_pool_2d(
                 "Use avg_pool for floats.",
             )
         )
-    window = (filter_height, filter_width), (stride_h, stride_w)
+    filter_size = (
+        integer("filter_height", filter_height, 1),
+        integer("filter_width", filter_width, 1),
+    )
+    window = filter_size, (integer("stride_h", stride_h, 1), integer("stride_w", stride_w, 1))
     config = configuration(x.shape, *window, padding_name(padding), "NHWC")
     low, high = _activation(activation_min, activation_max, jnp.iinfo(x.dtype))
     return _programs.quantised_average(x, config=config, low=low, high=high)
