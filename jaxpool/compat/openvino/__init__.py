@@ -24,8 +24,8 @@ Deliberate differences:
 * a NaN of bf16 is ignored, as for other floats; on some processors OpenVINO returns it;
 * a window of bf16 without an element is -inf; on some processors OpenVINO returns the lowest finite
   number;
-* an average of int8 over a full plane is computed from the exact sum; AdaptiveAvgPool-8 saturates
-  the sum to int8;
+* an average of int8 or uint8 over a full plane is computed from the exact sum and rounded;
+  AdaptiveAvgPool-8 saturates the sum to the dtype, and truncates the quotient;
 * negative pads are an error; OpenVINO's size arithmetic wraps;
 * an empty pooled axis is an error; AvgPool returns uninitialised memory;
 * 64-bit indices are int32 while JAX's 64-bit types are off.
