@@ -19,7 +19,7 @@ from jaxpool._lowerings import IMPLEMENTATIONS
 from jaxpool._lowerings.plan import NAMES, SELECTED, choice_of, plan_for
 from jaxpool._lowerings.request import PLATFORMS, Operation, Request
 from jaxpool._xla.lost_rules import RULES_ARE_LOST
-from jaxpool.reductions import MAX, MIN, SUM, Reduction
+from jaxpool.reductions import MAX, MIN, PRODUCT, SUM, Reduction
 
 FLOAT32 = np.dtype("float32")
 REFERENCE = "reduce_window"
@@ -69,6 +69,14 @@ def test_a_plan_has_a_choice_of_every_operation_of_its_reduction(
     backward = ("sum_transpose",) if reduction is SUM else ("argreduce", "gather", "scatter")
     assert {choice.operation for choice in plan.choices} == {"reduce", *backward}
     assert all(choice.geometry == GEOMETRIES[name] for choice in plan.choices)
+
+
+def test_only_sums_of_floats_are_slices_of_long_tiles_that_would_be_copied() -> None:
+    left_over = images((11, 13), (11, 13))
+    chosen = lambda reduction, dtype: plan_for(left_over, reduction, np.dtype(dtype)).reduce.cpu  # noqa: E731
+    assert chosen(SUM, "float32") == "slices"
+    assert chosen(SUM, "int32") == REFERENCE
+    assert chosen(PRODUCT, "float32") == chosen(MAX, "float32") == "tiled"
 
 
 @over_geometries

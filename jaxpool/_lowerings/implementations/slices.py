@@ -86,14 +86,15 @@ def _too_long(kernel: int, limit: int) -> str:
 def _max_kernels(request: Request) -> list[int]:
     """Return, for each axis, the longest kernel that is reduced by slices."""
     geometry, reduction, limit = request.geometry, request.reduction, tuning.LONGEST_SLICED
+    assert reduction is not None, "a request for values has a reduction"
     if request.platform != "cpu":
         return [limit] * len(geometry.axes)
-    is_sum = reduction is not None and not reduction.idempotent
     if request.windows_adjoin:
-        replaces_tiles = is_sum and request.tiles_need_copy and request.dtype == np.float32
+        adds_floats = reduction.combine is lax.add and request.dtype == np.float32
+        replaces_tiles = adds_floats and request.tiles_need_copy
         longest = (tuning.LONGEST_PASS, tuning.LONGEST_PASS_ROWS) if replaces_tiles else [limit] * 2
         return [longest[position == -1] for position in geometry.positions]
-    max_kernels = []
+    is_sum, max_kernels = not reduction.idempotent, []
     for axis, position in geometry.placed:
         max_strided = min(limit * axis.stride, tuning.LONGEST_SLICED_STRIDED)
         max_in_sum = tuning.LONGEST_SLICED_SUM if is_sum and position != -1 else 0
