@@ -141,12 +141,15 @@ def _select_places(ordered: Sequence[Array], places: NumberPerWindow) -> Array:
 
 def _first_equal_of_few(x: Array, valid: Array | None, y: Array, geometry: Geometry) -> Array:
     """Return the offset of the first element of every window that equals ``y``, or the sentinel."""
-    dtype, zero = offset_dtype(geometry), np.zeros((), x.dtype)
-    mask = jnp.ones(x.shape, bool) if valid is None else valid
+    dtype, mask = offset_dtype(geometry), jnp.ones(x.shape, bool) if valid is None else valid
+    # The padding that _sorted has read: XLA (jaxlib 0.10) would mix up two paddings of one array.
+    padding = identity_array(MIN, np.dtype(x.dtype))
 
     def first_offset(read: Callable[..., Any], x: Array, mask: Array, y: Array) -> Array:
         offsets = jnp.full(y.shape, sentinel(dtype))
-        slices = zip(read(x, geometry, zero), read(mask, geometry, np.asarray(False)), strict=True)
+        slices = zip(
+            read(x, geometry, padding), read(mask, geometry, np.asarray(False)), strict=True
+        )
         for offset, (element, valid) in list(enumerate(slices))[::-1]:
             offsets = jnp.where(
                 valid & equal_or_both_nan(element, y), np.asarray(offset, dtype), offsets
