@@ -12,6 +12,7 @@ If no tap can be masked or in the overhang, the divisor is 1 and is not computed
 """
 
 import math
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
@@ -20,14 +21,16 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
-from .._autodiff.linear import with_materialized_cotangent
+from .._autodiff.linear import linear_map, with_materialized_cotangent
 from .._errors import message, public, shown
 from .._geometry.arguments import Integers, int_or_ints, per_axis
 from .._geometry.axis import Axis
-from .._geometry.resolve import Geometry
+from .._geometry.layout import with_lengths
+from .._geometry.resolve import Geometry, is_static
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.parts.axis_slicing import pad, slice_axis, tree_reduce
 from .._lowerings.parts.borders import extend_axis
+from .._lowerings.parts.phases import add_over_elements
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import divide, ones, zero_where_masked
 from .._numerics.weighted_windows import weighted_sum, weights_of
@@ -213,13 +216,32 @@ def _weighted_sums(x: Array, geometry: Geometry, mode: PadMode, padding: int) ->
     for axis, position in geometry.placed:
         x = _padded(x, axis, position, mode, padding)
     for axis, position in geometry.placed:
+        x = _weighted_sums_along(x, axis, position)
+    return x
+
+
+def _weighted_sums_along(x: Array, axis: Axis, position: int) -> Array:
+    """Return the weighted sums along one axis of an array that contains its padding.
+
+    The transpose is written for the reasons that :mod:`.windows` states.
+    """
+    weights = _binomial_weights(axis.kernel, np.dtype(x.dtype))
+    padded_axis = replace(axis, size=x.shape[position], pad_low=0)
+
+    def sums(x: Array) -> Array:
         x = pad(x, position, 0, axis.overhang, np.zeros((), x.dtype))
         taps = [
             slice_axis(x, position, t * axis.dilation, axis.out, axis.stride) * weight
-            for t, weight in enumerate(_binomial_weights(axis.kernel, np.dtype(x.dtype)))
+            for t, weight in enumerate(weights)
         ]
-        x = tree_reduce(jnp.add, taps)
-    return x
+        return tree_reduce(jnp.add, taps)
+
+    def transpose(g: Array) -> Array:
+        return add_over_elements(lambda t: g * weights[t], padded_axis, position)
+
+    if axis.stride == 1 or not is_static((axis.size,)):
+        return sums(x)
+    return linear_map(sums, transpose, x, with_lengths(x.shape, [position], [axis.out]))
 
 
 def _padded(x: Array, axis: Axis, position: int, mode: PadMode, padding: int) -> Array:

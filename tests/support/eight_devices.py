@@ -7,6 +7,7 @@ gradients and counts the collectives of the compiled programs.
 
 import itertools
 import json
+import math
 import re
 import sys
 import traceback
@@ -74,6 +75,14 @@ ONE_ROW: dict[str, Callable[[jax.Array], Any]] = {
     "max": lambda x: jaxpool.max_pool(x, (3, 3), 3, "SAME_LOWER", rounding="ceil"),
     "argmax": jaxpool.global_max_pool_with_argmax,
 }
+
+REPLICATED: dict[str, tuple[tuple[int, ...], Callable[[jax.Array], jax.Array]]] = {
+    "windows": ((2, 16, 2, 1), lambda x: jaxpool.windows(x, (6, 1), (2, 1), dilations=(2, 1))),
+    "blur": ((2, 16, 2, 1), lambda x: jaxpool.blur_pool(x, (6, 1), (2, 1), dilations=(2, 1))),
+    "median": ((2, 32, 9, 4), lambda x: jaxpool.median_pool(x, (3, 3), 2, "SAME")),
+    "quantile": ((2, 32, 9, 4), lambda x: jaxpool.quantile_pool(x, 0.3, (5, 5), 3, "SAME")),
+}
+"""Ops whose gradients were wrong for a sharded array and a replicated cotangent, with a shape."""
 
 THERE = np.random.default_rng(3).random((1, 9, 4, 3)) < 0.7
 PLACES = np.random.default_rng(4).permutation(36)[:12].reshape(1, 2, 2, 3)
@@ -177,6 +186,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "one row of each shard", one_row
     for name, op in ONE_ROW.items():
         yield f"one row, {name}", lambda o=op: one_row_of(o)
+    for name, case in REPLICATED.items():
+        yield f"replicated cotangent, {name}", lambda c=case: replicated_cotangent(*c)
     for name in ("avg", "avg of real elements", "argmax"):
         yield f"mask, {name}", lambda n=name: mask(*OPS[n])
     yield "uneven", uneven
@@ -399,6 +410,16 @@ def one_row_of(op: Callable) -> None:
     rows = jax.device_put(x, jax.NamedSharding(MESH, P("batch", "space")))
     for got, want in zip(*(jax.tree.leaves(jax.jit(op)(a)) for a in (rows, x)), strict=True):
         np.testing.assert_allclose(got, want, rtol=3e-6)
+
+
+def replicated_cotangent(shape: tuple[int, ...], op: Callable) -> None:
+    x = np.random.default_rng(0).permutation(math.prod(shape)).reshape(shape) / np.float32(99)
+    cotangent = np.random.default_rng(1).random(jax.eval_shape(op, x).shape, np.float32)
+    gradient = jax.grad(lambda x: (op(x) ** 2).sum())
+    rows = jax.NamedSharding(MESH, P("batch", "space"))
+    for f in (lambda x: jax.vjp(op, x)[1](cotangent)[0], gradient):
+        got = jax.jit(f, out_shardings=rows)(jax.device_put(x, rows))
+        np.testing.assert_allclose(got, jax.jit(f)(x), rtol=1e-5)
 
 
 def mask(op: Callable, op_settings: dict[str, Any]) -> None:

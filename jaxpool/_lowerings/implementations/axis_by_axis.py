@@ -14,17 +14,16 @@ The contiguous axis is first, while the array is smallest; the other axes then p
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
 from ..._xla.materialize import materialize
 from ...reductions import SUM
 from .. import tuning
-from ..parts.axis_slicing import slice_axis, tree_reduce
+from ..parts.axis_slicing import slice_axis
 from ..parts.phases import (
-    Arrays,
-    combine_over_elements,
+    add_over_elements,
     crop,
     dilate_windows,
     transposed_axis,
@@ -76,10 +75,7 @@ def _covers_each_element_once(axis: Axis) -> bool:
 
 
 def _sum_slices(g: Array, axis: Axis, position: int) -> Array:
-    def total(parts: list[Arrays]) -> Arrays:
-        return (tree_reduce(lax.add, [value for (value,) in parts]),)
-
-    return combine_over_elements(lambda _: (g,), (0,), axis, position, total)[0]
+    return add_over_elements(lambda _: g, axis, position)
 
 
 def _sum_rows(g: Array, axis: Axis, position: int) -> Array:

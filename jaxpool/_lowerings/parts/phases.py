@@ -31,7 +31,7 @@ from ..._geometry.axis import Axis, cdiv
 from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from .. import tuning
-from .axis_slicing import T, concatenate, pad, pad_axes, slice_axis
+from .axis_slicing import T, concatenate, pad, pad_axes, slice_axis, tree_reduce
 from .borders import extend_nearest
 
 Arrays = tuple[Array, ...]
@@ -179,6 +179,18 @@ def combine_over_elements(
         parts = [combine_range(by_shift, *of_range) for of_range in ranges]
         groups[phase] = [concatenate(arrays, position) for arrays in zip(*parts, strict=True)]
     return _join_phases(groups, axis, position, constants)
+
+
+def add_over_elements(windows: Callable[[int], Array], axis: Axis, position: int) -> Array:
+    """Add, for each element of an axis, what ``windows`` returns for the windows that contain it.
+
+    This is :func:`combine_over_elements` for one array and its sum.
+    """
+
+    def total(terms: list[Arrays]) -> Arrays:
+        return (tree_reduce(lax.add, [term for (term,) in terms]),)
+
+    return combine_over_elements(lambda t: (windows(t),), (0,), axis, position, total)[0]
 
 
 def _concatenated_ranges(
