@@ -6,6 +6,7 @@ programs, so they run on CPU; only their speed depends on the platform.
 
 import dataclasses
 import functools
+import re
 from typing import Any
 
 import jax
@@ -25,7 +26,7 @@ from jaxpool._lowerings.parts import phase_sums, tiles
 from jaxpool._lowerings.parts.argreduce import sentinel
 from jaxpool._lowerings.plan import Choice, Plan, plan_for
 from jaxpool._lowerings.request import Request
-from jaxpool.reductions import MAX, MAX_LAST_NAN, MIN, SUM, Reduction, mask_with_identity
+from jaxpool.reductions import MAX, MAX_LAST_NAN, MIN, PRODUCT, SUM, Reduction, mask_with_identity
 
 pytestmark = pytest.mark.grid(4)
 
@@ -417,3 +418,24 @@ def test_codes_are_chosen_for_all_operations_or_none() -> None:
     assert not plan_for(same, SUM, FLOAT32).coded
     assert "without indices" in str(plan_for(same, MAX, FLOAT32))
     assert "without indices" not in str(plan_for(images(3, 2), MAX, FLOAT32))
+
+
+STRIDED = {
+    "windows": lambda x: jaxpool.windows(x, (3, 2), 2, "SAME"),
+    "tiled windows": lambda x: jaxpool.windows(x, (2, 3), (2, 3)),
+    "blur": lambda x: jaxpool.blur_pool(x, (3, 2), 2, "SAME"),
+    "reduction without a rule": lambda x: jaxpool.pool(x, PRODUCT, (3, 2), 2, "SAME"),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_gradients_on_tpu_have_no_padding_between_elements(
+    name: str, rng: np.random.Generator
+) -> None:
+    """XLA:TPU runs such a padding, the transpose of a strided slice, in a serial loop."""
+    x = rng.permutation(2 * 8 * 9 * 3).reshape(2, 8, 9, 3).astype(np.float32) / 99
+    gradient = jax.grad(lambda x: (STRIDED[name](x) ** 2).sum())
+    program = jax.jit(gradient).trace(x).lower(lowering_platforms=("tpu",)).as_text()
+    assert "stablehlo.pad" in program
+    assert not re.findall(r"interior = \[[^]]*[1-9]", program)
+    np.testing.assert_allclose(lowered(gradient, "tpu", x)(x), gradient(x), rtol=1e-5)

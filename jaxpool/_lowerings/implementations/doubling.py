@@ -11,6 +11,7 @@ level is one vector operation over the full array.
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from jax import Array, lax
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
+from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_like, mask_with_identity
 from .. import tuning
 from ..parts.argreduce import (
@@ -39,6 +41,7 @@ from ..parts.axis_slicing import (
     lax_padding,
     pad,
     shifted_slices,
+    slice_axis,
     tree_reduce,
     window_levels,
 )
@@ -120,26 +123,47 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
     combine = functools.partial(tree_reduce, reduction.combine)
     parts_of = _overlapping_parts if reduction.idempotent else digit_parts
-    mask_gaps = _needs_masked_gaps(x, geometry, reduction)
-    if mask_gaps:
+    by_jax = _is_differentiated_by_jax(x, geometry, reduction)
+    if by_jax:
         x = crop_after_windows(x, geometry)
         for axis, position in geometry.placed:
             x = _mask_gaps(x, axis, position, reduction, first=axis.pad_low)
     for axis, position in geometry.placed[::-1]:
         x = pad(x, position, *lax_padding(axis), identity_like(reduction, x))
+        if not by_jax:
+            x = combine(parts_of(x, axis, position, combine, radix=2))
+            continue
         combine_masked = functools.partial(_combine_masked, x, axis, position, reduction)
-        x = combine(parts_of(x, axis, position, combine_masked if mask_gaps else combine, radix=2))
+        every_start = replace(axis, stride=1, out=(axis.out - 1) * axis.stride + 1)
+        parts = parts_of(x, every_start, position, combine_masked, radix=2)
+        x = combine([_strided(part, axis, position) for part in parts])
     return x
 
 
-def _needs_masked_gaps(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
-    """Return whether to mask the elements that no window reads.
+def _is_differentiated_by_jax(x: Any, geometry: Geometry, reduction: Reduction) -> bool:
+    """Return whether JAX differentiates through a ``combine`` of strided windows, without a rule.
 
-    JAX differentiates through a ``combine`` that has no derivative rule. It multiplies the
-    derivative at such elements by 0, which is NaN where the derivative is not finite.
+    JAX multiplies the derivative at elements that no window reads by 0, which is NaN where the
+    derivative is not finite, so those elements are masked.
     """
     floats = any(jnp.issubdtype(a.dtype, jnp.inexact) for a in jax.tree.leaves(x))
     return geometry.is_strided and floats and not has_rule(reduction)
+
+
+def _strided(parts: Any, axis: Axis, position: int) -> Any:
+    """Return the entries of all arrays at which a window starts."""
+    if axis.stride == 1:
+        return parts
+
+    def first_of_groups(a: Array) -> Array:
+        dimension, a = a.ndim + position, pad(a, position, 0, axis.stride - 1)
+        groups = (*a.shape[:dimension], axis.out, axis.stride, *a.shape[dimension + 1 :])
+        return lax.index_in_dim(a.reshape(groups), 0, dimension + 1, keepdims=False)
+
+    # XLA:TPU runs the transpose of a strided slice, a padding between entries, in a serial loop.
+    slices = lambda a: slice_axis(a, position, 0, axis.out, axis.stride)  # noqa: E731
+    on_tpu, default = (functools.partial(jax.tree.map, f) for f in (first_of_groups, slices))
+    return by_platform(parts, tpu=on_tpu, default=default)
 
 
 def _combine_masked(full: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
