@@ -82,8 +82,9 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
 def _stacked(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
     """Return the taps of all windows; a written transpose is used if the windows are strided.
 
-    JAX's transpose of a strided slice, a padding between elements, is slow on CPU. XLA (jaxlib 0.10
-    to 0.12) also partitions it wrongly if the result is sharded and the cotangent is not.
+    JAX's transpose of a strided slice, a padding between elements, is slow on CPU, and XLA:TPU may
+    run it in serial loops. XLA (jaxlib 0.10 to 0.12) also partitions it wrongly if the result is
+    sharded and the cotangent is not.
     """
     is_written = geometry.is_strided and is_differentiable(x) and is_static(geometry.spatial_shape)
     if not is_written:

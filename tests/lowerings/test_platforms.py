@@ -432,7 +432,7 @@ STRIDED = {
 def test_gradients_on_tpu_have_no_padding_between_elements(
     name: str, rng: np.random.Generator
 ) -> None:
-    """XLA:TPU runs such a padding, the transpose of a strided slice, in a serial loop."""
+    """XLA:TPU may run such a padding, the transpose of a strided slice, in serial loops."""
     x = rng.permutation(2 * 8 * 9 * 3).reshape(2, 8, 9, 3).astype(np.float32) / 99
     gradient = jax.grad(lambda x: (STRIDED[name](x) ** 2).sum())
     program = jax.jit(gradient).trace(x).lower(lowering_platforms=("tpu",)).as_text()

@@ -160,7 +160,7 @@ def _strided(parts: Any, axis: Axis, position: int) -> Any:
         groups = (*a.shape[:dimension], axis.out, axis.stride, *a.shape[dimension + 1 :])
         return lax.index_in_dim(a.reshape(groups), 0, dimension + 1, keepdims=False)
 
-    # XLA:TPU runs the transpose of a strided slice, a padding between entries, in a serial loop.
+    # XLA:TPU may run the transpose of a strided slice, a padding between entries, in serial loops.
     slices = lambda a: slice_axis(a, position, 0, axis.out, axis.stride)  # noqa: E731
     on_tpu, default = (functools.partial(jax.tree.map, f) for f in (first_of_groups, slices))
     return by_platform(parts, tpu=on_tpu, default=default)
