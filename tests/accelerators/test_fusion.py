@@ -87,6 +87,9 @@ ADAPTIVE_MAXIMUM = step(jaxpool.adaptive_max_pool, **ADAPTIVE)
 PLANES = (64, 64, 56, 56)
 BLURRED = jax.ShapeDtypeStruct((64, 112, 112, 128), jnp.float32)
 BLUR_GRADIENT = lambda g: jax.linear_transpose(BLUR, BLURRED)(g)[0]  # noqa: E731
+WINDOWS = values(jaxpool.windows, (4, 4), 4)
+WINDOWS_GRADIENT = lambda g: jax.linear_transpose(WINDOWS, IN_WINDOWS)(g)[0]  # noqa: E731
+IN_WINDOWS = jax.ShapeDtypeStruct((32, 56, 56, 64), jnp.float32)
 LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
 ODD = (64, 55, 55, 128)
 FEW = (12, 56, 56, 128)
@@ -134,6 +137,9 @@ BOUNDS = {
     "variance of bfloat16 on TPU": Bound("v5e", VARIANCE_VALUES, HALF, "bfloat16", 4, 1.01),
     "gradient of a blur on GPU": Bound("H100", BLUR_GRADIENT, HALF, "float32", 1, 1.01),
     "gradient of a blur on TPU": Bound("v5e", BLUR_GRADIENT, HALF, "float32", 2, 1.01),
+    "gradient of windows on TPU": Bound(
+        "v6e", WINDOWS_GRADIENT, (32, 14, 14, 64, 16), "float32", 4, 2.01
+    ),
     "variance on GPU": Bound("H100", VARIANCE, LARGE, "float32", 3, 2.15),
     "variance on TPU": Bound("v5e", VARIANCE, LARGE, "float32", 7, 2.6),
     "values of variance on TPU": Bound("v6e", VARIANCE_VALUES, LARGE, "float32", 3, 1.01),
