@@ -34,10 +34,13 @@ def _stack_axis(x: Array, axis: Axis, dimension: int, at: int, padding: np.ndarr
     Let ``t = i * inner + j``. The first step stacks the taps ``j`` at every element, the second one
     stacks these stacks at the taps ``i * inner``.
     """
-    inner, outer = _steps(axis)
+    position = dimension - x.ndim
+    inner = 1
+    if axis.kernel > tuning.LONGEST_STACKED:
+        inner = 1 << (axis.kernel.bit_length() // 2)
+    outer = cdiv(axis.kernel, inner)
     low, high = lax_padding(axis)
-    high += (inner * outer - axis.kernel) * axis.dilation
-    x = pad(x, dimension - x.ndim, low, high, padding)
+    x = pad(x, position, low, high + (inner * outer - axis.kernel) * axis.dilation, padding)
     if inner == 1:
         return _stack_slices(x, dimension, at, axis.kernel, axis.dilation, axis.out, axis.stride)
     starts = x.shape[dimension] - (inner - 1) * axis.dilation
@@ -45,14 +48,6 @@ def _stack_axis(x: Array, axis: Axis, dimension: int, at: int, padding: np.ndarr
     x = _stack_slices(x, dimension, at, outer, inner * axis.dilation, axis.out, axis.stride)
     x = x.reshape(*x.shape[:at], outer * inner, *x.shape[at + 2 :])
     return lax.slice_in_dim(x, 0, axis.kernel, 1, at)
-
-
-def _steps(axis: Axis) -> tuple[int, int]:
-    """Return the numbers of taps ``j`` and ``i``; there is one ``j`` if the kernel is short."""
-    inner = 1
-    if axis.kernel > tuning.LONGEST_STACKED:
-        inner = 1 << (axis.kernel.bit_length() // 2)
-    return inner, cdiv(axis.kernel, inner)
 
 
 def _stack_slices(
@@ -84,17 +79,23 @@ def _unstack_at_once(g: Array, geometry: Geometry, offsets: tuple[int, ...]) -> 
     return add_over_elements(read, axis, position)
 
 
-def _unstack_axis(g: Array, axis: Axis, dimension: int) -> Array:
-    """Return the elements along one axis from their taps, the last axis of ``g``."""
-    inner, outer = _steps(axis)
-    if inner == 1:
-        return _unstack_slices(g, axis, dimension, -1)
+def _unstack_axis(g: Array, axis: Axis, dimension: int, at: int = -1) -> Array:
+    """Return the elements along one axis from their taps, the axis ``at`` of ``g``.
+
+    For a long kernel, let ``t = i * inner + j``. All steps but the last add the taps ``i``, and
+    return the taps ``j`` at every element at which a window or one of these taps starts.
+    """
+    if axis.kernel <= tuning.LONGEST_SCATTERED:
+        return _unstack_slices(g, axis, dimension, at)
+    inner = tuning.SCATTER_RADIX
+    outer = cdiv(axis.kernel, inner)
     added = inner * outer - axis.kernel
     starts = axis.size + sum(lax_padding(axis)) + (added - (inner - 1)) * axis.dilation
-    g = pad(g, -1, 0, added).reshape(*g.shape[:-1], outer, inner)
-    second = replace(axis, size=starts, kernel=outer, dilation=inner * axis.dilation, pad_low=0)
-    g = _unstack_slices(g, second, dimension, -2)
-    return _unstack_slices(g, replace(axis, kernel=inner, stride=1, out=starts), dimension, -1)
+    split = g.ndim + at
+    g = pad(g, at, 0, added).reshape(*g.shape[:split], outer, inner, *g.shape[split + 1 :])
+    before = replace(axis, size=starts, kernel=outer, dilation=inner * axis.dilation, pad_low=0)
+    g = _unstack_axis(g, before, dimension, at - 1)
+    return _unstack_slices(g, replace(axis, kernel=inner, stride=1, out=starts), dimension, at)
 
 
 def _unstack_slices(g: Array, axis: Axis, dimension: int, at: int) -> Array:
