@@ -48,6 +48,7 @@ CHECKS = {
     # the compiler reads single rows of a shard
     "one row of each shard",
     *(f"one row, {op}" for op in ("max", "argmax")),
+    # the compiler has sharded elements, but no sharded cotangents
     *(f"replicated cotangent, {op}" for op in ("windows", "blur", "median", "quantile")),
     # masks are exchanged as well
     *(f"mask, {op}" for op in ("avg", "avg of real elements", "argmax")),

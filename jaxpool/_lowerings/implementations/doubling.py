@@ -24,6 +24,7 @@ from ..._geometry.resolve import Geometry
 from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_like, mask_with_identity
 from .. import tuning
+from ..parts import grid
 from ..parts.argreduce import (
     ValueOffset,
     add_offset,
@@ -136,7 +137,7 @@ def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
         combine_masked = functools.partial(_combine_masked, x, axis, position, reduction)
         every_start = replace(axis, stride=1, out=(axis.out - 1) * axis.stride + 1)
         parts = parts_of(x, every_start, position, combine_masked, radix=2)
-        x = combine([_strided(part, axis, position) for part in parts])
+        x = combine(_strided(parts, axis, position))
     return x
 
 
@@ -150,19 +151,16 @@ def _is_differentiated_by_jax(x: Any, geometry: Geometry, reduction: Reduction) 
     return geometry.is_strided and floats and not has_rule(reduction)
 
 
-def _strided(parts: Any, axis: Axis, position: int) -> Any:
-    """Return the entries of all arrays at which a window starts."""
+def _strided(parts: list[Any], axis: Axis, position: int) -> list[Any]:
+    """Return the entries of all parts at which a window of ``axis`` starts."""
     if axis.stride == 1:
         return parts
-
-    def first_of_groups(a: Array) -> Array:
-        dimension, a = a.ndim + position, pad(a, position, 0, axis.stride - 1)
-        groups = (*a.shape[:dimension], axis.out, axis.stride, *a.shape[dimension + 1 :])
-        return lax.index_in_dim(a.reshape(groups), 0, dimension + 1, keepdims=False)
-
-    # XLA:TPU may run the transpose of a strided slice, a padding between entries, in serial loops.
+    length = (axis.out - 1) * axis.stride + 1
+    starts = Geometry((Axis(length, 1, axis.stride, 1, 0, 0, 0, axis.out),), (position,))
     slices = lambda a: slice_axis(a, position, 0, axis.out, axis.stride)  # noqa: E731
-    on_tpu, default = (functools.partial(jax.tree.map, f) for f in (first_of_groups, slices))
+    # XLA:TPU may run the transpose of a strided slice, a padding between entries, in serial loops.
+    pads = lambda a: grid.each_offset(a, starts, np.zeros((), a.dtype))[0]  # noqa: E731
+    on_tpu, default = (functools.partial(jax.tree.map, read) for read in (pads, slices))
     return by_platform(parts, tpu=on_tpu, default=default)
 
 
