@@ -216,7 +216,7 @@ def identity_array(reduction: Reduction, dtype: DType) -> np.ndarray:
 
 def identity_like(reduction: Reduction, x: Any) -> Any:
     """Return the identity for the operands ``x``: a NumPy scalar array for each array of ``x``."""
-    identity = reduction.identity(jax.tree.map(lambda a: np.dtype(a.dtype), x))
+    identity = reduction.identity(jax.tree.map(lambda a: a.dtype, x))
     return jax.tree.map(lambda a, value: np.asarray(value, a.dtype), x, identity)
 
 

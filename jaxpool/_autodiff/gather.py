@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from .._geometry.resolve import Geometry
@@ -44,7 +43,7 @@ def gather(
       value: the result, if it is known.
       any_offset: whether offsets may differ from the argmax of their windows.
     """
-    dtype = np.dtype(t.dtype)
+    dtype = t.dtype
     forward, transpose = (
         choice_of(name, geometry, dtype, any_offset=any_offset) for name in ("gather", "scatter")
     )
@@ -55,7 +54,7 @@ def gather_by(
     forward: Choice, transpose: Choice, t: Array, offsets: Array, value: Array | None = None
 ) -> Array:
     """Return :func:`gather` by the implementations chosen for "gather" and for "scatter"."""
-    dtype = np.dtype(t.dtype)
+    dtype = t.dtype
     result = linear_map(
         lambda t: forward(t, offsets),
         lambda g: transpose(g, offsets, dtype=dtype),
@@ -82,7 +81,7 @@ def weighted_gather(
       geometry: the windows.
       value: the result, which is known.
     """
-    dtype = np.dtype(t.dtype)
+    dtype = t.dtype
     gather_elements = choice_of("gather", geometry, dtype, any_offset=True)
 
     def forward(t: Array) -> Array:
@@ -112,6 +111,6 @@ def scatter(g: Array, offsets: Array, geometry: Geometry) -> Array:
       g: one value for each window.
       offsets, geometry: as in :func:`gather`; any offsets are allowed.
     """
-    dtype = np.dtype(g.dtype)
+    dtype = g.dtype
     choice = choice_of("scatter", geometry, dtype, any_offset=True)
     return choice(g, offsets, dtype=dtype)

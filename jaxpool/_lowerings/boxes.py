@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
@@ -296,7 +295,7 @@ def _maximum(x: Array, mask: Array, axis: int) -> Array:
     """Return the maximum along ``axis`` of the elements where ``mask`` is True."""
 
     def reduce(x: Array, reduction: Reduction) -> Array:
-        elements = jnp.where(mask, x, identity_array(reduction, np.dtype(x.dtype)))
+        elements = jnp.where(mask, x, identity_array(reduction, x.dtype))
         return lax.reduce_max(elements, (axis,))  # unlike jnp.max, of any symbolic size
 
     return reduce_in_integers_on_cpu(reduce, x, MAX)

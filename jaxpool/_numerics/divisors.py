@@ -64,7 +64,7 @@ def window_sum(
     x: Array, geometry: Geometry, implementation: str = "auto", materialize_cotangent: bool = False
 ) -> Array:
     """Return the sum of every window."""
-    plan = plan_for(geometry, SUM, np.dtype(x.dtype), implementation)
+    plan = plan_for(geometry, SUM, x.dtype, implementation)
     return rules.window_sum(x, plan, materialize_cotangent)
 
 

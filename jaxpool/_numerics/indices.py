@@ -150,7 +150,7 @@ def convert(
 
 
 def _window_offsets(offsets: Array, geometry: Geometry, dtype: np.dtype | None) -> Array:
-    resolved = dtype or np.dtype(offsets.dtype)
+    resolved = dtype or offsets.dtype
     _check_width(resolved)
     _check_fit("window", resolved, geometry.taps - 1, has_sentinel=True)
     if offsets.dtype == resolved:

@@ -157,7 +157,7 @@ def _fill_ignored(rule: Rule, x: Array) -> Array:
         return x
     if rule == "from_first_element":
         return _fill_nan(x)
-    is_candidate = x > _start_value(rule, np.dtype(x.dtype))
+    is_candidate = x > _start_value(rule, x.dtype)
     return mask_with_identity(x, is_candidate, MAX)
 
 
@@ -165,9 +165,9 @@ def _apply_rule(
     rule: Rule, geometry: Geometry, x: Array, values: Array, offsets: Array
 ) -> tuple[Array, Array]:
     """Convert values and offsets of the array without ignored elements to those of ``rule``."""
-    start = _start_value(rule, np.dtype(values.dtype))
+    start = _start_value(rule, values.dtype)
     if rule == "from_lowest":
-        empty = values == identity_array(MAX, np.dtype(values.dtype))
+        empty = values == identity_array(MAX, values.dtype)
         return jnp.where(empty, start, values), jnp.where(empty, sentinel(offsets.dtype), offsets)
     if rule == "from_first_element":
         for axis, position in geometry.placed:
@@ -213,7 +213,7 @@ def _masked_from_first_element(
         options = {"where": where, "index_space": "window"}
         values, offsets = over_windows(max_pool_with_argmax, x, config, **options)
     empty = offsets == sentinel(offsets.dtype)
-    return jnp.where(empty, _start_value("from_first_element", np.dtype(x.dtype)), values), offsets
+    return jnp.where(empty, _start_value("from_first_element", x.dtype), values), offsets
 
 
 _MAX_BY = Op("max_pool", _max)

@@ -122,7 +122,7 @@ def avg_pool(
     x = as_default_floats("inputs", inputs)
     if as_bool("count_include_pad", count_include_pad):
         return _over_windows(_avg_pool, x, window_shape, strides, padding)
-    x = x.astype(np.promote_types(accumulator(np.dtype(x.dtype)), jnp.result_type(float)))
+    x = x.astype(np.promote_types(accumulator(x.dtype), jnp.result_type(float)))
     return _over_windows(_average_of_elements, x, window_shape, strides, padding)
 
 
@@ -154,7 +154,7 @@ def pool(
     if reduce_fn in _EXTREMES:
         function, reduction = _EXTREMES[reduce_fn]
         y = _over_windows(function, x, window_shape, strides, padding)
-        if start == identity_array(reduction, np.dtype(x.dtype)):
+        if start == identity_array(reduction, x.dtype):
             return y
         return reduce_fn(y, jnp.asarray(start))
     if reduce_fn in (lax.add, jnp.add) and start == 0:

@@ -20,7 +20,7 @@ def extend(x: Array, extents: Sequence[Extent], cval: float) -> Array:
         if extent.size == 1:
             continue
         if extent.mode == "constant":
-            x = pad(x, position, low, high, _cast_cval(cval, np.dtype(x.dtype)))
+            x = pad(x, position, low, high, _cast_cval(cval, x.dtype))
         else:
             x = extend_axis(x, position, low, high, extent.mode)
     return x

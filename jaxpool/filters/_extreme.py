@@ -72,7 +72,7 @@ def _over_rectangle(
 ) -> Array:
     padded = [extent for extent in extents if _is_extension_redundant(extent)]
     extended = extend(x, [extent for extent in extents if extent not in padded], cval)
-    identity = identity_array(reduction, np.dtype(x.dtype))
+    identity = identity_array(reduction, x.dtype)
     padding = [(extent.low, extent.high) if extent in padded else (0, 0) for extent in extents]
     for n, extent in enumerate(extents):
         if any(padding[n]) and may_be_short(x.shape[extent.position], extent):
@@ -157,9 +157,7 @@ def _box_extreme(
     ]
     if not box_extents:
         return extended
-    extended = pad_symbolic_axes(
-        extended, box_extents, identity_array(reduction, np.dtype(extended.dtype))
-    )
+    extended = pad_symbolic_axes(extended, box_extents, identity_array(reduction, extended.dtype))
     geometry = window_geometry(extended.shape, box_extents)
     return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
 
@@ -185,7 +183,7 @@ def weighted_extreme(
     extended = extended.astype(np.int32 if x.dtype == jnp.bool_ else accumulator(x.dtype))
     taps = Taps(neighborhood.extents, offsets, x.shape)
     weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
-    weights = cast_as_numpy(weights, np.dtype(extended.dtype))
+    weights = cast_as_numpy(weights, extended.dtype)
     weights = -weights if reduction is MIN else weights
     y = _over_taps(extended, weights, taps, reduction)
     return y != 0 if x.dtype == jnp.bool_ else y.astype(x.dtype)
@@ -202,7 +200,7 @@ def _over_taps(extended: Array, weights: Array | None, taps: Taps, reduction: Re
 def _reduce_taps(taps: Taps, reduction: Reduction, operands: Operands) -> Array:
     extended, weights = operands
     weighted = functools.partial(_weighted, taps, weights)
-    start = identity_array(reduction, np.dtype(extended.dtype))
+    start = identity_array(reduction, extended.dtype)
     return taps.reduce(Fold(weighted, start, reduction.combine), extended)
 
 
@@ -214,7 +212,7 @@ def _argreduce_taps(taps: Taps, reduction: Reduction, operands: Operands) -> Val
         return value, jnp.broadcast_to(jnp.asarray(number, np.int32), value.shape)
 
     # If no element is preferred to the identity, all equal it, and tap 0 is the first.
-    start = identity_array(reduction, np.dtype(extended.dtype)), np.int32(0)
+    start = identity_array(reduction, extended.dtype), np.int32(0)
     combine, unordered = prefers_later(reduction, False), prefers_first(reduction)
     return taps.reduce(Fold(value_and_number, start, combine, unordered), extended)
 

@@ -68,7 +68,7 @@ def crop(y: Array, extents: Sequence[Extent], shape: Sequence[int]) -> Array:
 
 
 def plan_of(x: Array, geometry: Geometry, reduction: Reduction) -> Plan:
-    return plan_for(geometry, reduction, np.dtype(x.dtype))
+    return plan_for(geometry, reduction, x.dtype)
 
 
 def offsets_of(neighborhood: Neighborhood) -> Offsets:

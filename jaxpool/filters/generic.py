@@ -150,7 +150,7 @@ def _generic(
 
     extended = extend(as_float, neighborhood.extents, neighborhood.cval)
     y = _over_blocks(apply, extended, taps)
-    return cast_as_numpy(y, np.dtype(x.dtype))
+    return cast_as_numpy(y, x.dtype)
 
 
 def _check_result(result: Any) -> Array:

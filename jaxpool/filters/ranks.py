@@ -190,7 +190,7 @@ def _select_rank(x: Array, neighborhood: Neighborhood, rank: int) -> Array:
         y = rank_.ranked(extended, None, window_geometry(extended.shape, extents), rank)
         return crop(y, extents, x.shape)
     # XLA:CPU would convert low-precision floats back and forth at every comparison.
-    in_accumulator = extended.astype(accumulator(np.dtype(x.dtype)))
+    in_accumulator = extended.astype(accumulator(x.dtype))
     return _select_over_footprint(in_accumulator, taps, rank).astype(x.dtype)
 
 

@@ -135,7 +135,7 @@ def image_numbers(batch_index: Any) -> Any:
 
 def to_corners(boxes: Any, batch_index: Any, images: Images, spatial_scale: float) -> Corners:
     """Return the boxes, checked, scaled, and in the accumulator dtype of the images."""
-    dtype = accumulator(np.dtype(images.array.dtype))
+    dtype = accumulator(images.array.dtype)
     boxes, numbers = _boxes_and_numbers(boxes, batch_index, images.batch)
     count = images.array.shape[0]
     image_exists = (numbers >= 0) & (numbers < count)

@@ -191,10 +191,10 @@ def _blurred(x: Array, valid: Array | None, geometry: Geometry, mode: PadMode) -
     """Return the blur of the ``valid`` elements."""
     for index, axis in enumerate(geometry.axes):
         _check_border(index, axis, mode)
-    promoted = zero_where_masked(x, valid).astype(accumulator(np.dtype(x.dtype)))
+    promoted = zero_where_masked(x, valid).astype(accumulator(x.dtype))
     weights = [_binomial_weights(axis.kernel, promoted.dtype) for axis in geometry.axes]
     is_divided = valid is not None or any(axis.overhang for axis in geometry.axes)
-    dtype = np.dtype(x.dtype)
+    dtype = x.dtype
     y = weighted_sum(
         lambda x: _weighted_sums(x, geometry, mode, padding=0),
         promoted,
@@ -225,7 +225,7 @@ def _weighted_sums_along(x: Array, axis: Axis, position: int) -> Array:
 
     The transpose is written for the reasons that :mod:`.windows` states.
     """
-    weights = _binomial_weights(axis.kernel, np.dtype(x.dtype))
+    weights = _binomial_weights(axis.kernel, x.dtype)
     padded_axis = replace(axis, size=x.shape[position], pad_low=0)
 
     def sums(x: Array) -> Array:

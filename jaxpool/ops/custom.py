@@ -139,7 +139,7 @@ def _reduce(
         stored = reduction.finish is not None
         combined = rules.window_sum(mask_with_identity(elements, valid, reduction), plan, stored)
     else:
-        combined = _combine_windows(elements, valid, plan, config, np.dtype(x.dtype))
+        combined = _combine_windows(elements, valid, plan, config, x.dtype)
     if reduction.finish is None:
         return combined
     floats = _dtypes(combined, jnp.floating)

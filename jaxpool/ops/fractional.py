@@ -190,7 +190,7 @@ def max_pool_with_argmax(
     sizes = per_axis("output_size", output_size, len(geometry.axes))
     _check_fit(geometry, sizes)
     starts = _window_starts(_samples_per_plane(key, samples, x.shape, geometry), geometry, sizes)
-    plan = plan_for(geometry, maximum, np.dtype(x.dtype))
+    plan = plan_for(geometry, maximum, x.dtype)
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
     indices = _indices.convert(
         offsets, x.shape, geometry, index_space, index_dtype, masked=valid is not None

@@ -221,7 +221,7 @@ def _argmax(
     space = index_space, index_dtype
     if not planes.are_known:
         return maximum_with_indices(x, valid, planes, *space)
-    plan = plan_for(planes.geometry, MAX, np.dtype(x.dtype))
+    plan = plan_for(planes.geometry, MAX, x.dtype)
     values, offsets = rules.extreme_with_offsets(x, valid, plan)
     masked = valid is not None
     return values, indices.convert(offsets, x.shape, plan.geometry, *space, masked)

@@ -200,7 +200,7 @@ def _lp(x: Array, valid: Array | None, planes: Planes, p: float) -> Array:
 
 
 def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Array:
-    promoted = zero_where_masked(x.astype(accumulator(np.dtype(x.dtype))), valid)
+    promoted = zero_where_masked(x.astype(accumulator(x.dtype)), valid)
     mask = jnp.ones_like(promoted) if valid is None else valid.astype(promoted.dtype)
     total = functools.partial(_planes.plane_sum, planes=planes)
     count = total(mask)
@@ -217,7 +217,7 @@ def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Arra
 
 
 def _logsumexp(x: Array, valid: Array | None, planes: Planes, temperature: Any) -> Array:
-    promoted = x.astype(accumulator(np.dtype(x.dtype)))
+    promoted = x.astype(accumulator(x.dtype))
     temperature = parameter("temperature", temperature, promoted, planes.positions)
     parts = scaled_sums.exponentials(promoted, valid, temperature, False)
     level, factor = scaled_sums.join_axes(parts, planes.positions)

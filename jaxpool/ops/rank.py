@@ -182,7 +182,7 @@ def _rank(x: Array, where: Any, *, config: Configuration, rank: int) -> Array:
         )
     valid = check_where(where, x.shape)
     y = ranked(x, valid, geometry, rank)
-    identity = identity_array(MIN if rank >= 0 else MAX, np.dtype(x.dtype))
+    identity = identity_array(MIN if rank >= 0 else MAX, x.dtype)
     return _unless_empty(y, element_counts(x, valid, geometry), identity)
 
 

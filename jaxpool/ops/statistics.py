@@ -169,7 +169,7 @@ def _variance(
 ) -> Array:
     """Return ``finish`` of the variance."""
     check_float(x)
-    valid, dtype = check_where(where, x.shape), np.dtype(x.dtype)
+    valid, dtype = check_where(where, x.shape), x.dtype
     geometry, promoted = config.geometry(x.shape), x.astype(accumulator(dtype))
     squares = squared_deviations(promoted, valid, geometry, dtype)
     count = count_array(geometry, valid, x.ndim)
@@ -245,7 +245,7 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
 
 def _interpolated(low: Array, high: Array, weight: Any) -> Array:
     """Return ``low + weight * (high - low)``, computed from the end with the larger weight."""
-    dtype = accumulator(np.dtype(low.dtype))
+    dtype = accumulator(low.dtype)
     a, b, weight = low.astype(dtype), high.astype(dtype), jnp.asarray(weight, dtype)
     gap = jnp.where(a == b, jnp.zeros((), dtype), b - a)  # 0 also for equal infinities
     share_of_low = jnp.where(gap == np.inf, 1, 1 - weight)  # above 0, even if rounded to 0

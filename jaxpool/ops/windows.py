@@ -70,7 +70,7 @@ def windows(
 
 def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: float) -> Array:
     check_real(x)
-    value = _cast_fill(fill if fill else 0 * sign, np.dtype(x.dtype))
+    value = _cast_fill(fill if fill else 0 * sign, x.dtype)
     valid = check_where(where, x.shape)
     x = x if valid is None else jnp.where(valid, x, value)
     # XLA:CPU aborts the process if it concatenates 2-bit integers (jaxlib 0.10 to 0.12).

@@ -87,7 +87,7 @@ def extremes(
       with_offsets: whether to return offsets, in uint8.
       interpret: whether to interpret the kernel, which needs no TPU.
     """
-    tile, new_rows = tile_of(x.shape, np.dtype(x.dtype)), rows_per_step(rows)
+    tile, new_rows = tile_of(x.shape, x.dtype), rows_per_step(rows)
     first = rows.span - new_rows  # the index in scratch of the first new row
     warmup = cdiv(first, rows.stride)  # steps that only fill scratch
     block = (1, columns.size, *tile)
@@ -220,7 +220,7 @@ def scatter(g: Array, offsets: Array, rows: Axis, columns: Axis, interpret: bool
       rows, columns: the windows along these axes.
       interpret: whether to interpret the kernel, which needs no TPU.
     """
-    tile, row_windows = tile_of(g.shape, np.dtype(g.dtype)), window_range(rows)
+    tile, row_windows = tile_of(g.shape, g.dtype), window_range(rows)
     warmup, column_windows = len(row_windows) - 1, window_range(columns)
     low = max(0, -column_windows[0])  # columns of scratch before the first window
     width = low + max(columns.out, columns.groups + column_windows[-1])

@@ -52,7 +52,7 @@ def ranked(
     """
     x = mask_with_identity(x, valid, MIN)
     if geometry.taps <= tuning.MAX_IN_NETWORK:
-        identity = identity_array(MIN, np.dtype(x.dtype))
+        identity = identity_array(MIN, x.dtype)
         sort = lambda read, x: _sorted(read(x, geometry, identity), places)  # noqa: E731
         return _by_reading(sort, geometry, x)
     single = _single_axis(geometry)
@@ -143,7 +143,7 @@ def _first_equal_of_few(x: Array, valid: Array | None, y: Array, geometry: Geome
     """Return the offset of the first element of every window that equals ``y``, or the sentinel."""
     dtype, mask = offset_dtype(geometry), jnp.ones(x.shape, bool) if valid is None else valid
     # The padding that _sorted has read: XLA (jaxlib 0.10) would mix up two paddings of one array.
-    padding = identity_array(MIN, np.dtype(x.dtype))
+    padding = identity_array(MIN, x.dtype)
 
     def first_offset(read: Callable[..., Any], x: Array, mask: Array, y: Array) -> Array:
         offsets = jnp.full(y.shape, sentinel(dtype))
