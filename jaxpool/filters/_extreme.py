@@ -28,6 +28,7 @@ from .._lowerings import tuning
 from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later
 from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import Fold
+from .._lowerings.plan import plan_for
 from ..reductions import MIN, Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
 from ._boundary import extend
@@ -40,7 +41,6 @@ from ._windows import (
     may_be_short,
     offsets_of,
     pad_symbolic_axes,
-    plan_of,
     window_geometry,
 )
 
@@ -80,7 +80,7 @@ def _over_rectangle(
             padding[n] = (0, 0)
     extended = pad_symbolic_axes(extended, extents, identity)
     geometry = window_geometry(extended.shape, extents, padding)
-    y = rules.extreme(extended, None, plan_of(extended, geometry, reduction))
+    y = rules.extreme(extended, None, plan_for(geometry, reduction, extended.dtype))
     return crop(y, extents, x.shape)
 
 
@@ -159,7 +159,7 @@ def _box_extreme(
         return extended
     extended = pad_symbolic_axes(extended, box_extents, identity_array(reduction, extended.dtype))
     geometry = window_geometry(extended.shape, box_extents)
-    return rules.extreme(extended, None, plan_of(extended, geometry, reduction))
+    return rules.extreme(extended, None, plan_for(geometry, reduction, extended.dtype))
 
 
 # --- sequential taps ------------------------------------------------------------------------------

@@ -36,7 +36,6 @@ from .._xla.by_platform import by_platform
 from .._xla.opaque_divisor import opaque_divisor
 from ..reductions import SUM
 from ._sums import Pair, map_sums, pair_sums
-from ._windows import plan_of
 
 
 def mean(x: Array, geometry: Geometry) -> Array:
@@ -56,7 +55,7 @@ def mean(x: Array, geometry: Geometry) -> Array:
 def _float_mean(x: Array, geometry: Geometry) -> Array:
     ((axis, position),) = geometry.placed
     value = _mean_value(lax.stop_gradient(x), axis.kernel, position)
-    plan, taps = plan_of(x, geometry, SUM), np.asarray(axis.kernel, x.dtype)
+    plan, taps = plan_.plan_for(geometry, SUM, x.dtype), np.asarray(axis.kernel, x.dtype)
     forward = lambda t: plan_.reduce(plan, t) / taps  # noqa: E731
     transpose = lambda g: plan_.sum_transpose(plan, g / taps)  # noqa: E731
     return linear_map(forward, transpose, x, value.shape, value)

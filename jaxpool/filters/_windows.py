@@ -20,9 +20,7 @@ from .._lowerings.parts.every_tap import (
     sum_at_tap,
     sum_named_taps,
 )
-from .._lowerings.plan import Plan, plan_for
 from .._xla.materialize import materialize
-from ..reductions import Reduction
 from ._arguments import Extent, Neighborhood
 
 Offsets = np.ndarray
@@ -65,10 +63,6 @@ def crop(y: Array, extents: Sequence[Extent], shape: Sequence[int]) -> Array:
         if y.shape[extent.position] != shape[extent.position]:
             y = lax.slice_in_dim(y, 0, shape[extent.position], axis=extent.position)
     return y
-
-
-def plan_of(x: Array, geometry: Geometry, reduction: Reduction) -> Plan:
-    return plan_for(geometry, reduction, x.dtype)
 
 
 def offsets_of(neighborhood: Neighborhood) -> Offsets:
