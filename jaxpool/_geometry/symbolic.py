@@ -19,15 +19,12 @@ class Ends(NamedTuple):
     """The extension of an axis of symbolic size.
 
     Attributes:
-      axis: the geometry before the extension. Only the number of windows and their positions are
-        valid; the number is negative if a window is too long.
-      low, high: elements of explicit padding before and after the axis.
+      axis: the geometry before the extension. Only the padding, the number of windows and their
+        positions are valid; the number is negative if a window is too long.
       more: elements appended after the padding.
     """
 
     axis: Axis
-    low: Any
-    high: Any
     more: int
 
 
@@ -69,7 +66,7 @@ def _extension(window: Window, index: int, size: Any) -> Ends | None:
     if is_at_least(size, min_size) and (stride == 1 or (isinstance(high, int) and not high)):
         return None
     more = 0 if is_at_least(size + low + high, min_size) else min_size
-    return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), low, high, more)
+    return Ends(Axis(size, kernel, stride, dilation, low, high, 0, out), more)
 
 
 def _same_padding(window: Window, index: int, size: Any, span: int) -> tuple[Any, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.core import max_dim
 
@@ -136,7 +135,8 @@ def _padded_arrays(
 
 def _mask(valid: Array | None, x: Array, axis_ends: dict[int, Ends], counted: bool) -> Array | None:
     """Return the mask with padding, True there if padding counts; None if it would be all True."""
-    pads = any(not isinstance(n, int) or n for e in axis_ends.values() for n in (e.low, e.high))
+    axes = [ends.axis for ends in axis_ends.values()]
+    pads = any(not isinstance(n, int) or n for a in axes for n in (a.pad_low, a.pad_high))
     if valid is None and (counted or not pads):
         return None
     return _padded(jnp.ones(x.shape, bool) if valid is None else valid, axis_ends, int(counted))
@@ -148,7 +148,7 @@ def _axes_to_pad(a: Array, x: Array, axis_ends: dict[int, Ends]) -> dict[int, En
 
 
 def _padded(a: Array, axis_ends: dict[int, Ends], value: int) -> Array:
-    margins = {p: (ends.low, ends.high + ends.more, 0) for p, ends in axis_ends.items()}
+    margins = {p: (e.axis.pad_low, e.axis.pad_high + e.more, 0) for p, e in axis_ends.items()}
     return pad_axes(a, margins, value)
 
 
@@ -157,13 +157,11 @@ def _extended_by_border(a: Array, axis_ends: dict[int, Ends], border: str) -> Ar
 
     A symbolic padding is at most half the span, so half the span is added and then cropped.
     """
-    for position, ends in axis_ends.items():
-        max_padding = [
-            n if isinstance(n, int) else ends.axis.span // 2 for n in (ends.low, ends.high)
-        ]
-        a = extend_axis(a, position, max_padding[0], max_padding[1], border)
-        a = pad(a, position, ends.low - max_padding[0], ends.high - max_padding[1] + ends.more,
-                np.zeros((), a.dtype))  # fmt: skip
+    for position, (axis, more) in axis_ends.items():
+        pads = axis.pad_low, axis.pad_high
+        low, high = (n if isinstance(n, int) else axis.span // 2 for n in pads)
+        a = extend_axis(a, position, low, high, border)
+        a = pad(a, position, axis.pad_low - low, axis.pad_high - high + more)
     return a
 
 
