@@ -133,8 +133,11 @@ def _root_of_term(level: Array, factor: Array, p: float) -> Array:
 
 def _root(x: Array, p: float) -> Array:
     """Return ``x ** (1 / p)``; the root of zero is zero, with zero derivatives."""
-    if p != 2:
-        return _power(x, 1 / p)
+    return square_root(x) if p == 2 else _power(x, 1 / p)
+
+
+def square_root(x: Array) -> Array:
+    """Return the square root; the root of zero is zero, with zero derivatives."""
     zero, one = np.zeros((), x.dtype), np.ones((), x.dtype)
     return jnp.where(x == 0, zero, lax.sqrt(jnp.where(x == 0, one, x)))
 

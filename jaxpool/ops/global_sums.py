@@ -16,12 +16,12 @@ from .._numerics import scaled_sums
 from .._numerics.checks import check_float
 from .._numerics.divisors import average, check_averageable, divide, zero_where_masked
 from .._numerics.integer_mean import Rounding
-from .._numerics.norms import norm
+from .._numerics.norms import norm, square_root
 from ..reductions import accumulator
 from ._dispatch import call
 from ._parameters import canonical_p, parameter
 from .global_ import global_op
-from .statistics import canonical_correction, root, variance_of
+from .statistics import canonical_correction, variance_of
 
 
 @public
@@ -213,7 +213,7 @@ def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Arra
     # Of equal elements, the rounding error of this subtraction is left.
     noise = 16 * float(jnp.finfo(squares.dtype).eps) * error
     squares = jnp.where(squares < count * noise * noise, np.zeros((), squares.dtype), squares)
-    return variance_of(count, squares, correction, root).astype(x.dtype)
+    return variance_of(count, squares, correction, square_root).astype(x.dtype)
 
 
 def _logsumexp(x: Array, valid: Array | None, planes: Planes, temperature: Any) -> Array:

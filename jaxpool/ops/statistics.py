@@ -15,6 +15,7 @@ from .._geometry.window import Padding, Rounding
 from .._numerics.checks import check_float, check_where, real_number
 from .._numerics.divisors import count_array
 from .._numerics.moments import squared_deviations
+from .._numerics.norms import square_root
 from .._numerics.quantiles import METHODS, Method, quantile_positions
 from .._xla.nan_constant import nan_where
 from ..reductions import accumulator
@@ -190,12 +191,6 @@ def variance_of(count: Array, squares: Array, correction: int, finish: Finish | 
     return nan_where(~is_defined, y)
 
 
-def root(variance: Array) -> Array:
-    """Return the square root; where it is 0, all its derivatives are 0."""
-    is_zero = variance == 0
-    return jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, variance)))
-
-
 def canonical_correction(correction: Any) -> dict[str, int]:
     """Return the option ``correction``, which is subtracted from the divisor, checked."""
     return {"correction": integer("correction", correction, 0)}
@@ -258,5 +253,5 @@ def _interpolated(low: Array, high: Array, weight: Any) -> Array:
 
 
 _VAR_POOL = Op("var_pool", _variance, canonical_correction)
-_STD_POOL = Op("std_pool", functools.partial(_variance, finish=root), canonical_correction)
+_STD_POOL = Op("std_pool", functools.partial(_variance, finish=square_root), canonical_correction)
 _QUANTILE_POOL = Op("quantile_pool", _quantile, _canonical_quantile)
