@@ -39,7 +39,6 @@ from ._windows import (
     Taps,
     crop,
     may_be_short,
-    offsets_of,
     pad_symbolic_axes,
     window_geometry,
 )
@@ -58,9 +57,7 @@ def extreme(x: Array, neighborhood: Neighborhood, reduction: Reduction) -> Array
     boxes = cover(neighborhood.footprint)
     extended = extend(x, neighborhood.extents, neighborhood.cval)
     if len(boxes) > tuning.MAX_TAPS_UNROLLED and len(boxes) > neighborhood.footprint.taps // 2:
-        return _over_taps(
-            extended, None, Taps(neighborhood.extents, offsets_of(neighborhood), x.shape), reduction
-        )
+        return _over_taps(extended, None, Taps.of(neighborhood, x.shape), reduction)
     return _over_boxes(extended, neighborhood.extents, boxes, x.shape, reduction)
 
 
@@ -178,11 +175,10 @@ def weighted_extreme(
         return weighted_extreme(x[None], structure, neighborhood, reduction)[0]
     if not x.size:
         return x
-    offsets = offsets_of(neighborhood)
+    taps = Taps.of(neighborhood, x.shape)
     extended = extend(x, neighborhood.extents, neighborhood.cval)
     extended = extended.astype(np.int32 if x.dtype == jnp.bool_ else accumulator(x.dtype))
-    taps = Taps(neighborhood.extents, offsets, x.shape)
-    weights = jnp.atleast_1d(structure[tuple(offsets.T)])  # without axes there is one tap
+    weights = jnp.atleast_1d(structure[tuple(taps.offsets.T)])  # without axes there is one tap
     weights = cast_as_numpy(weights, extended.dtype)
     weights = -weights if reduction is MIN else weights
     y = _over_taps(extended, weights, taps, reduction)

@@ -65,11 +65,6 @@ def crop(y: Array, extents: Sequence[Extent], shape: Sequence[int]) -> Array:
     return y
 
 
-def offsets_of(neighborhood: Neighborhood) -> Offsets:
-    """Return the offsets of the taps that belong to a neighbourhood."""
-    return np.argwhere(neighborhood.mask).astype(np.int32)
-
-
 class Taps:
     """The taps of the windows over an extended array, with access to the elements at each tap.
 
@@ -89,6 +84,11 @@ class Taps:
     ) -> None:
         self.extents, self.offsets, self.shape = tuple(extents), offsets, tuple(shape)
         self.numbers = np.asarray(range(len(offsets)) if numbers is None else numbers, np.int32)
+
+    @classmethod
+    def of(cls, neighborhood: Neighborhood, shape: Sequence[int]) -> "Taps":
+        """Return the taps of a neighbourhood in an array of ``shape``."""
+        return cls(neighborhood.extents, np.argwhere(neighborhood.mask).astype(np.int32), shape)
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -25,7 +25,7 @@ from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
 from ._call import FilterArguments, call_filter, filter_op
 from ._casts import cast_as_numpy
-from ._windows import Taps, offsets_of, window_geometry
+from ._windows import Taps, window_geometry
 
 
 @public
@@ -139,7 +139,7 @@ def _generic(
     named = {key: static.value for key, static in keywords}
     if not x.size:
         return x
-    taps = Taps(neighborhood.extents, offsets_of(neighborhood), x.shape)
+    taps = Taps.of(neighborhood, x.shape)
     as_float = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
 
     def apply(windows: Array) -> Array:

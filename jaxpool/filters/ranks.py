@@ -32,7 +32,7 @@ from ._call import FilterArguments, call_filter, filter_op
 from ._extreme import extreme
 from ._gather import gather_taps
 from ._static import number
-from ._windows import Taps, crop, offsets_of, pad_symbolic_axes, window_geometry
+from ._windows import Taps, crop, pad_symbolic_axes, window_geometry
 
 
 @public
@@ -178,7 +178,7 @@ def _rank(x: Array, neighborhood: Neighborhood, kind: str, value: Any) -> Array:
 
 def _select_rank(x: Array, neighborhood: Neighborhood, rank: int) -> Array:
     """Return the element number ``rank``, from 0 up, of every neighbourhood; differentiable."""
-    taps = Taps(neighborhood.extents, offsets_of(neighborhood), x.shape)
+    taps = Taps.of(neighborhood, x.shape)
     if rank in (0, len(taps) - 1):
         return extreme(x, neighborhood, MIN if rank == 0 else MAX)
     if not x.size:
