@@ -38,7 +38,7 @@ Arrays = tuple[Array | None, ...]
 Values = tuple[float | None, ...] | None
 
 
-def check_implementation(implementation: str, geometry: Geometry) -> None:
+def _check_implementation(implementation: str, geometry: Geometry) -> None:
     """Raise unless the named implementation can join terms over these windows."""
     longest = max(geometry.kernel)
     if implementation not in ("auto", "slices", "doubling"):
@@ -67,8 +67,9 @@ def join_windows(
       padding: scalars, one for each array, for which ``make`` returns the term 0; None if there are
         no such scalars.
       geometry: the windows.
-      implementation: "auto", "slices" or "doubling".
+      implementation: "auto", "slices" or "doubling"; checked here.
     """
+    _check_implementation(implementation, geometry)
     level, *factors = make(*arrays)
     terms = lax.stop_gradient(level), *factors
     return _sums(terms, arrays, make, padding, geometry, implementation)

@@ -147,7 +147,6 @@ def _lp(x: Array, where: Any, *, config: Configuration, p: float) -> Array:
     geometry, implementation = config.geometry(x.shape), config.implementation
 
     def joined(terms_of: Callable[..., scaled_sums.Terms], a: Array) -> scaled_sums.Terms:
-        window_terms.check_implementation(implementation, geometry)
         return window_terms.join_windows(terms_of, (a,), (0,), geometry, implementation)
 
     y = norm(
@@ -174,7 +173,6 @@ def _canonical_eps(eps: Any) -> dict[str, float]:
 def _gem(x: Array, where: Any, p: Any, *, config: Configuration, eps: float) -> Array:
     check_float(x)
     geometry, implementation = config.geometry(x.shape), config.implementation
-    window_terms.check_implementation(implementation, geometry)
     valid = check_where(where, x.shape)
     count = count_array(geometry, valid, x.ndim)
     dtype = accumulator(x.dtype)

@@ -133,7 +133,6 @@ def _window_sums(
 ) -> Terms:
     """Return the sums of exponentials over every window, as level and factors."""
     geometry = config.geometry(x.shape)
-    window_terms.check_implementation(config.implementation, geometry)
 
     def exponentials(x: Array, valid: Array | None, temperature: Array) -> Terms:
         promoted = x.astype(accumulator(x.dtype))
