@@ -140,7 +140,11 @@ FAULTS = [
         "number * unit, may_be_empty",
         "number, may_be_empty",
     ),
-    Fault("_lowerings/parts/float_order.py", "worst + step, worst.dtype", "worst, worst.dtype"),
+    Fault(
+        "_lowerings/parts/float_order.py",
+        "identity + step, identity.dtype",
+        "identity, identity.dtype",
+    ),
     Fault(
         "_lowerings/implementations/axis_by_axis.py",
         "dilate_windows(g, axis, position), geo",

@@ -48,7 +48,7 @@ from ..parts.axis_slicing import (
 )
 from ..parts.float_order import (
     argreduce_in_integers,
-    has_sentinel_value,
+    has_losing_key,
     reduce_in_integers_on_cpu,
 )
 from ..parts.offset_levels import gather as gather
@@ -208,7 +208,7 @@ def argreduce(
 ) -> ValueOffset:
     """Return the value of every window and the offset of its argmax, row-major."""
     x = mask_with_identity(x, valid, reduction)
-    if not has_sentinel_value(reduction, x):
+    if not has_losing_key(reduction, x):
         may_be_empty = valid is not None or is_padded(geometry)
         return _argreduce(x, valid, geometry, reduction, may_be_empty)
     integers = lambda keys, extreme: _argreduce(keys, None, geometry, extreme, False)  # noqa: E731

@@ -70,7 +70,7 @@ def reduce_in_integers(
 ) -> Array:
     """Return ``reduce(x, reduction)`` of a float maximum or minimum, computed on its keys."""
     key_reduction = dataclasses.replace(
-        _key_extreme(reduction), identity=_worst_key(reduction, x.dtype)
+        _key_extreme(reduction), identity=_identity_key(reduction, x.dtype)
     )
     return from_sort_keys(reduce(_float_keys(x, reduction), key_reduction), x.dtype)
 
@@ -95,7 +95,7 @@ def argreduce_in_integers(
     """Return ``argreduce(x, reduction)`` of the ``valid`` elements, computed on keys.
 
     Elements that are not ``valid`` get a key that loses to all others, see
-    :func:`has_sentinel_value`, so no mask has to be combined. ``argreduce`` sets the sentinel of
+    :func:`has_losing_key`, so no mask has to be combined. ``argreduce`` sets the sentinel of
     windows that contain only padding. A resulting zero has lost its sign: to make -0.0 and 0.0 tie
     only where they are compared takes up to three times as long.
     """
@@ -129,7 +129,7 @@ def from_argmax_keys(
     keys, offsets = pair
     empty = keys == _losing_key(reduction, dtype)
     # As a float, the losing key would be NaN.
-    values = from_sort_keys(jnp.where(empty, _worst_key(reduction, dtype), keys), dtype)
+    values = from_sort_keys(jnp.where(empty, _identity_key(reduction, dtype), keys), dtype)
     return values, jnp.where(empty, sentinel(offsets.dtype), offsets) if may_be_empty else offsets
 
 
@@ -141,7 +141,7 @@ def sort_keys(x: Array) -> Array:
     return x.astype(np.uint8) if x.dtype == np.bool_ else x
 
 
-def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
+def has_losing_key(reduction: Reduction, x: Array) -> bool:
     """Return whether some key loses to every value, as :func:`argreduce_in_integers` needs."""
     if jnp.issubdtype(x.dtype, jnp.floating):
         return is_float_extreme(reduction, x)
@@ -150,12 +150,12 @@ def has_sentinel_value(reduction: Reduction, x: Array) -> bool:
 
 def _losing_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
     """Return a key that loses to the keys of all elements of ``dtype``."""
-    worst = _worst_key(reduction, dtype)
-    step = np.asarray(-1 if reduction.extremum == "max" else 1, worst.dtype)
-    return np.asarray(worst + step, worst.dtype)
+    identity = _identity_key(reduction, dtype)
+    step = np.asarray(-1 if reduction.extremum == "max" else 1, identity.dtype)
+    return np.asarray(identity + step, identity.dtype)
 
 
-def _worst_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
+def _identity_key(reduction: Reduction, dtype: np.dtype) -> np.ndarray:
     """Return the key of the identity of a maximum or minimum."""
     identity = identity_array(reduction, dtype)
     if jnp.issubdtype(dtype, jnp.floating):
