@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._xla.materialize import materialize
-from .._xla.nan_constant import finite
+from .._xla.nan_constant import hide_infinities
 from .._xla.select import select
 from .._xla.sharding_types import varying_axes, varying_zeros
 
@@ -117,7 +117,7 @@ def relative(x: Array) -> Array:
     JAX's derivatives of a logarithm or a quotient contain powers of ``1 / x``, which may leave the
     range of the dtype. Those of a logarithm of ``relative(x)``, or of a quotient by it, do not.
     """
-    return 1 + tangent_only(finite(x) / lax.stop_gradient(x))
+    return 1 + tangent_only(hide_infinities(x) / lax.stop_gradient(x))
 
 
 def with_materialized_cotangent(x: Array) -> Array:

@@ -29,7 +29,7 @@ def nan_where(which: Any, y: Array) -> Array:
     return jnp.where(which, nan_at(which, y), y)
 
 
-def finite(x: Array) -> Array:
+def hide_infinities(x: Array) -> Array:
     """Return ``x``, without jit 0 in place of infinities: for results that infinities leave out."""
     return jnp.where(jnp.isinf(x), np.zeros((), x.dtype), x) if _runs_without_jit() else x
 
