@@ -22,7 +22,7 @@ def geometry_of(case: NamedCase, layout: str = "NHWC") -> jaxpool.Geometry:
 
 def reduce_window_settings(case: NamedCase, layout: str = "NHWC") -> dict[str, Any]:
     """Return the settings of ``lax.reduce_window`` for a case over an array in a layout."""
-    return reduce_window.configuration(geometry_of(case, layout), len(case.shape))
+    return reduce_window.lax_settings(geometry_of(case, layout), len(case.shape))
 
 
 def with_gradient(pool: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

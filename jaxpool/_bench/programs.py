@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._explain.explain import WITH_INDICES, Explanation
-from .._lowerings.implementations.reduce_window import configuration
+from .._lowerings.implementations.reduce_window import lax_settings
 from .._lowerings.parts.axis_slicing import reshape_along
 from ..ops import average, max
 from ..reductions import MAX, MIN, accumulator, identity_array, sum_accumulator, sum_dtype
@@ -86,7 +86,7 @@ def _accumulated_sum(explanation: Explanation, x: Array, dtype: np.dtype) -> Arr
 
 
 def _reduce_window(explanation: Explanation, operands: Any, starts: Any, combine: Any) -> Any:
-    settings = configuration(explanation.geometry, len(explanation.input_shape))
+    settings = lax_settings(explanation.geometry, len(explanation.input_shape))
     return lax.reduce_window(operands, starts, combine, **settings)
 
 

@@ -14,7 +14,7 @@ from .._errors import message, public, shown
 from .._geometry.arguments import Integers, entries_of, is_sequence, per_axis
 from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding, Window
-from .._lowerings.implementations.reduce_window import configuration
+from .._lowerings.implementations.reduce_window import lax_settings
 from .._lowerings.plan import Plan
 from .._numerics.checks import check_real
 from .._numerics.divisors import check_averageable
@@ -212,5 +212,5 @@ def _lines(result: Explanation) -> Iterator[str]:
         "work", f"{result.operations:,} operations, each window separately; {result.bytes:,} bytes"
     )
     yield from result.plan.lines(result.input_shape)
-    for n, (name, value) in enumerate(configuration(result.geometry, rank).items()):
+    for n, (name, value) in enumerate(lax_settings(result.geometry, rank).items()):
         yield row("" if n else "XLA", f"{name} = {value}")

@@ -32,7 +32,7 @@ def unsupported_reason(request: Request) -> str | None:
     return None
 
 
-def configuration(geometry: Geometry, rank: int) -> dict[str, tuple]:
+def lax_settings(geometry: Geometry, rank: int) -> dict[str, tuple]:
     """Return the settings of ``lax.reduce_window`` for an array of ``rank`` axes."""
     dims, strides, dilations = [1] * rank, [1] * rank, [1] * rank
     padding = [(0, 0)] * rank
@@ -74,7 +74,7 @@ def _negated(reduction: Reduction) -> Reduction:
 
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
-    settings = configuration(geometry, jax.tree.leaves(x)[0].ndim)
+    settings = lax_settings(geometry, jax.tree.leaves(x)[0].ndim)
     return lax.reduce_window(x, identity_like(reduction, x), reduction.combine, **settings)
 
 
@@ -109,7 +109,7 @@ def sum_transpose(g: Array, geometry: Geometry) -> Array:
         return jnp.zeros(input_shape(g.shape, geometry), g.dtype)
     margins = {position: transpose_padding(axis) for axis, position in geometry.placed}
     dilated = pad_axes(g, margins)
-    settings = configuration(geometry, g.ndim) | {
+    settings = lax_settings(geometry, g.ndim) | {
         "window_strides": (1,) * g.ndim,
         "padding": "VALID",
     }
@@ -130,7 +130,7 @@ def argreduce(
         indices = jnp.where(valid, indices, _PADDING)
     init = (identity_array(reduction, x.dtype), _PADDING)
     values, indices = lax.reduce_window(
-        (x, indices), init, prefers_first(reduction), **configuration(geometry, x.ndim)
+        (x, indices), init, prefers_first(reduction), **lax_settings(geometry, x.ndim)
     )
     return values, _window_offsets(indices, geometry).astype(offset_dtype(geometry))
 
