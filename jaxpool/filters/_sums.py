@@ -70,7 +70,7 @@ def _map_block_sums(
     length = x.shape[position] - taps + 1
     count = cdiv(length, block)
     if count * block > length:
-        x = pad(x, position, 0, count * block - length, np.zeros((), x.dtype))
+        x = pad(x, position, 0, count * block - length)
     rows = lambda first, count: slice_axis(x, position, first, count, block).astype(dtype)  # noqa: E731
     inner_blocks = (taps - block + 1) // block
     block_sums = materialize(

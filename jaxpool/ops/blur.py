@@ -229,7 +229,7 @@ def _weighted_sums_along(x: Array, axis: Axis, position: int) -> Array:
     padded_axis = replace(axis, size=x.shape[position], pad_low=0)
 
     def sums(x: Array) -> Array:
-        x = pad(x, position, 0, axis.overhang, np.zeros((), x.dtype))
+        x = pad(x, position, 0, axis.overhang)
         taps = [
             slice_axis(x, position, t * axis.dilation, axis.out, axis.stride) * weight
             for t, weight in enumerate(weights)

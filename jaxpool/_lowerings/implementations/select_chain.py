@@ -113,9 +113,9 @@ def _chain_axes(
     values, offsets, valid = chained
     values = pad_to_windows(values, group, identity_array(reduction, values.dtype))
     if offsets is not None:
-        offsets = pad_to_windows(offsets.astype(dtype), group, np.zeros((), dtype))
+        offsets = pad_to_windows(offsets.astype(dtype), group)
     if valid is not None:
-        valid = pad_to_windows(valid, group, np.zeros((), bool))
+        valid = pad_to_windows(valid, group)
     chained = Chained(values, offsets, valid)
 
     def chain(steps: Sequence[int], parts: Sequence[Chained]) -> Chained:

@@ -77,7 +77,7 @@ def argranked(
     selected = _kth_keys(keys, x.dtype, geometry, places)
     if valid is not None or is_padded(geometry):
         valid = jnp.ones(x.shape, bool) if valid is None else valid
-        valid = pad_to_windows(valid, geometry, np.asarray(False))
+        valid = pad_to_windows(valid, geometry)
     offsets = _first_equal_keys(keys, valid, selected, x.dtype, geometry)
     return [(from_sort_keys(key, x.dtype), o) for key, o in zip(selected, offsets, strict=True)]
 
