@@ -162,4 +162,4 @@ def _gather(t: Array, offsets: Array, value: Array, planes: Planes) -> Array:
         return cotangents.reshape(t.shape)
 
     widened = t.astype(accumulator(t.dtype))
-    return linear_map(forward, transpose, widened, offsets.shape, value).astype(t.dtype)
+    return linear_map(forward, transpose, widened, offsets.shape, value)

@@ -1,6 +1,7 @@
 """The computation of windows: the table of implementations that the plan chooses from.
 
     tuning, request     tuned constants; the request that the plan makes to an implementation
+    result_cache        results that are cached with the reduction that they belong to
     parts/              building blocks of implementations
     implementations/    one file each
     ranks/, ragged/     ranks, and windows of any start and length; the plan does not choose these

@@ -68,9 +68,10 @@ class Configuration:
 
     def _fits_channels_first(self, shape: tuple[int, ...]) -> bool:
         try:
-            return bool(self._geometry("channels_first", shape))
+            self._geometry("channels_first", shape)
         except ValueError:
             return False
+        return True
 
     def plan(self, shape: tuple[int, ...], dtype: Any, reduction: Reduction) -> Plan:
         """Return the plan of ``reduction`` over an array of ``shape`` and ``dtype``."""
