@@ -365,6 +365,19 @@ def test_names_that_fix_a_part_of_the_configuration(base: str) -> None:
         getattr(mli, f"{base}_k3x2")(None, cfg)
 
 
+@pytest.mark.parametrize("name", ["maxpool_hwc_sa8_k3x3", "avepool_hwc_sa8_k2x2"])
+def test_sa8_kernels_of_a_fixed_window(name: str) -> None:
+    base, length = name[:15], int(name[-1])
+    x = SaTensor(permutation((6, 5, 2), np.int8, np.random.default_rng(0)), 3, 20000, 14)
+    cfg, other = PoolConfig(length, length, 2, 1, padding_left=1), PoolConfig(length, length + 1)
+    words = {"out_scale": 9001, "rounding": "convergent"} if base.startswith("ave") else {}
+    got, want = getattr(mli, name)(x, cfg, **words), getattr(mli, base)(x, cfg, **words)
+    assert got.scale == want.scale
+    assert_same(got.data, want.data, name)
+    with pytest.raises(MliError, match=f"^MLI_STATUS_SHAPE_MISMATCH: {name}: kernel_height is"):
+        getattr(mli, name)(x, other, **words)
+
+
 def test_other_names_do_not_exist() -> None:
     for name in ("maxpool_chw_sa8_k2x2", "minpool_chw_fx8", "maxpool_chw_fx8_k2", "_k2x2"):
         assert not hasattr(mli, name)

@@ -267,7 +267,7 @@ def avepool_hwc_sa8(
 # --- specialised kernels --------------------------------------------------------------------------
 
 _SPECIALISED = re.compile(
-    r"((?:max|ave)pool_(?:chw|hwc)_(?:fx8|fx16))"
+    r"((?:max|ave)pool_(?:(?:chw|hwc)_(?:fx8|fx16)|hwc_sa8))"
     r"(?:_k(\d+)x(\d+))?(?:_ch(\d+))?(?:_str(\d+))?(_nopad|_krnpad)?(?:_generic)?"
 )
 """Parts of a specialised name: base kernel, kernel width and height, channels, stride, padding."""
@@ -287,7 +287,7 @@ def _specialised(name: str, fixed: tuple[str | None, ...]) -> Callable[..., Any]
     base = globals()[str(fixed[0])]
 
     @functools.wraps(base)
-    def specialised_kernel(x: FxTensor, cfg: PoolConfig, **settings: Any) -> FxTensor:
+    def specialised_kernel(x: Any, cfg: PoolConfig, **settings: Any) -> Any:
         result = inspect.unwrap(base)(x, cfg, **settings)
         _check_fixed(x, cfg, 0 if "_chw_" in name else 2, fixed[1:])
         return result
@@ -299,9 +299,7 @@ def _specialised(name: str, fixed: tuple[str | None, ...]) -> Callable[..., Any]
     return _kernel(specialised_kernel)
 
 
-def _check_fixed(
-    x: FxTensor, cfg: PoolConfig, channel_axis: int, fixed: tuple[str | None, ...]
-) -> None:
+def _check_fixed(x: Any, cfg: PoolConfig, channel_axis: int, fixed: tuple[str | None, ...]) -> None:
     width, height, channels, stride, padding = fixed
     settings = {
         "kernel_width": (cfg.kernel_width, width),
