@@ -220,9 +220,8 @@ def _initial_value(init: Any, dtype: Any) -> np.ndarray:
                 "Give for example 0.0 or -jnp.inf.",
             )
         ) from None
-    if jnp.issubdtype(dtype, jnp.integer) and not np.isfinite(value):
-        limits = jnp.iinfo(dtype)
-        return np.asarray(limits.max if value > 0 else limits.min, dtype)
+    if not jnp.issubdtype(dtype, jnp.inexact) and not np.isfinite(value):
+        return identity_array(reductions.MIN if value > 0 else reductions.MAX, np.dtype(dtype))
     start = np.asarray(init, dtype)
     if start != start and value == value:  # most floats of eight bits have no infinity
         limits = jnp.finfo(dtype)

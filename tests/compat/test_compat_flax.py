@@ -189,8 +189,8 @@ def test_dtypes_of_other_reductions() -> None:
         assert_same(mine, flaxs, combine)
 
 
-@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e5m2"])
-def test_an_infinity_starts_windows_of_floats_that_have_none(dtype: str) -> None:
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e5m2", "bool"])
+def test_an_infinity_starts_windows_of_dtypes_that_have_none(dtype: str) -> None:
     x = jnp.array([[-1, 3, 2, -4], [0, 1, 5, 6]]).astype(dtype)[..., None]
     window = (2,), (2,), ((1, 1),)
     for start, both in ((-np.inf, (lax.max, jnp.maximum)), (np.inf, (lax.min, jnp.minimum))):
