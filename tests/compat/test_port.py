@@ -136,6 +136,13 @@ def test_nodes_of_a_function_and_of_its_branches_are_found(tmp_path: Path, capsy
     assert out.count("in a branch: GlobalMaxPool") == 2 and "in a function: MaxPool" in out
 
 
+def test_norms_of_many_elements_agree(tmp_path: Path, capsys: Any) -> None:
+    """A runtime that adds 4,096 squares in sequence loses bits, unless the sums are exact."""
+    node = onnx.helper.make_node("LpPool", ["x"], ["y"], kernel_shape=[64, 64])
+    status, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", [node], (1, 2, 64, 64)), "--check")
+    assert status == 0 and "1 of 1 agree" in out, out
+
+
 def test_channels_may_be_last(tmp_path: Path, capsys: Any) -> None:
     """The windows are those of the axes between batch and channels."""
     tensors = [onnx.numpy_helper.from_array(np.float32(0.1), "s"),
