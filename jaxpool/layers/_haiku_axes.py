@@ -17,6 +17,7 @@ import numpy as np
 
 from .._errors import counted, message, renaming_arguments, shown
 from .._geometry.arguments import integer, is_sequence, length_of
+from .._numerics.indices import check_space, counted_axes
 
 _NEUTRAL = {
     "window_shape": 1, "strides": 1, "dilations": 1, "blur_shape": 1, "padding": 0,
@@ -24,18 +25,20 @@ _NEUTRAL = {
 }  # fmt: skip
 """The neutral entry of each argument that has an entry for each axis."""
 _SIZES = ("output_shape", "window_shape", "output_size")
-"""Arguments that determine the pooled axes; only the first one that a function has is used."""
+"""Arguments that determine the pooled axes: a sequence of windows, else the first of a function."""
 
 
 def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **arguments: Any) -> Any:
     """Call ``op`` with the arguments of a Haiku function, which passes its ``locals()``."""
     shape = jnp.shape(value)
     channel = _channel_position(shape, channel_axis)
-    sizes = next(name for name in _SIZES if name in arguments)
+    given = [name for name in _SIZES if name in arguments]
+    sizes = "window_shape" if is_sequence(arguments.get("window_shape")) else given[0]
     first_pooled = _first_pooled(shape, sizes, arguments[sizes])
     if _pools_channels(shape, channel, first_pooled, arguments):
         channel = None
     pooled = [axis for axis in range(first_pooled, len(shape)) if axis != channel]
+    _check_pooled(shape, pooled, channel_axis)
     arguments |= {
         name: _pooled_entries(shape, pooled, name, entries)
         for name, entries in arguments.items()
@@ -50,9 +53,9 @@ def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **argu
 
 def _call_on_all_axes(op: Callable[..., Any], value: Any, arguments: dict[str, Any]) -> Any:
     """Call ``op`` on a value whose first axis is pooled, by adding an axis before it."""
-    space = arguments.get("index_space")
-    if isinstance(space, int) and space >= 0:
-        arguments = {**arguments, "index_space": space - jnp.ndim(value)}
+    space = check_space(arguments.get("index_space", "spatial"))
+    if not isinstance(space, str):
+        arguments = {**arguments, "index_space": counted_axes(space, (), jnp.ndim(value))[0]}
     if "indices" in arguments:
         arguments = {**arguments, "indices": jnp.asarray(arguments["indices"])[None]}
     result = op(jnp.asarray(value)[None], data_format="channels_first", **arguments)
@@ -62,13 +65,27 @@ def _call_on_all_axes(op: Callable[..., Any], value: Any, arguments: dict[str, A
 def call_global(
     op: Callable[..., Any], value: Any, channel_axis: int | None, **options: Any
 ) -> Any:
-    rank = jnp.ndim(value)
-    channel = _channel_position(jnp.shape(value), channel_axis)
+    shape, rank = jnp.shape(value), jnp.ndim(value)
+    channel = _channel_position(shape, channel_axis)
     spatial = sorted({*range(1, rank)} - {channel})
+    _check_pooled(shape, spatial, channel_axis)
+    words: dict[int | None, str] = {1: "channels_first", rank - 1: "channels_last"}
     letters = {0: "N", channel: "C", **dict(zip(reversed(spatial), "WHD", strict=False))}
-    layout = "".join(letters.get(axis, "") for axis in range(rank))
+    in_letters = "".join(letters.get(axis, "") for axis in range(rank))
     with renaming_arguments(data_format="channel_axis"):
-        return op(value, data_format=layout, **options)
+        return op(value, data_format=words.get(channel, in_letters), **options)
+
+
+def _check_pooled(shape: tuple[int, ...], pooled: list[int], channel_axis: int | None) -> None:
+    """Raise unless an axis is pooled."""
+    if not pooled:
+        raise ValueError(
+            message(
+                f"no axis of the value is pooled with $channel_axis = {channel_axis}.",
+                f"The value has shape {shape}; its batch and channel axes are not pooled.",
+                "Give a value with more axes, or another $channel_axis.",
+            )
+        )
 
 
 def _channel_position(shape: tuple[int, ...], channel_axis: int | None) -> int | None:

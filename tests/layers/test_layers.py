@@ -638,6 +638,13 @@ def test_haiku_functions_of_all_elements(channel_axis: int | None) -> None:
         (lambda ours: ours.max_pool(X, (2,) * 5, 1), "max_pool: "),
         (lambda ours: ours.adaptive_avg_pool(X, (2, 2, 2)), r"Give None for that axis"),
         (lambda ours: ours.max_unpool(X, X > 0, (9, 9, 9)), r"Give 2 for that axis"),
+        (lambda ours: ours.max_pool(X[0, 0], 2, 1), "no axis of the value is pooled with"),
+        (lambda ours: ours.global_avg_pool(X[0, 0]), "no axis of the value is pooled with"),
+        (lambda ours: ours.adaptive_max_pool(X[0, 0, 0], 2), "no axis of the value is pooled with"),
+        (
+            lambda ours: ours.max_pool_with_argmax(X, (2,) * 4, 2, index_space=4),
+            "`index_space` = 4 is not an axis of the array",
+        ),
         (lambda ours: ours.max_pool(X, 2, (2, 2)), r"Give `strides` = \(2, 2, 1\), with an entry"),
         (
             lambda ours: ours.max_pool(X, 2, 1, ((0, 1), (1, 0))),
@@ -667,6 +674,22 @@ def test_haiku_settings_have_at_most_one_entry_per_axis(name: str) -> None:
         layers("haiku").max_pool(X, **words)
 
 
+def test_haiku_functions_of_all_elements_have_any_rank() -> None:
+    x = X.reshape(4, 2, 3, 2, 3, 2)
+    for channel_axis, axes in ((-1, (1, 2, 3, 4)), (1, (2, 3, 4, 5))):
+        got = layers("haiku").global_max_pool(x, channel_axis)
+        assert_same(got, x.max(axes, keepdims=True), channel_axis)
+
+
+def test_haiku_unpools_one_example_with_the_windows_that_pooled_it() -> None:
+    """The first axis keeps its length, but is pooled."""
+    x, ours = X[0, :3], layers("haiku")
+    window: dict[str, Any] = {"window_shape": (3, 2, 1), "strides": (1, 2, 1), "padding": "SAME"}
+    pair = ours.max_pool_with_argmax(x, **window)
+    got = ours.max_unpool(pair[0], pair[1], x.shape, **window)
+    assert_same(got, jaxpool.max_unpool(pair[0], pair[1], x.shape[:2]), "unpool")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "part"),
     [("channel_axis", "C", "'C'"), ("channel_axis", 1.0, "1.0"), ("window_shape", (2, "a"), "'a'")],
@@ -694,8 +717,8 @@ def test_haiku_modules_are_named_and_learn_one_parameter() -> None:
     assert_same(jax.vmap(run.apply, (None, 0))(learned, X), want, "vmap", ulps=2)
 
 
-@pytest.mark.parametrize("space", ["spatial", 0, 1, -2])
-def test_haiku_indices_of_windows_over_every_axis(space: str | int) -> None:
+@pytest.mark.parametrize("space", ["spatial", 0, 1, -2, np.int64(1)])
+def test_haiku_indices_of_windows_over_every_axis(space: Any) -> None:
     """Indices are flat over the pooled axes, or from a given axis on."""
     window = (2, 3, 2, 2)
     got = layers("haiku").max_pool_with_argmax(X, window, window, index_space=space)
