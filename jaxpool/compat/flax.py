@@ -220,13 +220,11 @@ def _initial_value(init: Any, dtype: Any) -> np.ndarray:
                 "Give for example 0.0 or -jnp.inf.",
             )
         ) from None
-    if not jnp.issubdtype(dtype, jnp.inexact) and not np.isfinite(value):
-        return identity_array(reductions.MIN if value > 0 else reductions.MAX, np.dtype(dtype))
-    start = np.asarray(init, dtype)
-    if start != start and value == value:  # most floats of eight bits have no infinity
-        limits = jnp.finfo(dtype)
-        return np.asarray(limits.max if value > 0 else limits.min, dtype)
-    return start
+    if jnp.issubdtype(dtype, jnp.inexact) or np.isfinite(value):
+        start = np.asarray(init, dtype)
+        if start == start or value != value:  # most floats of eight bits have no infinity
+            return start
+    return identity_array(reductions.MIN if value > 0 else reductions.MAX, dtype)
 
 
 # --- Flax's windows -------------------------------------------------------------------------------
