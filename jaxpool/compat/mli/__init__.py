@@ -271,6 +271,7 @@ _SPECIALISED = re.compile(
     r"(?:_k(\d+)x(\d+))?(?:_ch(\d+))?(?:_str(\d+))?(_nopad|_krnpad)?(?:_generic)?"
 )
 """Parts of a specialised name: base kernel, kernel width and height, channels, stride, padding."""
+_Tensor = FxTensor | SaTensor
 
 
 def __getattr__(name: str) -> Any:
@@ -287,7 +288,7 @@ def _specialised(name: str, fixed: tuple[str | None, ...]) -> Callable[..., Any]
     base = globals()[str(fixed[0])]
 
     @functools.wraps(base)
-    def specialised_kernel(x: Any, cfg: PoolConfig, **settings: Any) -> Any:
+    def specialised_kernel(x: _Tensor, cfg: PoolConfig, **settings: Any) -> _Tensor:
         result = inspect.unwrap(base)(x, cfg, **settings)
         _check_fixed(x, cfg, 0 if "_chw_" in name else 2, fixed[1:])
         return result
@@ -299,7 +300,9 @@ def _specialised(name: str, fixed: tuple[str | None, ...]) -> Callable[..., Any]
     return _kernel(specialised_kernel)
 
 
-def _check_fixed(x: Any, cfg: PoolConfig, channel_axis: int, fixed: tuple[str | None, ...]) -> None:
+def _check_fixed(
+    x: _Tensor, cfg: PoolConfig, channel_axis: int, fixed: tuple[str | None, ...]
+) -> None:
     width, height, channels, stride, padding = fixed
     settings = {
         "kernel_width": (cfg.kernel_width, width),
