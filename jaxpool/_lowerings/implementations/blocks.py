@@ -16,7 +16,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ..._geometry.axis import Axis
@@ -87,7 +86,7 @@ def reduce(x: Any, geometry: Geometry, reduction: Reduction) -> Any:
 
 def _reduce(x: Any, geometry: Geometry, reduction: Reduction, platform: Platform) -> Any:
     tiles, windows = _tiles_and_windows(geometry)
-    dtype = np.dtype(jax.tree.leaves(x)[0].dtype)
+    dtype = jax.tree.leaves(x)[0].dtype
     request = Request("reduce", tiles, reduction, dtype, False, platform)
     is_slower_tiled = platform == "cpu" and tiled.slower_reason(request) is not None
     blocks = materialize((reduce_window if is_slower_tiled else tiled).reduce(x, tiles, reduction))
