@@ -132,8 +132,7 @@ LONGEST_SCATTERED = 7
 """Maximum elements on an axis for which a transpose along the axis has one slice per offset."""
 
 SCATTER_RADIX = TERMS_RADIX = 6
-"""Smaller windows that compose a long window at each level of a scatter: on CPU, and on every
-platform in the transpose of ``windows``; on TPU and GPU."""
+"""Smaller windows that compose a long window at each level of a scatter: on CPU; on TPU and GPU."""
 
 # --- windows as an axis ---------------------------------------------------------------------------
 

@@ -5,16 +5,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
-from .._autodiff.linear import is_differentiable, linear_map
 from .._errors import message, public, shown
 from .._geometry.arguments import Integers
-from .._geometry.resolve import Geometry, is_static
 from .._geometry.window import Padding, Rounding
-from .._lowerings.parts.axis_slicing import is_padded
-from .._lowerings.parts.stack import stack_taps, unstack_taps
+from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import check_real, check_where, real_number
 from ..reductions import byte_dtype
 from ._dispatch import Configuration, Op, WindowArguments, call
@@ -76,29 +73,7 @@ def _windows(x: Array, where: Any, *, config: Configuration, fill: float, sign: 
     # XLA:CPU aborts the process if it concatenates 2-bit integers (jaxlib 0.10 to 0.12).
     operand = x.astype(byte_dtype(x.dtype))
     geometry, value = config.geometry(x.shape), value.astype(operand.dtype)
-    return _stacked(operand, geometry, value).astype(x.dtype)
-
-
-def _stacked(x: Array, geometry: Geometry, fill: np.ndarray) -> Array:
-    """Return the taps of all windows; a written transpose is used if the windows are strided.
-
-    JAX's transpose of a strided slice, a padding between elements, is slow on CPU, and XLA:TPU may
-    run it in serial loops. XLA (jaxlib 0.10 to 0.12) also partitions it wrongly if the result is
-    sharded and the cotangent is not.
-    """
-    is_written = geometry.is_strided and is_differentiable(x) and is_static(geometry.spatial_shape)
-    if not is_written:
-        return stack_taps(x, geometry, fill)
-    value = None
-    if fill != 0 and is_padded(geometry):
-        value, fill = stack_taps(x, geometry, fill), np.zeros((), x.dtype)
-    return linear_map(
-        lambda t: stack_taps(lax.squeeze(t, (x.ndim,)), geometry, fill),
-        lambda g: jnp.expand_dims(unstack_taps(g, geometry), x.ndim),
-        jnp.expand_dims(x, x.ndim),
-        (*geometry.full_shape(x.shape), geometry.taps),
-        value,
-    )
+    return stack_taps(operand, geometry, value).astype(x.dtype)
 
 
 def _sign(fill: Any) -> float:

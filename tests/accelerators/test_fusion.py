@@ -90,6 +90,10 @@ BLUR_GRADIENT = lambda g: jax.linear_transpose(BLUR, BLURRED)(g)[0]  # noqa: E73
 WINDOWS = values(jaxpool.windows, (4, 4), 4)
 IN_WINDOWS = jax.ShapeDtypeStruct((32, 56, 56, 64), jnp.float32)
 WINDOWS_GRADIENT = lambda g: jax.linear_transpose(WINDOWS, IN_WINDOWS)(g)[0]  # noqa: E731
+PATCHES = values(jaxpool.windows, (16, 16), 16)
+OVERLAPPING_WINDOWS = values(jaxpool.windows, (3, 3), 2)
+MAXIMUM_OF_WINDOWS = lambda x: OVERLAPPING_WINDOWS(x).max(-1)  # noqa: E731
+LOGSUMEXP_OF_WINDOWS = jax.grad(lambda x: jax.nn.logsumexp(OVERLAPPING_WINDOWS(x), -1).sum())
 LARGE, HALF, SMALL = (32, 112, 112, 128), (64, 56, 56, 128), (32, 28, 28, 192)
 ODD = (64, 55, 55, 128)
 FEW = (12, 56, 56, 128)
@@ -138,8 +142,12 @@ BOUNDS = {
     "gradient of a blur on GPU": Bound("H100", BLUR_GRADIENT, HALF, "float32", 1, 1.01),
     "gradient of a blur on TPU": Bound("v5e", BLUR_GRADIENT, HALF, "float32", 2, 1.01),
     "gradient of windows on TPU": Bound(
-        "v6e", WINDOWS_GRADIENT, (32, 14, 14, 64, 16), "float32", 4, 2.01
+        "v6e", WINDOWS_GRADIENT, (32, 14, 14, 64, 16), "float32", 1, 2.01
     ),
+    "windows on TPU": Bound("v6e", WINDOWS, IN_WINDOWS.shape, "float32", 1, 2.01),
+    "patches on TPU": Bound("v6e", PATCHES, (16, 224, 224, 3), "bfloat16", 3, 1.08),
+    "maximum of windows on TPU": Bound("v6e", MAXIMUM_OF_WINDOWS, LARGE, "float32", 1, 1.01),
+    "function of windows on GPU": Bound("H100", LOGSUMEXP_OF_WINDOWS, HALF, "float32", 3, 2.71),
     "variance on GPU": Bound("H100", VARIANCE, LARGE, "float32", 3, 2.15),
     "variance on TPU": Bound("v5e", VARIANCE, LARGE, "float32", 7, 2.6),
     "values of variance on TPU": Bound("v6e", VARIANCE_VALUES, LARGE, "float32", 3, 1.01),

@@ -40,6 +40,18 @@ CASES = SHARED_CASES | {
         (1, 60, 6, 1),
         {"window_shape": (35, 4), "strides": (9, 2), "padding": ((5, 3), (1, 0))},
     ),
+    "groups": Case(
+        (2, 11, 40, 2),
+        {"window_shape": (3, 20), "strides": (3, 7), "padding": ((1, 2), (4, 9))},
+    ),
+    "many groups": Case(
+        (1, 210, 2),
+        {"window_shape": (150,), "strides": 4, "padding": ((5, 9),)},
+    ),
+    "apart": Case(
+        (2, 13, 12, 3),
+        {"window_shape": (2, 3), "strides": (4, 3), "padding": ((1, 3), (2, 1))},
+    ),
     "one long": Case(
         (1, 210, 2),
         {"window_shape": (70,), "strides": 20, "padding": ((5, 9),), "dilations": 2},
@@ -90,6 +102,9 @@ def taps_of(x: np.ndarray, fill: float, where: Any, case: str) -> np.ndarray:
         ("many", True),
         ("very many rows", False),
         ("one long", False),
+        ("groups", True),
+        ("many groups", False),
+        ("apart", True),
         ("ceil", False),
     ],
 )
@@ -153,7 +168,26 @@ def test_the_program_grows_with_the_root_of_a_long_window() -> None:
     assert length(2000) < 4 * length(100)
 
 
-@pytest.mark.parametrize("case", ["2-D", "many", "one long"])
+def test_windows_that_do_not_overlap_are_a_reshape() -> None:
+    """Also of many taps, and in the gradient."""
+    x, patches = jnp.zeros((2, 96, 64, 3)), functools.partial(jaxpool.windows, strides=(32, 16))
+    text = jax.jit(jax.value_and_grad(lambda x: patches(x, (32, 16)).std(-1).sum())).lower(x)
+    assert "reshape" in text.as_text()
+    for operation in ("concatenate", "slice", "pad"):
+        assert f"stablehlo.{operation}" not in text.as_text()
+
+
+@pytest.mark.parametrize("kernel", [(40,), (8,)])
+def test_no_slice_has_a_stride(kernel: tuple[int]) -> None:
+    """Its transpose is slow, and XLA partitions it wrongly."""
+    f = jax.grad(lambda x: jnp.square(jaxpool.windows(x, kernel, 5, 3)).sum())
+    slices = re.findall(
+        r"stablehlo\.slice %\S+ (\[.*?\])", jax.jit(f).lower(jnp.zeros((2, 60, 3))).as_text()
+    )
+    assert slices and not any(re.search(r":\d+:", slice_text) for slice_text in slices)
+
+
+@pytest.mark.parametrize("case", ["2-D", "many", "groups", "apart", "one long"])
 def test_windows_are_linear(case: str, rng: np.random.Generator) -> None:
     x, _ = data(case, False, rng)
     taps = functools.partial(jaxpool.windows, **CASES[case].window, fill=3)
