@@ -8,16 +8,17 @@ the taps. Other windows are stacked along one axis after another. Window ``o`` w
 the first ``kernel`` elements of the groups ``o, o + 1, ..`` of ``stride`` elements each, so windows
 of groups are stacked, at stride 1; a window of a single group is a reshape.
 
-No slice has a stride, see :mod:`.grid`. In the transpose that JAX derives, a strided slice would be
-a padding between elements. It is slow on CPU and a serial loop on TPU, and XLA (jaxlib 0.10 to
-0.12) partitions it wrongly if the result is sharded and the cotangent is not.
+No slice has a stride, see :mod:`.grid`, unless a pooled axis has a symbolic size. In the transpose
+that JAX derives, a strided slice would be a padding between elements. It is slow on CPU and may be
+a serial loop on TPU, and XLA (jaxlib 0.10 to 0.12) partitions it wrongly if the result is sharded
+and the cotangent is not.
 """
 
 from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ..._geometry.axis import Axis, cdiv
 from ..._geometry.resolve import Geometry, is_static
@@ -59,7 +60,8 @@ def _stack(x: Array, geometry: Geometry, padding: np.ndarray, at: int) -> Array:
     """Return the array of each tap, stacked as a new axis ``at``."""
     is_known = is_static(geometry.spatial_shape)
     read = grid.each_offset if is_known else axis_slicing.each_offset
-    return jnp.stack(list(read(x, geometry, padding)), at)
+    arrays = [jnp.expand_dims(a, at) for a in read(x, geometry, padding)]
+    return axis_slicing.concatenate(arrays, at)
 
 
 def _stack_axis(x: Array, axis: Axis, dimension: int, padding: np.ndarray) -> Array:
@@ -70,13 +72,11 @@ def _stack_axis(x: Array, axis: Axis, dimension: int, padding: np.ndarray) -> Ar
     groups = cdiv(axis.kernel, axis.stride)
     length = (axis.out - 1 + groups) * axis.stride
     x = axis_slicing.pad(x, position, axis.pad_low, length - axis.pad_low - axis.size, padding)
-    before, after = x.shape[:dimension], x.shape[dimension + 1 :]
-    x = x.reshape(*before, length // axis.stride, axis.stride, *after)
-    if groups > 1:
-        of_groups = Axis(length // axis.stride, groups, 1, 1, 0, 0, 0, axis.out)
-        x = _stack_slices(x, of_groups, dimension, padding)
-        x = x.reshape(*before, axis.out, groups * axis.stride, *after)
-    return axis_slicing.pad(x, dimension + 1 - x.ndim, 0, axis.kernel - groups * axis.stride)
+    whole = replace(axis, size=length)
+    x = grid.split_into_phases(x, Geometry((whole,), (position,)))
+    of_groups = Axis(whole.groups, groups, 1, 1, 0, 0, 0, axis.out)
+    x = _stack_slices(x, of_groups, dimension, padding)
+    return _merge_and_crop(x, dimension + 1, axis.kernel)
 
 
 def _stack_slices(x: Array, axis: Axis, dimension: int, padding: np.ndarray) -> Array:
@@ -95,6 +95,11 @@ def _stack_slices(x: Array, axis: Axis, dimension: int, padding: np.ndarray) -> 
     starts = (axis.out - 1) * axis.stride + (outer - 1) * inner * axis.dilation + 1
     x = stack(x, replace(axis, kernel=inner, stride=1, out=starts))
     steps = replace(axis, size=starts, kernel=outer, dilation=inner * axis.dilation, pad_low=0)
-    x = stack(x, steps)
-    x = x.reshape(*x.shape[: dimension + 1], outer * inner, *x.shape[dimension + 3 :])
-    return lax.slice_in_dim(x, 0, axis.kernel, 1, dimension + 1)
+    return _merge_and_crop(stack(x, steps), dimension + 1, axis.kernel)
+
+
+def _merge_and_crop(x: Array, dimension: int, length: int) -> Array:
+    """Merge an axis with the one after it, and crop it to ``length``."""
+    merged = x.shape[dimension] * x.shape[dimension + 1]
+    x = x.reshape(*x.shape[:dimension], merged, *x.shape[dimension + 2 :])
+    return axis_slicing.pad(x, dimension - x.ndim, 0, length - merged)
