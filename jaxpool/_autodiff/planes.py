@@ -18,8 +18,8 @@ from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry, is_static
 from .._lowerings import tuning
 from .._lowerings.implementations import reduce_window
-from .._lowerings.implementations.tiled import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.argreduce import ValueOffset, offset_dtype
+from .._lowerings.parts.entire_axes import argmax_offsets, offset_iota, reduce_axes
 from .._lowerings.parts.grid import phase_axis_indices
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize

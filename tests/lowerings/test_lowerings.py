@@ -9,6 +9,7 @@ runs on several arrays, because compiling is expensive.
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -390,11 +391,32 @@ def test_windows_tiled_as_if_they_were_long(
     kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "MAX_ADDED_IN_LOOP", 2)
+    monkeypatch.setattr(tuning, "MAX_ADDED_AT_ONCE", 1)
     if kind == "sum":
         assert check_sums("tiled", np.dtype(dtype), list(SETTINGS), QUICK)
     else:
         largest, masked = kind == "max", (False, True)
         assert check_extremes("tiled", largest, np.dtype(dtype), list(SETTINGS), masked, QUICK)
+
+
+@pytest.mark.parametrize("largest", [True, False], ids=["max", "min"])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "blocks of 24 elements"])
+def test_extremes_on_cpu_compare_no_bfloat16(name: str, largest: bool) -> None:
+    """XLA:CPU (jaxlib 0.12) does not vectorise a loop that does.
+
+    The argmax of blocks of elements may compare bfloat16: blocks are few.
+    """
+    geometry, shape = build(name)
+    reduction = MAX if largest else MIN
+    plan = _plan.plan_for(geometry, reduction, np.dtype(jnp.bfloat16))
+
+    def values_and_offsets(x: jax.Array) -> Any:
+        return _plan.reduce(plan, x), _plan.argreduce(plan, x, None)
+
+    traced = jax.jit(values_and_offsets).trace(jnp.zeros(shape, jnp.bfloat16))
+    program = traced.lower(lowering_platforms=("cpu",)).as_text()
+    assert "stablehlo" in program
+    assert not re.search(r"stablehlo.(compare|maximum|minimum).*bf16", program)
 
 
 @pytest.mark.deep
