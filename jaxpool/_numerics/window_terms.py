@@ -7,11 +7,11 @@ elements, which is linear in ``f``. In the transpose, element ``i`` receives the
 terms of level ``-T[o]``. The level of that sum is ``-T[o]`` for the smallest ``T[o]``, which is at
 least ``L[i]``. So in the transpose, too, no power of two exceeds one.
 
-On CPU, windows are joined axis by axis, and arrays that several windows read are stored. On GPU and
-TPU, windows of few elements are joined over all axes in one kernel, from the arrays that terms are
-computed from. Terms are then recomputed for each window, and neither terms nor sums along an axis
-are stored. TPU stores terms that many windows read, because an exponential costs more there than
-reading two numbers.
+On CPU, overlapping windows are joined axis by axis, and arrays that several windows read are
+stored. Other windows of few elements, on GPU and TPU all of them, are joined over all axes in one
+kernel, from the arrays that terms are computed from. Terms are then recomputed for each window, and
+neither terms nor sums along an axis are stored. TPU stores terms that many windows read, because an
+exponential costs more there than reading two numbers.
 """
 
 import functools
@@ -93,12 +93,13 @@ def _sums(
     if not _is_fused(geometry, implementation):
         return per_axis(terms, arrays)
     fused_from_stored = lambda terms, _: _fused_from_stored(terms, geometry)  # noqa: E731
+    on_cpu = fused if geometry.is_non_overlapping else per_axis
     on_tpu = fused_from_stored if _is_stored_on_tpu(geometry) else fused
-    return by_platform(terms, arrays, cpu=per_axis, tpu=on_tpu, default=fused)
+    return by_platform(terms, arrays, cpu=on_cpu, tpu=on_tpu, default=fused)
 
 
 def _is_fused(geometry: Geometry, implementation: str) -> bool:
-    """Return whether GPU and TPU join all axes in one kernel."""
+    """Return whether a window has few enough elements to join all axes in one kernel."""
     return implementation == "auto" and geometry.taps <= tuning.MAX_TERMS_AT_ONCE
 
 

@@ -81,6 +81,16 @@ def test_a_tpu_makes_terms_once_that_many_windows_read(
     assert (program.count("stablehlo.exponential ") < math.prod(window)) == once
 
 
+@pytest.mark.parametrize(("strides", "stored"), [((3, 2), False), ((4, 2), False), ((2, 2), True)])
+def test_the_cpu_stores_terms_of_overlapping_windows(
+    strides: tuple[int, int], stored: bool
+) -> None:
+    pool = jax.jit(lambda x: jaxpool.soft_pool(x, (3, 2), strides))
+    program = pool.trace(numbers(jnp.float32)).lower(lowering_platforms=("cpu",)).as_text()
+    assert "stablehlo.exponential" in program
+    assert ("optimization_barrier" in program) == stored
+
+
 @pytest.mark.grid(3)
 @pytest.mark.parametrize("name", ["soft", "log-sum-exp", "generalized mean"])
 def test_masked_terms_that_a_tpu_stores(name: str) -> None:
