@@ -121,12 +121,6 @@ def check_real(x: Array | jax.ShapeDtypeStruct) -> None:
     _check_numbers(x)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise _dtype_error(x, _DEFINED_FOR, "Pool the real and the imaginary part separately.")
-    if x.dtype.name.startswith("float6_"):
-        raise _dtype_error(
-            x,
-            "XLA (jaxlib 0.12) has no 6-bit arithmetic and aborts the process.",
-            "Convert it first, for example x.astype(jnp.bfloat16).",
-        )
 
 
 def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
@@ -134,6 +128,12 @@ def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
     if not jnp.issubdtype(x.dtype, jnp.number) and x.dtype != jnp.bool_:
         advice = "Give an array of numbers; jax.random keys are not numbers."
         raise _dtype_error(x, _DEFINED_FOR, advice)
+    if x.dtype.name.startswith("float6_"):
+        raise _dtype_error(
+            x,
+            "XLA (jaxlib 0.12) has no 6-bit arithmetic and aborts the process.",
+            "Convert it first, for example x.astype(jnp.bfloat16).",
+        )
 
 
 def check_float(x: Array) -> None:
