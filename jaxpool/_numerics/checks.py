@@ -134,6 +134,12 @@ def _check_numbers(x: Array | jax.ShapeDtypeStruct) -> None:
             "XLA (jaxlib 0.12) has no 6-bit arithmetic and aborts the process.",
             "Convert it first, for example x.astype(jnp.bfloat16).",
         )
+    if x.dtype.name == "float8_e8m0fnu":
+        raise _dtype_error(
+            x,
+            "It has no 0, and XLA (jaxlib 0.12) turns its lowest number into NaN.",
+            "Convert it first, for example x.astype(jnp.float32).",
+        )
 
 
 def check_float(x: Array) -> None:
