@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
 from .._lowerings import tuning
@@ -125,7 +125,21 @@ class Corners(NamedTuple):
     right: Array
 
 
-def image_numbers(batch_index: Any) -> Any:
+def box_arrays(boxes: Any, batch_index: Any) -> tuple[Any, Any]:
+    """Return the boxes and their image numbers; raise for a list of an array for each image."""
+    if type(boxes) in (list, tuple) and any(getattr(entry, "ndim", 0) == 2 for entry in boxes):
+        raise TypeError(
+            message(
+                f"$boxes is a {type(boxes).__name__} of {counted(len(boxes), 'array')}.",
+                "The boxes of all images are one array.",
+                "Give jnp.concatenate(boxes), and as $batch_index "
+                "np.repeat(np.arange(len(boxes)), [len(b) for b in boxes]).",
+            )
+        )
+    return boxes, _image_numbers(batch_index)
+
+
+def _image_numbers(batch_index: Any) -> Any:
     """Return the image numbers; -1 for 64-bit ones that JAX would wrap to another image."""
     if not isinstance(batch_index, np.ndarray) or batch_index.dtype not in ("int64", "uint64"):
         return batch_index

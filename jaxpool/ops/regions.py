@@ -16,8 +16,8 @@ from ..reductions import accumulator
 from ._boxes import (
     Corners,
     Images,
+    box_arrays,
     canonical_output,
-    image_numbers,
     integer_bins,
     mean_weights,
     sample_bins,
@@ -90,7 +90,7 @@ def roi_align(
       Array([[2.5, 4.5]], dtype=float32)
     """
     return call(
-        _ROI_ALIGN, x, (boxes, image_numbers(batch_index)), output_size=output_size,
+        _ROI_ALIGN, x, box_arrays(boxes, batch_index), output_size=output_size,
         spatial_scale=spatial_scale, sampling_ratio=sampling_ratio, aligned=aligned,
         data_format=data_format,
     )  # fmt: skip
@@ -135,7 +135,7 @@ def roi_pool(
       Array([[5., 7.]], dtype=float32)
     """
     return call(
-        _ROI_POOL, x, (boxes, image_numbers(batch_index)), output_size=output_size,
+        _ROI_POOL, x, box_arrays(boxes, batch_index), output_size=output_size,
         spatial_scale=spatial_scale, data_format=data_format,
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ def ps_roi_align(
       Array([[0., 1.]], dtype=float32)
     """
     return call(
-        _PS_ROI_ALIGN, x, (boxes, image_numbers(batch_index)), output_size=output_size,
+        _PS_ROI_ALIGN, x, box_arrays(boxes, batch_index), output_size=output_size,
         spatial_scale=spatial_scale, sampling_ratio=sampling_ratio, data_format=data_format,
     )  # fmt: skip
 
@@ -219,7 +219,7 @@ def ps_roi_pool(
       Array([[0., 1.]], dtype=float32)
     """
     return call(
-        _PS_ROI_POOL, x, (boxes, image_numbers(batch_index)), output_size=output_size,
+        _PS_ROI_POOL, x, box_arrays(boxes, batch_index), output_size=output_size,
         spatial_scale=spatial_scale, data_format=data_format,
     )  # fmt: skip
 

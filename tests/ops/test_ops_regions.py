@@ -312,6 +312,22 @@ def test_boxes_of_each_image_are_told_how_to_be_one_array() -> None:
     assert (got == each(x, boxes).reshape(got.shape)).all()
 
 
+@pytest.mark.parametrize("op", OPS)
+def test_a_list_of_boxes_is_told_how_to_be_one_array(op: str) -> None:
+    x, pool = jax.random.normal(jax.random.key(0), (2, 5, 4, 8)), getattr(jaxpool, op)
+    for lengths in ((2, 3), (2, 2)):
+        boxes = [jnp.asarray(BOXES[:length, 1:]) for length in lengths]
+        with pytest.raises(TypeError, match=f"^{op}: `boxes` is a list of 2 arrays") as e:
+            pool(x, boxes, (2, 2))
+        advice = str(e.value).partition("Give ")[2].removesuffix(".")
+        joined, numbers = advice.split(", and as `batch_index` ")
+        names = {"boxes": boxes, "jnp": jnp, "np": np}
+        got = pool(x, eval(joined, names), (2, 2), batch_index=eval(numbers, names))
+        each = [pool(x[n : n + 1], boxes[n], (2, 2), batch_index=np.zeros(lengths[n], int))
+                for n in range(2)]  # fmt: skip
+        assert_same(got, jnp.concatenate(each), lengths, ulps=4)
+
+
 @pytest.mark.parametrize(
     ("words", "kind", "pattern"),
     [
