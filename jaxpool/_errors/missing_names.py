@@ -23,8 +23,15 @@ def of_ops(name: str, ops: Iterable[str]) -> str:
         return ": the filters of scipy.ndimage are in jaxpool.filters"
     if name == "pool_shards":
         return ": write jaxpool.sharding.pool_shards"
+    if re.fullmatch(r"segment_\w+", name):
+        return ": write jax.ops.segment_max or segment_sum; a mean is a quotient of two sums"
     if op := _same(name, ops):
         return f": write {op}"
+    if op := _same(name.removeprefix("nan"), ops):
+        return f": write {op}(..., where=~jnp.isnan(x))"
+    rolling = re.fullmatch(r"(?:rolling|moving)_(\w+)", name)
+    if rolling and (op := _same(f"{rolling[1]}_pool", ops)):
+        return f": write {op} at stride 1"
     op = _same(name.removeprefix("global_"), ops)
     return f": give {op} a window of the full axes, such as x.shape[1:-1]" if op else ""
 

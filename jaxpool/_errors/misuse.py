@@ -24,7 +24,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("rounding", "ceil_mode", "use_ceil", "rounding_type", "ceil"),
     ("data_format", "channel_axis", "layout", "axes"),
     ("data_format", "channel_axis", "axes", "axis", "dim"),
-    ("where", "mask"),
+    ("where", "mask", "skipna"),
     ("fill", "padding_value", "pad_value", "fill_value", "constant_values"),
     ("boxes", "rois", "bboxes"),
     ("spatial_scale", "scale"),
@@ -58,6 +58,7 @@ REMARKS: dict[tuple[str, str], str] = {
     ("percentile", "q"): "q is a fraction, from 0 to 1",
     ("seed", "key"): "make a key with jax.random.key(seed)",
     ("beta", "temperature"): "the temperature is 1 / beta",
+    ("skipna", "where"): "skipna=True is where=~jnp.isnan(x)",
     ("footprint", "window_shape"): "only jaxpool.filters accepts footprints",
     ("size", "window_shape"): "jaxpool.filters has the arguments of scipy.ndimage",
     ("window_shape", "kernel_width"): "kernel_height is that of the other axis",
@@ -101,6 +102,13 @@ ELSEWHERE: dict[str, str] = {
     "weights": "only jaxpool.avg_pool accepts weights",
     "lengths": "where=jnp.arange(n)[:, None] < lengths[:, None, None] leaves out the padding of "
     "sequences of n steps",
+    "where": "jaxpool.max_pool and similar pools accept where; in pools of regions, image index -1 "
+    "pads an array of boxes",
+    "temperature": "only jaxpool.logsumexp_pool and its global form accept a temperature T; "
+    "soft_pool(x / T, ...) * T has weights exp(x / T)",
+    "beta": "soft_pool(beta * x, ...) / beta has weights exp(beta * x)",
+    "sigma": "windows of jaxpool.blur_pool are binomial; n taps have a standard deviation of "
+    "sqrt(n - 1) / 2",
     "name": "jax.named_scope names a part of a program",
     "dtype": "the dtype is that of the array: convert the array first",
     "base_dilation": "arrays are not dilated, only windows",
@@ -213,7 +221,8 @@ def _replacement(word: str, names: Sequence[str], passed: set[str]) -> str:
 
 def _too_many(count: int, by_position: Sequence[str], names: Sequence[str]) -> Lines:
     others = [name for name in names if name not in by_position]
-    advice = f"Give the others by name: {', '.join(others)}." if others else "Leave the others out."
+    which = "the others" if by_position else "them"
+    advice = f"Give {which} by name: {', '.join(others)}." if others else f"Leave {which} out."
     noun = "argument" if len(by_position) == 1 else "arguments"
     facts = f"It accepts {len(by_position)} positional {noun}: {', '.join(by_position)}."
     subject = "1 argument is" if count == 1 else f"{count} arguments are"

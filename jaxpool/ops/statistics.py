@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
-from .._geometry.arguments import Integers, integer
+from .._geometry.arguments import Integers, integer, is_sequence
 from .._geometry.window import Padding, Rounding
 from .._numerics.checks import check_float, check_where, real_number
 from .._numerics.divisors import count_array
@@ -212,7 +212,10 @@ def _canonical_quantile(q: Any, method: Any) -> dict[str, Any]:
 
 
 def _fraction(q: Any) -> float:
-    number = real_number("q", q, "0.5 for the median")
+    example = "0.5 for the median"
+    if is_sequence(q):
+        example += "; for several, jnp.stack([jaxpool.quantile_pool(x, q, ...) for q in qs], -1)"
+    number = real_number("q", q, example)
     if 0 <= number <= 1:
         return float(number)
     raise ValueError(

@@ -132,6 +132,14 @@ def test_the_two_ends_of_one_axis() -> None:
         (jaxpool, "mean_pool", ": write avg_pool$"),
         (jaxpool, "median_filter", "in jaxpool.filters$"),
         (jaxpool, "pool_shards", "write jaxpool.sharding.pool_shards$"),
+        (jaxpool, "segment_pool", "write jax.ops.segment_max or segment_sum; a mean is a quotient"),
+        (jaxpool, "segment_max_pool", "write jax.ops.segment_max or segment_sum"),
+        (jaxpool, "segment_mean", "write jax.ops.segment_max or segment_sum"),
+        (jaxpool, "nanmedian_pool", r": write median_pool\(..., where=~jnp.isnan\(x\)\)$"),
+        (jaxpool, "nan_mean_pool", r": write avg_pool\(..., where=~jnp.isnan\(x\)\)$"),
+        (jaxpool, "rolling_median", ": write median_pool at stride 1$"),
+        (jaxpool, "moving_average", ": write avg_pool at stride 1$"),
+        (jaxpool, "rolling_rank_of", "attribute 'rolling_rank_of'$"),
         (jaxpool.layers, "MaxPool", "equinox, haiku, linen, nnx"),
         (layers.linen, "GlobalAveragePooling2D", ": write GlobalAvgPool, which serves every rank$"),
         (layers.linen, "AdaptiveAvgPool2d", ": write AdaptiveAvgPool, which"),
@@ -235,6 +243,32 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "an output of SciPy": (
         lambda: jaxpool.filters.maximum_filter(X[0, ..., 0], 3, output=np.float32),
         "Leave out `output`: the result is returned; convert it with astype.",
+    ),
+    "several quantiles": (
+        lambda: jaxpool.quantile_pool(X, (0.1, 0.5), (3, 3), 1),
+        "such as 0.5 for the median; for several, jnp.stack([jaxpool.quantile_pool(x, q, ...) for "
+        "q in qs], -1).",
+    ),
+    "missing values of pandas": (
+        lambda: jaxpool.median_pool(X, (3, 3), 1, skipna=True),
+        "Write `where` for `skipna`: skipna=True is where=~jnp.isnan(x).",
+    ),
+    "a mask of boxes": (
+        lambda: jaxpool.roi_align(X, np.zeros((2, 5)), 2, where=np.ones(2, bool)),
+        "Leave out `where`: jaxpool.max_pool and similar pools accept where; in pools of regions, "
+        "image index -1 pads an array of boxes.",
+    ),
+    "a temperature of a weighted average": (
+        lambda: jaxpool.soft_pool(X, (2, 2), 2, temperature=2.0),
+        "soft_pool(x / T, ...) * T has weights exp(x / T).",
+    ),
+    "an inverse temperature of a weighted average": (
+        lambda: jaxpool.soft_pool(X, (2, 2), 2, beta=0.5),
+        "Leave out `beta`: soft_pool(beta * x, ...) / beta has weights exp(beta * x).",
+    ),
+    "the width of a Gaussian": (
+        lambda: jaxpool.blur_pool(X, (3, 3), 1, sigma=0.7),
+        "binomial; n taps have a standard deviation of sqrt(n - 1) / 2.",
     ),
     "axes of a global pool": (
         lambda: jaxpool.global_avg_pool(X, axis=(1, 2)),
@@ -564,6 +598,14 @@ def test_layers_name_our_words(library: str, layer: str) -> None:
         lines_of_error(lambda: made(library, layer, (2, 2)))[0] == f"{layer}: `strides` is missing."
     )
     assert made(library, layer, (2, 2), 2)
+
+
+@pytest.mark.parametrize("library", ["linen", "nnx", "equinox"])
+def test_layers_without_arguments_by_position(library: str) -> None:
+    for layer, word in (("MaxUnpool", "window_shape"), ("GlobalAvgPool", "keepdims")):
+        _, facts, advice = lines_of_error(lambda layer=layer: made(library, layer, (2, 2)))
+        assert facts == "  It accepts no positional arguments."
+        assert advice.startswith("  Give them by name: ") and word in advice
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
