@@ -39,6 +39,7 @@ class Node:
         empty if any lengths fit.
       unknown_from: the operator at which shape inference stopped, if known.
       channels_last: whether the channels are the last axis of the pooled array, not the second.
+      length_names: the name of the length of each axis, "" if it has none; empty if none has.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Node:
     open_lengths: Callable[[], Sequence[int]] = tuple
     unknown_from: str = ""
     channels_last: bool = False
+    length_names: tuple[str, ...] = ()
 
     def channels_second(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the lengths of batch, channels and pooled axes of an array of ``shape``."""

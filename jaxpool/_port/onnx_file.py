@@ -137,7 +137,8 @@ def _check_has_ends(node: Any) -> None:
 def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
     function, arguments = operator_of(node), attributes_of(node)
     _check_has_ends(node)
-    shape, dtype = _shape_and_dtype(known.get(node.input[0]))
+    pooled = known.get(node.input[0])
+    shape, dtype = _shape_and_dtype(pooled)
     results = "y, indices" if node.op_type == "MaxPool" else "y"
     windowed = "kernel_shape" in arguments and node.op_type != "MaxUnpool"
     window_arguments = {name: arguments[name] for name in _WINDOW_ARGUMENTS if name in arguments}
@@ -146,6 +147,7 @@ def _express(model: Any, node: Any, known: Known, producers: Producers) -> Node:
         operator=node.op_type,
         shape=shape,
         dtype=dtype,
+        length_names=_length_names(pooled),
         unknown_from=_unknown_from(node.input[0], known, producers),
         call=tuple(call_lines(results, function, node.input[1:], arguments)),
         channels_last=bool(arguments.get("channels_last")),
@@ -172,6 +174,12 @@ def _shape_and_dtype(tensor_type: Any) -> tuple[tuple[int, ...] | None, np.dtype
         return None, dtype
     lengths = (d.dim_value if d.HasField("dim_value") else OPEN for d in tensor_type.shape.dim)
     return tuple(lengths), dtype
+
+
+def _length_names(tensor_type: Any) -> tuple[str, ...]:
+    """Return the name of the length of each axis, "" for none and for names that onnx made up."""
+    dims = tensor_type.shape.dim if hasattr(tensor_type, "shape") else ()
+    return tuple("" if d.dim_param.startswith("unk__") else d.dim_param for d in dims)
 
 
 def _unknown_from(name: str, known: Known, producers: Producers) -> str:

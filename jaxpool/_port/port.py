@@ -15,7 +15,7 @@ from .check import check_array, compare, module
 from .nodes import OPEN, Node, Reader, Unchecked, Unsupported
 from .onnx_file import onnx_nodes
 from .openvino_file import openvino_nodes
-from .text import printable
+from .text import is_plain, printable
 
 _LONGEST_NAME = 200
 
@@ -108,5 +108,9 @@ def _describe_array(node: Node) -> str:
         return "array of unknown shape and dtype"
     if node.shape is None:
         return f"{node.dtype} array of unknown shape"
-    lengths = ("?" if n == OPEN else str(n) for n in node.shape)
+    names = node.length_names or ("",) * len(node.shape)
+    lengths = (
+        str(n) if n != OPEN else name if is_plain(name) else "?"
+        for n, name in zip(node.shape, names, strict=True)
+    )
     return f"{node.dtype} ({', '.join(lengths)})"

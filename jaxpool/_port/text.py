@@ -22,6 +22,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def is_plain(name: str) -> bool:
+    """Return whether a name can be shown as it is: a short identifier in ASCII."""
+    return name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME
+
+
 def identifiers(names: Sequence[str]) -> list[str]:
     """Return an identifier for each name: the name itself if it is a usable one; "" stays "".
 
@@ -40,7 +45,7 @@ def _candidates(name: str) -> Iterator[str]:
     base = ascii_name.strip("_") or "array"
     if base[0].isdigit():
         base = f"array_{base}"
-    if name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME:
+    if is_plain(name):
         base = name
     if not keyword.iskeyword(base) and not base.startswith("__") and base not in _RESERVED:
         yield base

@@ -78,7 +78,7 @@ def test_calls_of_an_onnx_model_can_be_pasted(tmp_path: Path, capsys: Any) -> No
     path = onnx_file(tmp_path / "m.onnx", nodes, ("batch", 3, 9, 11))
     status, out, _ = run(capsys, path, "--check")
     assert status == 0 and "5 of 5 agree" in out
-    assert "float32 (?, 3, 9, 11)" in out
+    assert "float32 (batch, 3, 9, 11)" in out
     assert "11 elements, padding (0, 0), overhang 1: 4 windows over 3 elements each" in out
     x = jnp.arange(2 * 3 * 9 * 11.0).reshape(2, 3, 9, 11) % 37
     unpooling = "  y = jaxpool.compat.onnx.max_unpool(x, i, kernel_shape=(2, 3), strides=(2, 3))\n"
@@ -669,6 +669,24 @@ def test_names_are_safe_to_print_and_to_paste(tmp_path: Path, capsys: Any) -> No
         assert f"  # {tensor.id} is the tensor " in out
         assert len(max(out.splitlines(), key=len)) < 6000
         assert "1 of 1 agree" not in out.splitlines()
+
+
+def test_an_open_length_has_its_name_only_if_that_is_an_identifier(
+    tmp_path: Path, capsys: Any
+) -> None:
+    for name in (*HOSTILE, "H / 2", "8", None):
+        path = onnx_file(tmp_path / "m.onnx", [pool_node()], ("N", 3, name, 11))
+        status, out, _ = run(capsys, path)
+        shown = name if name in ("lambda", "jaxpool") else "?"
+        assert status == 0 and f"  float32 (N, 3, {shown}, 11)\n" in out
+        assert all(c == "\n" or (c.isprintable() and c.isascii()) for c in out)
+        assert "1 of 1 agree" not in out
+
+
+def test_a_length_that_onnx_infers_has_no_name(tmp_path: Path, capsys: Any) -> None:
+    nodes = [pool_node(y="m"), pool_node(x="m")]
+    _, out, _ = run(capsys, onnx_file(tmp_path / "m.onnx", nodes, ("N", 3, "H", 11)))
+    assert "  float32 (N, 3, H, 11)\n" in out and "  float32 (N, 3, ?, 10)\n" in out
 
 
 def test_names_of_layers_and_attributes_are_safe_to_print(tmp_path: Path, capsys: Any) -> None:
