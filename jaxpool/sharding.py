@@ -18,7 +18,7 @@ count a sharded axis, and one is outside its block, the devices exchange all ind
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -91,7 +91,8 @@ def pool_shards(
       ValueError: the windows of an axis do not divide evenly among the shards, or need elements
         from beyond the neighbours; ``axis_names`` has a name that is not a mesh axis, or a name
         twice; ``index_space`` is an int.
-      TypeError: ``op`` is not one of the ops above.
+      TypeError: ``op`` is not one of the ops above, or ``axis_names`` is neither a name, nor None,
+        nor a sequence.
     Example:
       >>> mesh = jax.make_mesh((1,), ("space",))
       >>> rows = jax.P(None, "space")
@@ -161,6 +162,14 @@ def _check_space(space: Any) -> None:
 
 def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
     names = (axis_names,) if isinstance(axis_names, str) or axis_names is None else axis_names
+    if not isinstance(names, Iterable):
+        raise TypeError(
+            message(
+                f"$axis_names = {shown(axis_names)} is not a name of a mesh axis.",
+                f"Its type is {type(axis_names).__name__}, neither text nor a sequence of texts.",
+                'Give for example "rows", or ("rows", None) for two pooled axes.',
+            )
+        )
     names = tuple(itertools.islice(names, count + 1))  # an iterable may be endless
     if len(names) > count:
         raise ValueError(

@@ -79,6 +79,7 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    @public
     def plot(self, path: Any = None, *, window: Sequence[int] | None = None) -> Any:
         """Draw the padded array, its windows and the elements of one window.
 
@@ -88,6 +89,7 @@ class Explanation:
         Returns:
           The matplotlib figure.
         Raises:
+          TypeError, ValueError: ``window`` is not the index of a window that the picture shows.
           ModuleNotFoundError: matplotlib is not installed; ``pip install "jaxpool[plot]"``.
         """
         try:

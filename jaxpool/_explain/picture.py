@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib import patches
 from matplotlib.figure import Figure
 
+from .._errors import message
 from .._geometry.arguments import per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
@@ -27,6 +28,7 @@ def draw(
     heights = [_windows_shown(axis) for axis in axes]
     middle = [height // 2 for height in heights]
     chosen = per_axis("window", middle if window is None else window, len(axes), least=0)
+    _check_is_drawn(chosen, axes, heights)
     figure = Figure(figsize=(10, 1.6 * len(axes) + 0.22 * sum(heights)), layout="constrained")
     panels = figure.subplots(len(axes), 1, squeeze=False, height_ratios=[3 + h for h in heights])
     for panel, axis, position, choice in zip(
@@ -40,6 +42,19 @@ def draw(
     if path is not None:
         figure.savefig(path, dpi=120)
     return figure
+
+
+def _check_is_drawn(chosen: Sequence[int], axes: Sequence[Axis], heights: Sequence[int]) -> None:
+    """Raise unless the picture shows the chosen window of each axis."""
+    for index, (choice, axis, height) in enumerate(zip(chosen, axes, heights, strict=True)):
+        if choice >= height:
+            raise ValueError(
+                message(
+                    f"$window = {choice} is not in the picture of pooled axis {index}.",
+                    f"The picture shows windows 0 to {height - 1} of {axis.out} on this axis.",
+                    "Give the index of one of them.",
+                )
+            )
 
 
 def _windows_shown(axis: Axis) -> int:

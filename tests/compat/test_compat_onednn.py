@@ -351,6 +351,25 @@ def test_what_backward_refuses(change: dict[str, Any], match: str) -> None:
         onednn.backward(**call | change)
 
 
+@pytest.mark.parametrize(
+    ("tag", "shape", "channels", "held"),
+    [
+        ("ncw", (1, 20, 3), 19, "ncw has 20"),
+        ("nwc", (1, 3, 20), 21, "nwc has 20"),
+        ("nCw8c", (1, 3, 5, 8), 16, "nCw8c has 17 to 24"),
+        ("nCw8c", (1, 3, 5, 8), 25, "nCw8c has 17 to 24"),
+        ("nCw16c", (1, 0, 5, 16), 1, "nCw16c has 0"),
+    ],
+)
+def test_reorder_drops_only_padding(
+    tag: str, shape: tuple[int, ...], channels: int, held: str
+) -> None:
+    with pytest.raises(
+        ValueError, match=f"^reorder: `channels` = {channels} (.|\n)*{held} channels"
+    ):
+        onednn.reorder(np.zeros(shape, np.float32), tag, "nwc", channels=channels)
+
+
 def test_reorder_keeps_the_rank() -> None:
     with pytest.raises(ValueError, match="differs in rank from"):
         onednn.reorder(X, "ncw", "nhwc")

@@ -437,6 +437,11 @@ WRONG = {
         NotImplementedError,
         "'ai.onnx.Conv' is not a pooling operator",
     ),
+    "name of an operator": (
+        lambda: front.run_node("MaxPool", X),
+        TypeError,
+        "run_node: `node` = 'MaxPool' is not a node",
+    ),
     "attribute": (
         lambda: front.run_node(onnx.helper.make_node("GlobalMaxPool", ["x"], ["y"], p=2), X),
         NotImplementedError,

@@ -208,6 +208,25 @@ def test_the_picture_of_a_long_window_is_cut(dilation: int):
     assert "9000 elements  ..." in [text.get_text() for text in panel.texts]
 
 
+@pytest.mark.parametrize(
+    ("window", "what", "facts"),
+    [
+        ((1, 4), "`window` = 4 is not in the picture of pooled axis 1", "windows 0 to 3 of 4 on"),
+        (9, "`window` = 9 is not in the picture of pooled axis 0", "windows 0 to 3 of 4 on"),
+    ],
+)
+def test_a_window_that_does_not_exist_is_not_highlighted(window: Any, what: str, facts: str):
+    with pytest.raises(ValueError, match=rf"^Explanation.plot: {what}\.\n.*{facts}"):
+        example().plot(window=window)
+
+
+def test_a_window_that_is_not_drawn_is_not_highlighted():
+    found = explain((1, 100, 1), (3,), 2)
+    assert found.plot(window=(18,)).axes
+    with pytest.raises(ValueError, match="windows 0 to 18 of 49 on this axis"):
+        found.plot(window=(19,))
+
+
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "jaxpool._explain.picture", raising=False)

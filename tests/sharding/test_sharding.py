@@ -148,6 +148,12 @@ def test_a_mesh_axis_spreads_one_axis():
         run(jnp.ones((1, 4, 4, 1)))
 
 
+def test_a_number_is_not_a_mesh_axis():
+    pool = lambda: pool_shards(jaxpool.max_pool, jnp.ones((4, 1)), (2,), 2, axis_names=5)  # type: ignore[arg-type]  # noqa: E731
+    with pytest.raises(TypeError, match="^pool_shards: `axis_names` = 5 is not a name of a mesh"):
+        pool()
+
+
 @pytest.mark.parametrize("name", ["global_avg_pool", "global_max_pool"])
 def test_pooled_axes_may_be_spread_over_one_device(name: str):
     """As on a mesh for more devices; the result has no such axis, but its derivative does."""

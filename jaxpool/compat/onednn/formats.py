@@ -57,6 +57,19 @@ def check_rank(shape: tuple[int, ...], tag: str) -> None:
         )
 
 
+def check_channels(channels: int, length: int, tag: str) -> None:
+    """Raise unless ``channels``, padded to full blocks, are ``length`` channels in the format."""
+    padding = block_size(tag) - 1 if TAGS[tag] == "blocked" else 0
+    least = max(length - padding, 0)
+    if not least <= channels <= length:
+        held = str(length) if least == length else f"{least} to {length}"
+        raise status_error(
+            f"$channels = {channels} is not the number of channels of the tensor.",
+            f"An array of this shape in the format {tag} has {held} channels.",
+            "Give the number without padding, or leave it out.",
+        )
+
+
 def block_size(tag: str) -> int:
     return 16 if tag.endswith("16c") else 8
 

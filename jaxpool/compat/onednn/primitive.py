@@ -11,7 +11,14 @@ from ..._geometry.arguments import Integers, integer
 from .._checks import array
 from . import programs
 from .call import axis_size, canonical_call, check_backward, result_dtype
-from .formats import channels_last, check_rank, from_channels_last, spatial_count, status_error
+from .formats import (
+    channels_last,
+    check_channels,
+    check_rank,
+    from_channels_last,
+    spatial_count,
+    status_error,
+)
 
 
 @public(window_shape="kernel")
@@ -145,6 +152,9 @@ def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None 
       channels: number of channels of the tensor; needed to drop the padding of a blocked format.
     Returns:
       The tensor in the format ``to_tag``; the last block of channels is padded with zeros.
+    Raises:
+      ValueError: a tag is unknown, the tags differ in rank, ``src`` does not have its format, or it
+        does not have as many ``channels``.
     Example:
       >>> from jaxpool.compat import onednn
       >>> x = jnp.arange(20.0).reshape(1, 20, 1, 1)
@@ -161,5 +171,7 @@ def reorder(src: ArrayLike, from_tag: str, to_tag: str, *, channels: int | None 
     check_rank(src.shape, from_tag)
     last = channels_last(src, from_tag)
     if channels is not None:
-        last = last[..., : integer("channels", channels, 1)]
+        channels = integer("channels", channels, 0)
+        check_channels(channels, last.shape[-1], from_tag)
+        last = last[..., :channels]
     return from_channels_last(last, to_tag)

@@ -48,7 +48,7 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
     Raises:
       NotImplementedError: the node is not a pooling node, or has an attribute that its operator
         lacks.
-      TypeError, ValueError: as the operator.
+      TypeError, ValueError: as the operator; TypeError also if ``node`` is not a node.
     References: ONNX operators, opsets 1 to 22. The opset is not an argument, because no opset
       changes the meaning of an attribute.
     Example:
@@ -78,6 +78,14 @@ def run_node(node: Any, *inputs: Any) -> tuple[Array, ...]:
 
 def operator_of(node: Any) -> Any:
     """Return the function of this module for a pooling node."""
+    if not hasattr(node, "op_type"):
+        raise TypeError(
+            message(
+                f"$node = {shown(node)} is not a node.",
+                "A node is an onnx.NodeProto, which holds its operator and its attributes.",
+                "Give a node of a graph, or call a function of this module, such as max_pool.",
+            )
+        )
     if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
         operator = f"{node.domain or 'ai.onnx'}.{node.op_type}"
         raise NotImplementedError(
