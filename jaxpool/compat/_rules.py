@@ -233,7 +233,7 @@ def adaptive_max_by(rule: RaggedRule, x: Array, output_size: Any) -> Array:
 
 
 def adaptive_max_with_argmax_by(
-    rule: RaggedRule, x: Array, output_size: Any, index_dtype: Any = None
+    rule: RaggedRule, x: Array, output_size: Any, index_dtype: Any
 ) -> tuple[Array, Array]:
     """Return the maxima of adaptive windows under ``rule``, and their "spatial" indices."""
     options = {"output_size": output_size, "data_format": "channels_first"}

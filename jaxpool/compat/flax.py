@@ -176,9 +176,10 @@ _EXTREMES = {
 def _average_of_elements(x: Array, *window: Any) -> Array:
     """Return averages without padding in the divisor, NaN for an empty window."""
     y = _avg_pool(x, *window, count_include_pad=False)
-    if not _may_be_empty(*window):
+    kernel, _, padding = window
+    if not _may_be_empty(kernel, padding):
         return y
-    sizes = x.shape[-len(window[0]) - 1 : -1]
+    sizes = x.shape[-len(kernel) - 1 : -1]
     if not is_static(sizes):
         count = sum_pool(jnp.ones((*sizes, 1), y.dtype), *window)
     elif windows := _geometry_with_empty(sizes, *window):
@@ -195,7 +196,7 @@ def _geometry_with_empty(sizes: tuple[int, ...], *window: Any) -> Geometry | Non
     return geometry if geometry.has_empty_window else None
 
 
-def _may_be_empty(kernel: Any, strides: Any, padding: Any) -> bool:
+def _may_be_empty(kernel: Any, padding: Any) -> bool:
     """Return whether padding is long enough for a window without elements."""
     if isinstance(padding, str):
         return False

@@ -356,7 +356,7 @@ KEPT = {
     ),
     "PyTorch": lambda x, n: torch.adaptive_max_pool2d(_to_image(x), n, return_indices=True),
     "first element": lambda x, n: _rules.adaptive_max_with_argmax_by(
-        "from_first_element", _to_image(x), n
+        "from_first_element", _to_image(x), n, None
     ),
 }
 """Pools of two axes, of which the output size keeps one."""
