@@ -1,4 +1,4 @@
-"""Differentiable sums and maxima over the bins of boxes, whose transposes need no scatter."""
+"""Differentiable sums and maxima over the bins of boxes."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._geometry.resolve import is_at_least
-from .._lowerings import boxes as lowered
+from .._lowerings import box_bins
 from .._lowerings.boxes import Boxes, BoxFunction, SampledElements, image, map_boxes, sum_over_boxes
 from ..reductions import accumulator
 from .linear import linear_map
@@ -19,13 +19,13 @@ def sums(x: Array, boxes: Boxes, samples: SampledElements | None = None) -> Arra
 
     Differentiable in ``x``. ``samples`` are the few elements that each bin reads, if known.
     """
-    return _linear_sums(x, boxes, lowered.sum_of, lowered.sum_transpose, x.shape[-1], samples)
+    return _linear_sums(x, boxes, box_bins.sum_of, box_bins.sum_transpose, x.shape[-1], samples)
 
 
 def position_sensitive_sums(x: Array, boxes: Boxes) -> Array:
     """Return :func:`sums`, except that every bin reads a different channel of ``x``."""
     bins = boxes.rows.shape[1] * boxes.columns.shape[1]
-    maps = lowered.position_sensitive_sum, lowered.position_sensitive_sum_transpose
+    maps = box_bins.position_sensitive_sum, box_bins.position_sensitive_sum_transpose
     return _linear_sums(x, boxes, *maps, x.shape[-1] // bins)
 
 
@@ -44,7 +44,7 @@ def _linear_sums(
         return map_boxes(sum_of_box, t, boxes, samples)
 
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(transpose_of_box, g, boxes, x)
+        return sum_over_boxes(transpose_of_box, g, boxes, x, samples)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -53,7 +53,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     """Return the maximum of every bin, 0 for an empty bin; differentiable in ``x``."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
-        return map_boxes(lowered.maximum_of, x, Boxes(*boxes))
+        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes))
 
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)
@@ -69,14 +69,14 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
 
     def gather_from_box(stacked: Array, box: Boxes) -> Array:
         tangent, primal = jnp.split(stacked, 2, axis=-1)
-        return lowered.select_at_maximum(tangent, primal, box)
+        return box_bins.select_at_maximum(tangent, primal, box)
 
     def forward(t: Array) -> Array:
         stacked = jnp.concatenate([t, x.astype(t.dtype)], -1)
         return map_boxes(gather_from_box, stacked, boxes)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
-        return lowered.select_at_maximum_transpose(g, image(x, box.image), box)
+        return box_bins.select_at_maximum_transpose(g, image(x, box.image), box)
 
     def transpose(g: Array) -> Array:
         return sum_over_boxes(scatter_to_image, g, boxes, x)

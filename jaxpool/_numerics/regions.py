@@ -27,6 +27,7 @@ from .._autodiff import boxes as maps
 from .._autodiff.linear import tangent_only
 from .._lowerings.boxes import Boxes, SampledElements
 from .._lowerings.parts.axis_slicing import iota
+from .._xla.by_platform import by_platform
 from .._xla.nan_constant import nan_where
 from .._xla.opaque_divisor import opaque_divisor
 from .quotient import rounded_quotient
@@ -124,9 +125,22 @@ def weighted(
 ) -> Array:
     """Return weighted sums of bins, where NaN and infinities affect only the bins that read them.
 
-    The sums run over full images, with weight 0 for most elements, and 0 times infinity is NaN. So
-    elements that are not finite are replaced by 0, and are added afterwards if there are any.
+    Sums over full images have weight 0 for most elements, and 0 times infinity is NaN. So elements
+    that are not finite are replaced by 0, and are added afterwards if there are any. CPU reads only
+    elements with a weight if there are few of them.
     """
+
+    def over_images(x: Array, boxes: Boxes, samples: SampledElements | None) -> Array:
+        return _weighted_where_finite(x, boxes, position_sensitive, samples)
+
+    cpu = over_images if samples is None else maps.sums
+    return by_platform(x, boxes, samples, cpu=cpu, default=over_images)
+
+
+def _weighted_where_finite(
+    x: Array, boxes: Boxes, position_sensitive: bool, samples: SampledElements | None
+) -> Array:
+    """Return :func:`weighted` from an array without infinities, and then add these."""
     total = maps.position_sensitive_sums if position_sensitive else maps.sums
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)

@@ -68,13 +68,14 @@ def roi_align(
     Returns:
       Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W.
       Low-precision floats are added in float32 and rounded once. Run time and program do not depend
-      on the coordinates of boxes. Each box costs two matrix products over a full image, which are
-      ``H * W * C * output_size`` multiplications. In addition to the result, memory holds one
-      image, on GPU and TPU as many images as fit into 64 MiB. With ``sampling_ratio`` 1 or 2, and
-      images that are large relative to the samples of a box, GPU and TPU gather the elements
-      instead; the transpose still consists of two matrix products.
-    Derivatives: linear in ``x``; forward and reverse mode, any order, without any scatter. There is
-      no derivative in ``boxes``, as in torchvision.
+      on the coordinates of boxes. With ``sampling_ratio`` 1 or 2, CPU reads only the elements next
+      to the samples, and so do GPU and TPU if images are large relative to the samples of a box.
+      Otherwise, each box costs two matrix products over a full image, which are
+      ``H * W * C * output_size`` multiplications. In addition to the result, memory then holds one
+      image, on GPU and TPU as many images as fit into 64 MiB.
+    Derivatives: linear in ``x``; forward and reverse mode, any order. There is no derivative in
+      ``boxes``, as in torchvision. The transpose costs as much as the values. It has a scatter only
+      on CPU, where the values read samples, and adds in a fixed order.
     Edge cases: results are exact for boxes of any size and any distance from the image. A bin
       without samples gives 0; with ``aligned`` and ``sampling_ratio=-1`` a box of zero or negative
       size has such bins. Samples at NaN give 0. NaN and infinities in ``x`` affect only the bins
@@ -164,7 +165,7 @@ def ps_roi_align(
     Returns:
       Array of the dtype of ``x``, with boxes in place of images, bins in place of H and W, and
       ``P * Q`` times fewer channels. A box costs one multiplication per element of its image.
-    Derivatives: as :func:`roi_align`.
+    Derivatives: as :func:`roi_align`, without any scatter.
     Edge cases: as :func:`roi_align`; a bin without samples gives 0 (NaN in torchvision).
     Raises:
       TypeError, ValueError: as :func:`roi_align`; ValueError also if the number of channels is not

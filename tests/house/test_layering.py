@@ -38,6 +38,7 @@ INNER: dict[str, tuple[tuple[str, ...], ...]] = {
         ("parts",),
         ("implementations",),
         ("ranks", "ragged", "boxes", ""),
+        ("box_bins",),
         ("plan",),
     ),
 }

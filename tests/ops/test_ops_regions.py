@@ -291,6 +291,29 @@ def test_programs_have_neither_a_scatter_nor_an_array_of_boxes_and_images(op: st
     assert memory.temp_size_in_bytes < 500 * 30 * 40 * 64 * 4 / 4
 
 
+@pytest.mark.cpu_program
+def test_few_samples_are_all_that_cpu_reads() -> None:
+    """Neither values nor gradients store an array as large as an image, besides the gradient."""
+    x = jax.ShapeDtypeStruct((2, 200, 150, 16), jnp.float32)
+    boxes = jax.ShapeDtypeStruct((9, 5), jnp.float32)
+    pool = lambda x, boxes: jaxpool.roi_align(x, boxes, 2, sampling_ratio=2)  # noqa: E731
+    for program in (pool, jax.grad(lambda x, boxes: (pool(x, boxes) ** 2).sum())):
+        memory: Any = jax.jit(program).lower(x, boxes).compile().memory_analysis()
+        assert memory.temp_size_in_bytes < 200 * 150 * 16 * 4 / 20
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_neighbour_without_weight_is_not_read(value: float) -> None:
+    """A sample at an element, and a box without an image, read no other element."""
+    x = jnp.ones((1, 4, 5, 1)).at[0, 2].set(value).at[0, :, 3].set(value).at[0, 0, 0].set(value)
+    boxes = jnp.array([[0, 1.0, 0.0, 3.0, 2.0], [1, 0, 0, 5, 5], [0, 50, 50, 60, 60]])
+    pool = lambda x: jaxpool.roi_align(x, boxes, 1, sampling_ratio=1)  # noqa: E731
+    y, back = jax.vjp(jax.jit(pool), x)
+    assert_same(y.ravel(), np.array([1, 0, 0], np.float32), value)
+    slope = back(jnp.array([1, value, value], y.dtype).reshape(y.shape))[0]
+    np.testing.assert_array_equal(slope, jnp.zeros_like(x).at[0, 1, 2].set(1))
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_nothing_gives_nothing(op: str) -> None:
     pool = getattr(jaxpool, op)
@@ -496,11 +519,20 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
         weights = [regions.sample_weights(*a) for a in of_axis]
         near = [regions.sampled_elements(*a) for a in of_axis]
         sampled = lowered_boxes.SampledElements(*near[0], *near[1])
-        dense = maps.sums(x, lowered_boxes.Boxes(number, *weights))
-        return dense, lowered_boxes._gather_sums(x, number, sampled)
+        boxes = lowered_boxes.Boxes(number, *weights)
+        dense = maps.sums(x, boxes)
+        back = jax.linear_transpose(lambda x: maps.sums(x, boxes), x)
+        transposes = [
+            back(jnp.sin(dense))[0],
+            lowered_boxes._scatter_sums(jnp.sin(dense), number, sampled, x.shape),
+        ]
+        return dense, lowered_boxes._gather_sums(x, number, sampled), *transposes
 
-    dense, gathered = jax.jit(both, compiler_options=QUICK)(x, number, start, size)
+    dense, gathered, summed, scattered = jax.jit(both, compiler_options=QUICK)(
+        x, number, start, size
+    )
     np.testing.assert_allclose(gathered, dense, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(scattered, summed, rtol=1e-5, atol=1e-6)
     assert np.any(dense[0]) and not np.any(dense[3])
 
 
@@ -509,7 +541,7 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
 def test_large_images_give_the_same_on_every_platform(
     platform: str, rng: np.random.Generator
 ) -> None:
-    """If boxes read a small part of an image, GPU and TPU gather."""
+    """If boxes read a small part of an image, GPU and TPU gather, and CPU also scatters."""
     x = jnp.asarray(rng.standard_normal((2, 64, 48, 3)), jnp.float32)
     boxes = jnp.array(
         [[1, 3.0, 4, 40, 50], [0, -9, 20, 70, 90], [1, 5, 5, 5.5, 6], [7, 0, 0, 9, 9]]
@@ -518,7 +550,7 @@ def test_large_images_give_the_same_on_every_platform(
     def both(x: jax.Array, boxes: jax.Array) -> tuple[jax.Array, jax.Array]:
         pool = lambda x: jaxpool.roi_align(x, boxes, (2, 3), sampling_ratio=2)  # noqa: E731
         y, pull = jax.vjp(pool, x)
-        return y, pull(jnp.cos(y))[0]
+        return y, pull(jnp.cos(jnp.nan_to_num(y, posinf=2)))[0]
 
     assert x[0, ..., 0].size > tuning.MIN_RATIO_GATHERED_ON_TPU * (2 * 4) * (3 * 4)
     run = lowered(both, platform, x, boxes)
