@@ -234,8 +234,8 @@ def _scatter_sums(
     def step(sums: Array, operands: tuple[Array, Array, SampledElements]) -> tuple[Array, None]:
         g, image_index, box = operands
         in_rows = _scaled(box.row_weights[:, :, None, None], g[:, None])
-        terms = _scaled(box.column_weights[..., None], in_rows[:, :, :, None])
-        places = sums.at[image_index, box.rows[:, :, None, None], box.columns]
+        terms = _scaled(box.column_weights[None, None, ..., None], in_rows[:, :, :, None])
+        places = sums.at[image_index, box.rows[:, :, None, None], box.columns[None, None]]
         return places.add(terms, mode="promise_in_bounds"), None
 
     return lax.scan(step, varying_zeros(shape, g.dtype, (g, images)), (g, images, samples))[0]
