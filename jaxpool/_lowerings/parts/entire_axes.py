@@ -78,7 +78,7 @@ def _is_added_at_once(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bo
         return False
     lengths = [x.shape[axis] for axis in axes]
     is_wide_float = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
-    is_short = is_static(lengths) and math.prod(lengths) <= tuning.MAX_ADDED_AT_ONCE
+    is_short = is_static(lengths) and math.prod(lengths) <= tuning.MAX_TILE_ADDED
     return is_wide_float and is_short
 
 
