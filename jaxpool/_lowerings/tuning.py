@@ -97,10 +97,9 @@ slices, axis by axis; the second value applies to the contiguous axis. Sums then
 the time of ``lax.reduce``. Sums of float32 whose tiles would be a copy take 0.05 to 1.04 of the
 time of ``lax.reduce_window``."""
 
-MAX_TILE_ADDED, MAX_ADDED_IN_LOOP = 64, 14
-"""Maximum elements of a tile that one loop adds if floats have 32 or more bits, and maximum slices
-that one loop adds otherwise. Sums of 7x7 then take 0.65 to 0.9 of the time. With 28 in a loop, sums
-of 16-bit floats take up to 16 times as long, because XLA:CPU does not vectorise the loop."""
+MAX_ADDED_IN_LOOP = 14
+"""Maximum slices that one loop adds. With 28, sums of 16-bit floats take up to 16 times as long,
+because XLA:CPU does not vectorise the loop; those of float32 take 0.9 of the time."""
 
 # --- gather and scatter ---------------------------------------------------------------------------
 

@@ -391,22 +391,11 @@ def test_windows_tiled_as_if_they_were_long(
     kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "MAX_ADDED_IN_LOOP", 2)
-    monkeypatch.setattr(tuning, "MAX_TILE_ADDED", 1)
     if kind == "sum":
         assert check_sums("tiled", np.dtype(dtype), list(SETTINGS), QUICK)
     else:
         largest, masked = kind == "max", (False, True)
         assert check_extremes("tiled", largest, np.dtype(dtype), list(SETTINGS), masked, QUICK)
-
-
-@pytest.mark.parametrize(("dtype", "loops"), [("float32", 1), ("bfloat16", 2)])
-def test_how_many_loops_add_a_tile_on_cpu(dtype: str, loops: int) -> None:
-    """XLA:CPU does not vectorise a long loop of 16-bit floats."""
-    geometry = jaxpool.geometry((12, 21), (6, 7), (6, 7))
-    plan = _plan.plan_for(dataclasses.replace(geometry, positions=(-3, -2)), SUM, np.dtype(dtype))
-    traced = jax.jit(lambda x: _plan.reduce(plan, x)).trace(jnp.zeros((2, 12, 21, 3), dtype))
-    program = traced.lower(lowering_platforms=("cpu",)).as_text()
-    assert program.count("optimization_barrier") == loops - 1
 
 
 @pytest.mark.parametrize("largest", [True, False], ids=["max", "min"])

@@ -21,7 +21,7 @@ from ..._xla.materialize import materialize
 from ...reductions import MIN, Reduction, accumulator, identity_array, identity_like
 from .. import tuning
 from .argreduce import sentinel
-from .axis_slicing import iota, tree_reduce
+from .axis_slicing import iota
 from .float_order import (
     is_16_bit_extreme,
     is_float_extreme,
@@ -47,8 +47,6 @@ def _reduce_on_cpu(x: Any, axes: tuple[int, ...], reduction: Reduction) -> Any:
         return _reduce_on_cpu(native_x, axes, native_reduction).astype(x.dtype)
     if is_16_bit_extreme(reduction, x):
         return reduce_in_integers(lambda k, extreme: _reduce_on_cpu(k, axes, extreme), x, reduction)
-    if _is_added_at_once(x, axes, reduction):
-        return lax.squeeze(_add_at_once(x, axes), axes)
     if _uses_passes(x, axes, reduction):
         combine = _add_slices if reduction.combine is lax.add else reduce_slices
         return _reduce_in_passes(x, axes, functools.partial(combine, reduction))
@@ -70,23 +68,6 @@ def _uses_passes(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
         return True
     is_whole_row = is_contiguous and x.shape[-2] == 1
     return jnp.issubdtype(x.dtype, jnp.floating) and not is_whole_row
-
-
-def _is_added_at_once(x: Any, axes: tuple[int, ...], reduction: Reduction) -> bool:
-    """Return whether XLA:CPU is fastest with a single loop, which adds all elements of a window."""
-    if reduction.combine is not lax.add or axes[-1] == x.ndim - 1:
-        return False
-    lengths = [x.shape[axis] for axis in axes]
-    is_wide_float = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
-    is_short = is_static(lengths) and math.prod(lengths) <= tuning.MAX_TILE_ADDED
-    return is_wide_float and is_short
-
-
-def _add_at_once(x: Array, axes: tuple[int, ...]) -> Array:
-    """Return the sum over ``axes``, reduced to length 1, as a tree of the sums of each slice."""
-    if not axes:
-        return x
-    return tree_reduce(lax.add, [_add_at_once(part, axes[1:]) for part in _slices(x, axes[0])])
 
 
 def _reduce_in_passes(
