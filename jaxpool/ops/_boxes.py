@@ -11,7 +11,7 @@ from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
 from .._lowerings import tuning
-from .._lowerings.boxes import Boxes, SampledElements
+from .._lowerings.boxes import Boxes, SampledElements, zero_unless
 from .._numerics import regions
 from .._numerics.checks import is_real
 from ..reductions import accumulator
@@ -310,4 +310,4 @@ def mean_weights(read: Array) -> Array:
 
 def _zero_without_image(weights: Array, image_exists: Array) -> Array:
     """Return the weights of bins, 0 for boxes whose image does not exist."""
-    return jnp.where(image_exists[:, None, None], weights, jnp.zeros((), weights.dtype))
+    return zero_unless(image_exists[:, None, None], weights)

@@ -74,8 +74,9 @@ def roi_align(
       ``H * W * C * output_size`` multiplications. In addition to the result, memory then holds one
       image, on GPU and TPU as many images as fit into 64 MiB.
     Derivatives: linear in ``x``; forward and reverse mode, any order. There is no derivative in
-      ``boxes``, as in torchvision. The transpose costs as much as the values. It has a scatter only
-      on CPU, where the values read samples, and adds in a fixed order.
+      ``boxes``, as in torchvision. Where CPU reads samples, the transpose adds to the same elements
+      by a scatter in a fixed order. Otherwise, it is two matrix products for each box, on GPU and
+      TPU for any ``sampling_ratio``, and a cotangent that is not finite reaches the full image.
     Edge cases: results are exact for boxes of any size and any distance from the image. A bin
       without samples gives 0; with ``aligned`` and ``sampling_ratio=-1`` a box of zero or negative
       size has such bins. Samples at NaN give 0. NaN and infinities in ``x`` affect only the bins

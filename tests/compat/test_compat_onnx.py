@@ -41,9 +41,14 @@ pytestmark = pytest.mark.grid(8)
 onnx: Any = require("onnx")
 onnxruntime: Any = require("onnxruntime")
 
-OPERATORS = ["MaxPool"] * 8 + ["AveragePool"] * 5 + ["LpPool"] * 2 + ["QLinearAveragePool"] * 2
-OPERATORS += ["GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool", "MaxUnpool"]
-OPERATORS += ["QLinearGlobalAveragePool"]
+OPERATORS = [
+    *["MaxPool"] * 8,
+    *["AveragePool"] * 5,
+    *["LpPool"] * 2,
+    *["QLinearAveragePool"] * 2,
+    *["GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool", "MaxUnpool"],
+    "QLinearGlobalAveragePool",
+]
 
 
 # --- drawing --------------------------------------------------------------------------------------

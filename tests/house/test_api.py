@@ -178,8 +178,10 @@ OF_ANY_TYPE = {
     "p",  # of nnx: a number, and then an nnx.Param
 }
 ROOMS = ("", ".filters", ".reductions", ".sharding")
-LIBRARIES = [f".compat.{name}" for name in jaxpool.compat.__all__]
-LIBRARIES += [f".layers.{name}" for name in jaxpool.layers.__all__]
+LIBRARIES = [
+    *[f".compat.{name}" for name in jaxpool.compat.__all__],
+    *[f".layers.{name}" for name in jaxpool.layers.__all__],
+]
 
 
 @pytest.mark.parametrize("room", [*ROOMS, *LIBRARIES])
