@@ -7,8 +7,16 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._geometry.resolve import is_at_least
-from .._lowerings import box_bins
-from .._lowerings.boxes import Boxes, BoxFunction, SampledElements, image, map_boxes, sum_over_boxes
+from .._lowerings import box_bins, box_elements
+from .._lowerings.boxes import (
+    Boxes,
+    BoxFunction,
+    SampledElements,
+    image,
+    map_boxes,
+    scatter_sums,
+    sum_over_boxes,
+)
 from ..reductions import accumulator
 from .linear import linear_map
 from .rules import selection
@@ -43,8 +51,13 @@ def _linear_sums(
     def forward(t: Array) -> Array:
         return map_boxes(sum_of_box, t, boxes, samples)
 
+    def scatter(g: Array, boxes: Boxes) -> Array:
+        assert samples is not None
+        return scatter_sums(g, boxes.image, samples, x.shape)
+
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(transpose_of_box, g, boxes, x, samples)
+        on_cpu = None if samples is None else scatter
+        return sum_over_boxes(transpose_of_box, g, boxes, x, on_cpu)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -53,7 +66,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     """Return the maximum of every bin, 0 for an empty bin; differentiable in ``x``."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
-        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes))
+        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes), on_cpu=box_elements.maxima)
 
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)
@@ -71,15 +84,22 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
         tangent, primal = jnp.split(stacked, 2, axis=-1)
         return box_bins.select_at_maximum(tangent, primal, box)
 
+    def gather_on_cpu(stacked: Array, boxes: Boxes) -> Array:
+        tangents, primals = jnp.split(stacked, 2, axis=-1)
+        return box_elements.select_at_maxima(tangents, primals, boxes)
+
     def forward(t: Array) -> Array:
         stacked = jnp.concatenate([t, x.astype(t.dtype)], -1)
-        return map_boxes(gather_from_box, stacked, boxes)
+        return map_boxes(gather_from_box, stacked, boxes, on_cpu=gather_on_cpu)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
         return box_bins.select_at_maximum_transpose(g, image(x, box.image), box)
 
+    def scatter_on_cpu(g: Array, boxes: Boxes) -> Array:
+        return box_elements.select_at_maxima_transpose(g, x, boxes)
+
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(scatter_to_image, g, boxes, x)
+        return sum_over_boxes(scatter_to_image, g, boxes, x, scatter_on_cpu)
 
     widened = t.astype(accumulator(t.dtype))  # many boxes may share an element
     return _flat_linear_map(forward, transpose, widened, value.shape, value)

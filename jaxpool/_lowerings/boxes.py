@@ -4,7 +4,7 @@ CPU processes boxes sequentially: the image of a box stays in cache. On GPU and 
 of such a loop would run separately, so each step processes as many boxes as a bound on memory
 allows, each with a copy of its image. If each bin has few samples, CPU gathers the elements around
 them, and the transpose scatters to these, one box after the other, in a fixed order. GPU and TPU
-gather if boxes read a small part of their images.
+gather if boxes read a small part of their images. CPU finds maxima as :mod:`.box_elements` does.
 
 The other transposes sum over the boxes of each image. On GPU and TPU a mask excludes the boxes of
 other images, so that no step has a scatter. (A product with a matrix of zeros and ones would
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._geometry.axis import cdiv
-from .._geometry.resolve import is_static
+from .._geometry.resolve import is_at_least, is_static
 from .._xla.by_platform import by_platform
 from .._xla.sharding_types import varying_zeros
 from . import tuning
@@ -61,7 +61,11 @@ BoxFunction = Callable[[Array, Boxes], Array]
 
 
 def map_boxes(
-    function: BoxFunction, x: Array, boxes: Boxes, samples: SampledElements | None = None
+    function: BoxFunction,
+    x: Array,
+    boxes: Boxes,
+    samples: SampledElements | None = None,
+    on_cpu: BoxFunction | None = None,
 ) -> Array:
     """Return ``function(image, box)`` for every box and its image in ``x``.
 
@@ -70,6 +74,7 @@ def map_boxes(
       x: the images.
       boxes: the boxes.
       samples: if ``function`` is a sum of few elements, these elements.
+      on_cpu: a function of ``x`` and ``boxes`` with the same result, for CPU.
     """
     count = _boxes_per_step(x, boxes)
 
@@ -84,7 +89,10 @@ def map_boxes(
 
     dense = batched if count > 1 else sequential
     ratio = _size_ratio(x, samples)
-    cpu = sequential if samples is None else gathered
+    if on_cpu is not None and has_elements(x):
+        cpu = lambda x, boxes, _: on_cpu(x, boxes)  # noqa: E731
+    else:
+        cpu = sequential if samples is None else gathered
     gpu = gathered if ratio >= 1 else dense
     tpu = gathered if ratio >= tuning.MIN_RATIO_GATHERED_ON_TPU else dense
     return by_platform(x, boxes, samples, cpu=cpu, tpu=tpu, default=gpu)
@@ -95,25 +103,28 @@ def sum_over_boxes(
     g: Array,
     boxes: Boxes,
     images: Array,
-    samples: SampledElements | None = None,
+    on_cpu: BoxFunction | None = None,
 ) -> Array:
     """Return, for each image, the sum of ``function(g of the box, box)`` over its boxes.
 
-    The result has the shape of ``images``. ``samples`` are as in :func:`map_boxes`.
+    The result has the shape of ``images``. ``on_cpu`` is a function of ``g`` and ``boxes`` with the
+    same result, for CPU.
     """
     count, shape = _boxes_per_step(images, boxes), images.shape
 
-    def sequential(g: Array, boxes: Boxes, _: SampledElements | None) -> Array:
+    def sequential(g: Array, boxes: Boxes) -> Array:
         return _add_sequentially(function, g, boxes, shape)
 
-    def batched(g: Array, boxes: Boxes, _: SampledElements | None) -> Array:
+    def batched(g: Array, boxes: Boxes) -> Array:
         return _add_in_steps(function, g, boxes, shape, count)
 
-    def scattered(g: Array, boxes: Boxes, samples: SampledElements) -> Array:
-        return _scatter_sums(g, boxes.image, samples, shape)
+    cpu = sequential if on_cpu is None or not has_elements(images) else on_cpu
+    return by_platform(g, boxes, cpu=cpu, default=batched if count > 1 else sequential)
 
-    cpu = sequential if samples is None else scattered
-    return by_platform(g, boxes, samples, cpu=cpu, default=batched if count > 1 else sequential)
+
+def has_elements(x: Array) -> bool:
+    """Return whether images are known to have elements, as a gather needs."""
+    return all(is_at_least(length, 1) for length in x.shape[:3])
 
 
 def image(x: Array, number: Array) -> Array:
@@ -226,7 +237,7 @@ def _gather_sums(x: Array, images: Array, samples: SampledElements) -> Array:
     return total
 
 
-def _scatter_sums(
+def scatter_sums(
     g: Array, images: Array, samples: SampledElements, shape: tuple[int, ...]
 ) -> Array:
     """Return the transpose of :func:`_gather_sums`, by adding to the elements of one box a time."""

@@ -25,8 +25,7 @@ from jax import Array, lax
 
 from .._autodiff import boxes as maps
 from .._autodiff.linear import tangent_only
-from .._geometry.resolve import is_at_least
-from .._lowerings.boxes import Boxes, SampledElements
+from .._lowerings.boxes import Boxes, SampledElements, has_elements
 from .._lowerings.parts.axis_slicing import iota
 from .._xla.by_platform import by_platform
 from .._xla.nan_constant import nan_where
@@ -134,8 +133,8 @@ def weighted(
     def over_images(x: Array, boxes: Boxes, samples: SampledElements | None) -> Array:
         return _weighted_where_finite(x, boxes, position_sensitive, samples)
 
-    if not all(is_at_least(length, 1) for length in x.shape[:3]):
-        samples = None  # a gather reads no array that may be empty
+    if not has_elements(x):
+        samples = None
     cpu = over_images if samples is None else maps.sums
     return by_platform(x, boxes, samples, cpu=cpu, default=over_images)
 

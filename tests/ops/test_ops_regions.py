@@ -524,7 +524,7 @@ def test_a_sum_gathers_what_its_weights_say(ratio: int, rng: np.random.Generator
         back = jax.linear_transpose(lambda x: maps.sums(x, boxes), x)
         transposes = [
             back(jnp.sin(dense))[0],
-            lowered_boxes._scatter_sums(jnp.sin(dense), number, sampled, x.shape),
+            lowered_boxes.scatter_sums(jnp.sin(dense), number, sampled, x.shape),
         ]
         return dense, lowered_boxes._gather_sums(x, number, sampled), *transposes
 
