@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -22,26 +23,44 @@ from .linear import linear_map
 from .rules import selection
 
 
+class _SumMaps(NamedTuple):
+    """A sum of every bin of one box and its transpose, and both for all boxes on CPU."""
+
+    sum_of_box: BoxFunction
+    transpose_of_box: BoxFunction
+    sums_on_cpu: BoxFunction
+    transpose_on_cpu: Callable[[Array, Boxes, tuple[int, ...]], Array]
+
+
+_SUMS = _SumMaps(
+    box_bins.sum_of, box_bins.sum_transpose, box_elements.sums, box_elements.sums_transpose
+)
+_POSITION_SENSITIVE_SUMS = _SumMaps(
+    box_bins.position_sensitive_sum,
+    box_bins.position_sensitive_sum_transpose,
+    box_elements.position_sensitive_sums,
+    box_elements.position_sensitive_sums_transpose,
+)
+
+
 def sums(x: Array, boxes: Boxes, samples: SampledElements | None = None) -> Array:
     """Return the weighted sum of every bin, ``[box, row bin, column bin, channel]``.
 
     Differentiable in ``x``. ``samples`` are the few elements that each bin reads, if known.
     """
-    return _linear_sums(x, boxes, box_bins.sum_of, box_bins.sum_transpose, x.shape[-1], samples)
+    return _linear_sums(x, boxes, _SUMS, x.shape[-1], samples)
 
 
 def position_sensitive_sums(x: Array, boxes: Boxes) -> Array:
     """Return :func:`sums`, except that every bin reads a different channel of ``x``."""
     bins = boxes.rows.shape[1] * boxes.columns.shape[1]
-    maps = box_bins.position_sensitive_sum, box_bins.position_sensitive_sum_transpose
-    return _linear_sums(x, boxes, *maps, x.shape[-1] // bins)
+    return _linear_sums(x, boxes, _POSITION_SENSITIVE_SUMS, x.shape[-1] // bins)
 
 
 def _linear_sums(
     x: Array,
     boxes: Boxes,
-    sum_of_box: BoxFunction,
-    transpose_of_box: BoxFunction,
+    maps: _SumMaps,
     channels: int,
     samples: SampledElements | None = None,
 ) -> Array:
@@ -49,15 +68,15 @@ def _linear_sums(
     out_shape = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
 
     def forward(t: Array) -> Array:
-        return map_boxes(sum_of_box, t, boxes, samples)
+        return map_boxes(maps.sum_of_box, t, boxes, samples, maps.sums_on_cpu)
 
-    def scatter(g: Array, boxes: Boxes) -> Array:
-        assert samples is not None
+    def transpose_on_cpu(g: Array, boxes: Boxes) -> Array:
+        if samples is None:
+            return maps.transpose_on_cpu(g, boxes, x.shape)
         return scatter_sums(g, boxes.image, samples, x.shape)
 
     def transpose(g: Array) -> Array:
-        on_cpu = None if samples is None else scatter
-        return sum_over_boxes(transpose_of_box, g, boxes, x, on_cpu)
+        return sum_over_boxes(maps.transpose_of_box, g, boxes, x, transpose_on_cpu)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -66,7 +85,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     """Return the maximum of every bin, 0 for an empty bin; differentiable in ``x``."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
-        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes), on_cpu=box_elements.maxima)
+        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes), None, box_elements.maxima)
 
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)
@@ -90,7 +109,7 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
 
     def forward(t: Array) -> Array:
         stacked = jnp.concatenate([t, x.astype(t.dtype)], -1)
-        return map_boxes(gather_from_box, stacked, boxes, on_cpu=gather_on_cpu)
+        return map_boxes(gather_from_box, stacked, boxes, None, gather_on_cpu)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
         return box_bins.select_at_maximum_transpose(g, image(x, box.image), box)

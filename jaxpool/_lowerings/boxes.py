@@ -4,7 +4,8 @@ CPU processes boxes sequentially: the image of a box stays in cache. On GPU and 
 of such a loop would run separately, so each step processes as many boxes as a bound on memory
 allows, each with a copy of its image. If each bin has few samples, CPU gathers the elements around
 them, and the transpose scatters to these, one box after the other, in a fixed order. GPU and TPU
-gather if boxes read a small part of their images. CPU finds maxima as :mod:`.box_elements` does.
+gather if boxes read a small part of their images. Otherwise, CPU also reads only the elements of
+each box, in :mod:`.box_elements`, if images are known to have elements.
 
 The other transposes sum over the boxes of each image. On GPU and TPU a mask excludes the boxes of
 other images, so that no step has a scatter. (A product with a matrix of zeros and ones would
@@ -64,8 +65,8 @@ def map_boxes(
     function: BoxFunction,
     x: Array,
     boxes: Boxes,
-    samples: SampledElements | None = None,
-    on_cpu: BoxFunction | None = None,
+    samples: SampledElements | None,
+    on_cpu: BoxFunction,
 ) -> Array:
     """Return ``function(image, box)`` for every box and its image in ``x``.
 
@@ -74,7 +75,7 @@ def map_boxes(
       x: the images.
       boxes: the boxes.
       samples: if ``function`` is a sum of few elements, these elements.
-      on_cpu: a function of ``x`` and ``boxes`` with the same result, for CPU.
+      on_cpu: a function of ``x`` and ``boxes`` with the same result, for CPU; images have elements.
     """
     count = _boxes_per_step(x, boxes)
 
@@ -89,10 +90,11 @@ def map_boxes(
 
     dense = batched if count > 1 else sequential
     ratio = _size_ratio(x, samples)
-    if on_cpu is not None and has_elements(x):
-        cpu = lambda x, boxes, _: on_cpu(x, boxes)  # noqa: E731
+    elements_of_boxes = lambda x, boxes, _: on_cpu(x, boxes)  # noqa: E731
+    if samples is not None:
+        cpu = gathered
     else:
-        cpu = sequential if samples is None else gathered
+        cpu = elements_of_boxes if has_elements(x) else sequential
     gpu = gathered if ratio >= 1 else dense
     tpu = gathered if ratio >= tuning.MIN_RATIO_GATHERED_ON_TPU else dense
     return by_platform(x, boxes, samples, cpu=cpu, tpu=tpu, default=gpu)
@@ -103,12 +105,12 @@ def sum_over_boxes(
     g: Array,
     boxes: Boxes,
     images: Array,
-    on_cpu: BoxFunction | None = None,
+    on_cpu: BoxFunction,
 ) -> Array:
     """Return, for each image, the sum of ``function(g of the box, box)`` over its boxes.
 
     The result has the shape of ``images``. ``on_cpu`` is a function of ``g`` and ``boxes`` with the
-    same result, for CPU.
+    same result, for CPU; images have elements.
     """
     count, shape = _boxes_per_step(images, boxes), images.shape
 
@@ -118,7 +120,7 @@ def sum_over_boxes(
     def batched(g: Array, boxes: Boxes) -> Array:
         return _add_in_steps(function, g, boxes, shape, count)
 
-    cpu = sequential if on_cpu is None or not has_elements(images) else on_cpu
+    cpu = on_cpu if has_elements(images) else sequential
     return by_platform(g, boxes, cpu=cpu, default=batched if count > 1 else sequential)
 
 
@@ -152,6 +154,11 @@ def _size_ratio(x: Array, samples: SampledElements | None) -> float:
 def zero_unless(mask: Array, x: Array) -> Array:
     """Return ``x`` with zeros where ``mask`` is False."""
     return jnp.where(mask, x, jnp.zeros((), x.dtype))
+
+
+def scaled(weight: Array, x: Array) -> Array:
+    """Return ``weight * x``, 0 where the weight is 0, even if ``x`` is not finite."""
+    return zero_unless(weight > 0, weight * x)
 
 
 # --- sequentially ---------------------------------------------------------------------------------
@@ -231,7 +238,7 @@ def _gather_sums(x: Array, images: Array, samples: SampledElements) -> Array:
         row, column = samples.rows[:, :, None, a], samples.columns[:, None, :, b]
         weight = samples.row_weights[:, :, None, a] * samples.column_weights[:, None, :, b]
         elements = x.at[image_index, row, column].get(mode="promise_in_bounds")
-        term = _scaled(weight[..., None], elements)
+        term = scaled(weight[..., None], elements)
         total = term if total is None else total + term
     assert total is not None, "a bin has a sample"
     return total
@@ -244,14 +251,9 @@ def scatter_sums(
 
     def step(sums: Array, operands: tuple[Array, Array, SampledElements]) -> tuple[Array, None]:
         g, image_index, box = operands
-        in_rows = _scaled(box.row_weights[:, :, None, None], g[:, None])
-        terms = _scaled(box.column_weights[None, None, ..., None], in_rows[:, :, :, None])
+        in_rows = scaled(box.row_weights[:, :, None, None], g[:, None])
+        terms = scaled(box.column_weights[None, None, ..., None], in_rows[:, :, :, None])
         places = sums.at[image_index, box.rows[:, :, None, None], box.columns[None, None]]
         return places.add(terms, mode="promise_in_bounds"), None
 
     return lax.scan(step, varying_zeros(shape, g.dtype, (g, images)), (g, images, samples))[0]
-
-
-def _scaled(weight: Array, x: Array) -> Array:
-    """Return ``weight * x``, 0 where the weight is 0, even if ``x`` is not finite."""
-    return zero_unless(weight > 0, weight * x)

@@ -127,23 +127,32 @@ def weighted(
 
     Sums over full images have weight 0 for most elements, and 0 times infinity is NaN. So elements
     that are not finite are replaced by 0, and are added afterwards if there are any. CPU reads only
-    elements with a weight if there are few of them.
+    the elements of each box.
     """
+
+    def of_elements(x: Array, boxes: Boxes, samples: SampledElements | None) -> Array:
+        return _sums(x, boxes, position_sensitive, samples)
 
     def over_images(x: Array, boxes: Boxes, samples: SampledElements | None) -> Array:
         return _weighted_where_finite(x, boxes, position_sensitive, samples)
 
     if not has_elements(x):
-        samples = None
-    cpu = over_images if samples is None else maps.sums
-    return by_platform(x, boxes, samples, cpu=cpu, default=over_images)
+        return over_images(x, boxes, None)
+    return by_platform(x, boxes, samples, cpu=of_elements, default=over_images)
+
+
+def _sums(
+    x: Array, boxes: Boxes, position_sensitive: bool, samples: SampledElements | None = None
+) -> Array:
+    if position_sensitive:
+        return maps.position_sensitive_sums(x, boxes)
+    return maps.sums(x, boxes, samples)
 
 
 def _weighted_where_finite(
     x: Array, boxes: Boxes, position_sensitive: bool, samples: SampledElements | None
 ) -> Array:
     """Return :func:`weighted` from an array without infinities, and then add these."""
-    total = maps.position_sensitive_sums if position_sensitive else maps.sums
     zero = jnp.zeros((), x.dtype)
     finite = lax.is_finite(x)
     primal = lax.stop_gradient(x)
@@ -152,7 +161,7 @@ def _weighted_where_finite(
     )
 
     def is_read_where(mask: Array) -> Array:
-        return total(mask.astype(x.dtype), is_read) > 0
+        return _sums(mask.astype(x.dtype), is_read, position_sensitive) > 0
 
     def non_finite_sums() -> Array:
         high, low = (
@@ -162,7 +171,7 @@ def _weighted_where_finite(
         return nan_where(is_read_where(primal != primal), high + low)
 
     clean = jnp.where(finite, primal, zero) + tangent_only(x)
-    y = total(clean, boxes) if samples is None else maps.sums(clean, boxes, samples)
+    y = _sums(clean, boxes, position_sensitive, samples)
     return y + lax.cond(finite.all(), lambda: jnp.zeros_like(y), non_finite_sums)
 
 
