@@ -200,7 +200,7 @@ def _fold(step: Callable[[Any, _Place], Any], initial: Any, box: Boxes) -> Any:
             jnp.minimum(column + b, last_column)[None],
             is_new,
         )
-        is_last = b + 1 == width
+        is_last = b + 1 >= width
         following = jnp.where(is_last, a + 1, a), jnp.where(is_last, 0, b + 1)
         return *following, step(state, place)
 
@@ -209,12 +209,12 @@ def _fold(step: Callable[[Any, _Place], Any], initial: Any, box: Boxes) -> Any:
 
 
 def _ranges(weights: Array) -> tuple[Array, Array, Array]:
-    """Return the first and the last element of every bin, and the length of the longest, or 1."""
+    """Return the first and the last element of every bin, and the length of the longest."""
     is_read, length = weights.astype(bool), weights.shape[1]
     index = iota(length, 1, 2, np.int32)
     first = lax.reduce_min(jnp.where(is_read, index, length - 1), (1,))
     last = lax.reduce_max(jnp.where(is_read, index, 0), (1,))
-    longest = _largest_of_batch(jnp.maximum(last - first, 0).max() + 1)
+    longest = _largest_of_batch(jnp.maximum(last - first + 1, 0).max())
     return first, jnp.maximum(first, last), longest
 
 

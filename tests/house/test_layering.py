@@ -38,7 +38,10 @@ INNER: dict[str, tuple[tuple[str, ...], ...]] = {
         ("parts",),
         ("implementations",),
         ("ranks", "ragged", "boxes", ""),
-        ("box_bins",),
+        (
+            "box_bins",
+            "box_elements",
+        ),
         ("plan",),
     ),
 }

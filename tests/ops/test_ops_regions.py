@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -279,16 +280,59 @@ def test_gradients_of_narrow_floats_are_rounded_once(op: str) -> None:
     assert op != "roi_pool" or np.max(want) > 512
 
 
-@pytest.mark.cpu_program
-@pytest.mark.parametrize("op", OPS)
-def test_programs_have_neither_a_scatter_nor_an_array_of_boxes_and_images(op: str) -> None:
+def _gradient_of_many_boxes(op: str) -> Any:
+    """Return a gradient, traced for 500 boxes on two images."""
     x = jax.ShapeDtypeStruct((2, 30, 40, 64), jnp.float32)
     boxes = jax.ShapeDtypeStruct((500, 5), jnp.float32)
     pool = lambda x, boxes: (getattr(jaxpool, op)(x, boxes, (2, 2)) ** 2).sum()  # noqa: E731
-    program = jax.jit(jax.grad(pool)).lower(x, boxes).compile()
-    assert " scatter(" not in (program.as_text() or "")
-    memory: Any = program.memory_analysis()
+    return jax.jit(jax.grad(pool)).trace(x, boxes)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_programs_of_gpu_and_tpu_have_no_scatter(op: str) -> None:
+    traced = _gradient_of_many_boxes(op)
+    for platform in ("cuda", "rocm", "tpu"):
+        assert not re.search(
+            r"stablehlo\.\w*scatter", traced.lower(lowering_platforms=(platform,)).as_text()
+        )
+
+
+@pytest.mark.cpu_program
+@pytest.mark.parametrize("op", OPS)
+def test_programs_have_no_array_of_boxes_and_images(op: str) -> None:
+    memory: Any = _gradient_of_many_boxes(op).lower().compile().memory_analysis()
     assert memory.temp_size_in_bytes < 500 * 30 * 40 * 64 * 4 / 4
+
+
+@pytest.mark.cpu_program
+@pytest.mark.parametrize("op", OPS)
+def test_cpu_reads_and_writes_only_the_elements_of_boxes(op: str) -> None:
+    """Values and cotangents that are not finite leave the other elements and boxes alone."""
+    x = jnp.arange(1 * 6 * 7 * 4, dtype=jnp.float32).reshape(1, 6, 7, 4)
+    boxes = jnp.array([[0, 1.0, 1.0, 2.0, 3.0], [0, 4.0, 2.0, 6.0, 5.0]])
+    y, back = jax.vjp(lambda x: getattr(jaxpool, op)(x, boxes, (2, 2)), x)
+    slope = back(y.at[0].set(np.nan))[0]
+    is_nan = np.isnan(slope).any((0, 3))
+    assert is_nan.any() and not is_nan[4:].any() and not is_nan[:, 4:].any()
+    np.testing.assert_array_equal(slope[:, :, 4:], back(y.at[0].set(0))[0][:, :, 4:])
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_a_batch_of_boxes_of_all_sizes_has_one_loop(op: str) -> None:
+    """Under vmap, examples with smaller boxes neither read further nor copy what they have."""
+    x, pool = jnp.moveaxis(jnp.asarray(X), 1, -1), getattr(jaxpool, op)
+    boxes = jnp.array([[[0, 0, 0, 4, 5]], [[1, 1, 1, 2, 2]], [[5, 0, 0, 1, 1]], [[1, 3, -9, 1, 9]]])
+
+    def both(boxes: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y, back = jax.vjp(lambda x: pool(x, boxes.astype(jnp.float32), (2, 2)), x)
+        return y, back(jnp.cos(y))[0]
+
+    for got, want in zip(jax.jit(jax.vmap(both))(boxes), jax.lax.map(both, boxes), strict=True):
+        assert_same(got, want, op, ulps=4)
+    conditions = re.findall(
+        r"cond_jaxpr=\{(.*?)\}", str(jax.make_jaxpr(jax.vmap(both))(boxes)), re.S
+    )
+    assert conditions and not any("reduce_or" in condition for condition in conditions)
 
 
 @pytest.mark.cpu_program
