@@ -17,6 +17,7 @@ from .._lowerings.boxes import (
     map_boxes,
     scatter_sums,
     sum_over_boxes,
+    visits_elements,
 )
 from ..reductions import accumulator
 from .linear import linear_map
@@ -66,9 +67,11 @@ def _linear_sums(
 ) -> Array:
     """Return the sums of all bins as a linear map of ``x`` with the given transpose."""
     out_shape = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
+    visits = samples is None and visits_elements(x, boxes, channels)
 
     def forward(t: Array) -> Array:
-        return map_boxes(maps.sum_of_box, t, boxes, samples, maps.sums_on_cpu)
+        on_cpu = maps.sums_on_cpu if visits else None
+        return map_boxes(maps.sum_of_box, t, boxes, samples, on_cpu)
 
     def transpose_on_cpu(g: Array, boxes: Boxes) -> Array:
         if samples is None:
@@ -76,7 +79,8 @@ def _linear_sums(
         return scatter_sums(g, boxes.image, samples, x.shape)
 
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(maps.transpose_of_box, g, boxes, x, transpose_on_cpu)
+        on_cpu = None if samples is None and not visits else transpose_on_cpu
+        return sum_over_boxes(maps.transpose_of_box, g, boxes, x, on_cpu)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -85,7 +89,8 @@ def maxima(x: Array, boxes: Boxes) -> Array:
     """Return the maximum of every bin, 0 for an empty bin; differentiable in ``x``."""
 
     def reduce(x: Array, *boxes: Array) -> Array:
-        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes), None, box_elements.maxima)
+        on_cpu = box_elements.maxima if visits_elements(x, Boxes(*boxes), x.shape[-1]) else None
+        return map_boxes(box_bins.maximum_of, x, Boxes(*boxes), None, on_cpu)
 
     def argreduce(x: Array, *boxes: Array) -> tuple[Array, tuple[Array, ...]]:
         return reduce(x, *boxes), (x, *boxes)
@@ -98,6 +103,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
 
 def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
     """Return ``t`` at the maxima of ``x`` in every bin; ``value`` is the result for ``t = x``."""
+    visits = visits_elements(x, boxes, x.shape[-1])
 
     def gather_from_box(stacked: Array, box: Boxes) -> Array:
         tangent, primal = jnp.split(stacked, 2, axis=-1)
@@ -109,7 +115,7 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
 
     def forward(t: Array) -> Array:
         stacked = jnp.concatenate([t, x.astype(t.dtype)], -1)
-        return map_boxes(gather_from_box, stacked, boxes, None, gather_on_cpu)
+        return map_boxes(gather_from_box, stacked, boxes, None, gather_on_cpu if visits else None)
 
     def scatter_to_image(g: Array, box: Boxes) -> Array:
         return box_bins.select_at_maximum_transpose(g, image(x, box.image), box)
@@ -118,7 +124,7 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
         return box_elements.select_at_maxima_transpose(g, x, boxes)
 
     def transpose(g: Array) -> Array:
-        return sum_over_boxes(scatter_to_image, g, boxes, x, scatter_on_cpu)
+        return sum_over_boxes(scatter_to_image, g, boxes, x, scatter_on_cpu if visits else None)
 
     widened = t.astype(accumulator(t.dtype))  # many boxes may share an element
     return _flat_linear_map(forward, transpose, widened, value.shape, value)

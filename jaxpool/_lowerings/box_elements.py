@@ -4,7 +4,7 @@ The elements of a bin are in a range of rows and a range of columns. For each bo
 element of all bins at a time, in row-major order. The loop has as many steps as the largest bin has
 elements; in other steps, a smaller bin visits its last row or column again, which changes no
 maximum, and has the weight 0 in a sum. Run time is proportional to the area of boxes, not of
-images.
+images. CPU does so if a step reads enough elements, see :func:`.boxes.visits_elements`.
 """
 
 from collections.abc import Callable
@@ -229,7 +229,7 @@ def _largest_of_batch(length: Array) -> Array:
 
 @_largest_of_batch.def_vmap
 def _(axis_size: int, in_batched: list[bool], lengths: Array) -> tuple[Array, bool]:
-    return lengths.max() if in_batched[0] else lengths, False
+    return _largest_of_batch(lengths.max() if in_batched[0] else lengths), False
 
 
 def _full(value: np.ndarray, x: Array, box: Boxes) -> Array:

@@ -66,7 +66,7 @@ def map_boxes(
     x: Array,
     boxes: Boxes,
     samples: SampledElements | None,
-    on_cpu: BoxFunction,
+    on_cpu: BoxFunction | None,
 ) -> Array:
     """Return ``function(image, box)`` for every box and its image in ``x``.
 
@@ -75,7 +75,7 @@ def map_boxes(
       x: the images.
       boxes: the boxes.
       samples: if ``function`` is a sum of few elements, these elements.
-      on_cpu: a function of ``x`` and ``boxes`` with the same result, for CPU; images have elements.
+      on_cpu: a function of ``x`` and ``boxes`` with the same result, for CPU.
     """
     count = _boxes_per_step(x, boxes)
 
@@ -90,11 +90,10 @@ def map_boxes(
 
     dense = batched if count > 1 else sequential
     ratio = _size_ratio(x, samples)
-    elements_of_boxes = lambda x, boxes, _: on_cpu(x, boxes)  # noqa: E731
-    if samples is not None:
-        cpu = gathered
+    if on_cpu is not None:
+        cpu = lambda x, boxes, _: on_cpu(x, boxes)  # noqa: E731
     else:
-        cpu = elements_of_boxes if has_elements(x) else sequential
+        cpu = sequential if samples is None else gathered
     gpu = gathered if ratio >= 1 else dense
     tpu = gathered if ratio >= tuning.MIN_RATIO_GATHERED_ON_TPU else dense
     return by_platform(x, boxes, samples, cpu=cpu, tpu=tpu, default=gpu)
@@ -105,12 +104,12 @@ def sum_over_boxes(
     g: Array,
     boxes: Boxes,
     images: Array,
-    on_cpu: BoxFunction,
+    on_cpu: BoxFunction | None,
 ) -> Array:
     """Return, for each image, the sum of ``function(g of the box, box)`` over its boxes.
 
     The result has the shape of ``images``. ``on_cpu`` is a function of ``g`` and ``boxes`` with the
-    same result, for CPU; images have elements.
+    same result, for CPU.
     """
     count, shape = _boxes_per_step(images, boxes), images.shape
 
@@ -120,13 +119,20 @@ def sum_over_boxes(
     def batched(g: Array, boxes: Boxes) -> Array:
         return _add_in_steps(function, g, boxes, shape, count)
 
-    cpu = on_cpu if has_elements(images) else sequential
-    return by_platform(g, boxes, cpu=cpu, default=batched if count > 1 else sequential)
+    return by_platform(
+        g, boxes, cpu=on_cpu or sequential, default=batched if count > 1 else sequential
+    )
 
 
 def has_elements(x: Array) -> bool:
     """Return whether images are known to have elements, as a gather needs."""
     return all(is_at_least(length, 1) for length in x.shape[:3])
+
+
+def visits_elements(x: Array, boxes: Boxes, channels: int) -> bool:
+    """Return whether CPU visits the elements of each box, for results of ``channels``."""
+    read_at_once = boxes.rows.shape[1] * boxes.columns.shape[1] * channels
+    return has_elements(x) and is_at_least(read_at_once, tuning.MIN_READ_AT_ONCE)
 
 
 def image(x: Array, number: Array) -> Array:

@@ -25,7 +25,7 @@ from jax import Array, lax
 
 from .._autodiff import boxes as maps
 from .._autodiff.linear import tangent_only
-from .._lowerings.boxes import Boxes, SampledElements, has_elements
+from .._lowerings.boxes import Boxes, SampledElements, has_elements, visits_elements
 from .._lowerings.parts.axis_slicing import iota
 from .._xla.by_platform import by_platform
 from .._xla.nan_constant import nan_where
@@ -126,9 +126,10 @@ def weighted(
     """Return weighted sums of bins, where NaN and infinities affect only the bins that read them.
 
     Sums over full images have weight 0 for most elements, and 0 times infinity is NaN. So elements
-    that are not finite are replaced by 0, and are added afterwards if there are any. CPU reads only
-    the elements of each box.
+    that are not finite are replaced by 0, and are added afterwards if there are any. CPU may read
+    only the elements of each box.
     """
+    bins = boxes.rows.shape[1] * boxes.columns.shape[1] if position_sensitive else 1
 
     def of_elements(x: Array, boxes: Boxes, samples: SampledElements | None) -> Array:
         return _sums(x, boxes, position_sensitive, samples)
@@ -138,7 +139,9 @@ def weighted(
 
     if not has_elements(x):
         return over_images(x, boxes, None)
-    return by_platform(x, boxes, samples, cpu=of_elements, default=over_images)
+    visits = samples is not None or visits_elements(x, boxes, x.shape[-1] // bins)
+    cpu = of_elements if visits else over_images
+    return by_platform(x, boxes, samples, cpu=cpu, default=over_images)
 
 
 def _sums(

@@ -68,15 +68,17 @@ def roi_align(
     Returns:
       Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W.
       Low-precision floats are added in float32 and rounded once. The program does not depend on the
-      coordinates of boxes. CPU reads only the elements of a box, or those next to the samples with
-      ``sampling_ratio`` 1 or 2. GPU and TPU read the latter as well if images are large relative to
-      the samples of a box. Otherwise, each box there costs two matrix products over a full image,
-      which are ``H * W * C * output_size`` multiplications, and in addition to the result, memory
-      holds as many images as fit into 64 MiB, at least one.
+      coordinates of boxes. With ``sampling_ratio`` 1 or 2, CPU reads only the elements next to the
+      samples, and so do GPU and TPU if images are large relative to the samples of a box. CPU reads
+      only the elements of a box if the result for a box has 512 elements or more. Otherwise, each
+      box costs two matrix products over a full image, which are ``H * W * C * output_size``
+      multiplications. In addition to the result, memory then holds one image, on GPU and TPU as
+      many images as fit into 64 MiB.
     Derivatives: linear in ``x``; forward and reverse mode, any order. There is no derivative in
-      ``boxes``, as in torchvision. On CPU the transpose adds to the elements that the sum reads, by
-      scatters in a fixed order. On GPU and TPU it is two matrix products for each box, without a
-      scatter, and a cotangent that is not finite reaches the full image.
+      ``boxes``, as in torchvision. Where CPU reads only a part of an image, the transpose adds to
+      the same elements, by scatters in a fixed order. Otherwise, it is two matrix products for each
+      box, on GPU and TPU for any ``sampling_ratio``, and a cotangent that is not finite reaches the
+      full image.
     Edge cases: results are exact for boxes of any size and any distance from the image. A bin
       without samples gives 0; with ``aligned`` and ``sampling_ratio=-1`` a box of zero or negative
       size has such bins. Samples at NaN give 0. NaN and infinities in ``x`` affect only the bins
@@ -120,8 +122,9 @@ def roi_pool(
       boxes, output_size, batch_index, spatial_scale, data_format: as in :func:`roi_align`.
     Returns:
       Array of the dtype of ``x``, with boxes in place of images and bins in place of H and W. The
-      program does not depend on the coordinates of boxes. CPU reads only the elements of a box. On
-      GPU and TPU each box costs ``H * W * C`` comparisons for every column of bins.
+      program does not depend on the coordinates of boxes. CPU reads only the elements of a box if
+      the result for a box has 512 elements or more. Otherwise, and on GPU and TPU, each box costs
+      ``H * W * C`` comparisons for every column of bins.
     Derivatives: in ``x``, forward and reverse mode, any order; on CPU by scatters in a fixed order,
       on GPU and TPU without a scatter. The tangent is that of the first maximum, in row-major order
       of the bin; second derivatives are zero. There is no derivative in ``boxes``.
@@ -165,8 +168,9 @@ def ps_roi_align(
         :func:`roi_align`.
     Returns:
       Array of the dtype of ``x``, with boxes in place of images, bins in place of H and W, and
-      ``P * Q`` times fewer channels. CPU reads only the elements of a box. On GPU and TPU a box
-      costs one multiplication per element of its image.
+      ``P * Q`` times fewer channels. CPU reads only the elements of a box if the result for a
+      box has 512 elements or more. Otherwise, a box costs one multiplication per element of its
+      image.
     Derivatives: as :func:`roi_align`.
     Edge cases: as :func:`roi_align`; a bin without samples gives 0 (NaN in torchvision).
     Raises:
