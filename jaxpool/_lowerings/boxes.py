@@ -58,7 +58,7 @@ class SampledElements(NamedTuple):
 
 
 BoxFunction = Callable[[Array, Boxes], Array]
-"""A function of an array and one box."""
+"""A function of an array and one box, or all boxes."""
 
 
 def map_boxes(

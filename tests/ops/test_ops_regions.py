@@ -40,12 +40,13 @@ def case_name(case: dict[str, Any]) -> str:
 
 @pytest.fixture(autouse=True, scope="module")
 def visits_elements() -> Iterator[None]:
-    """On CPU, visit the elements of boxes also for results as small as those of the tests."""
+    """On CPU, visit the elements of boxes also for results as small as those of the tests.
+
+    The shapes are of this file only, so no cache has programs that were traced with another limit.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "MIN_READ_AT_ONCE", 1)
-        jax.clear_caches()
         yield
-    jax.clear_caches()
 
 
 @pytest.fixture
