@@ -54,8 +54,8 @@ def sums(x: Array, boxes: Boxes, samples: SampledElements | None = None) -> Arra
 
 def position_sensitive_sums(x: Array, boxes: Boxes) -> Array:
     """Return :func:`sums`, except that every bin reads a different channel of ``x``."""
-    bins = boxes.rows.shape[1] * boxes.columns.shape[1]
-    return _linear_sums(x, boxes, _POSITION_SENSITIVE_SUMS, x.shape[-1] // bins)
+    channels = x.shape[-1] // math.prod(boxes.bins)
+    return _linear_sums(x, boxes, _POSITION_SENSITIVE_SUMS, channels)
 
 
 def _linear_sums(
@@ -66,21 +66,19 @@ def _linear_sums(
     samples: SampledElements | None = None,
 ) -> Array:
     """Return the sums of all bins as a linear map of ``x`` with the given transpose."""
-    out_shape = (*boxes.rows.shape[:2], boxes.columns.shape[1], channels)
-    visits = samples is None and visits_elements(x, boxes, channels)
+    out_shape = (boxes.rows.shape[0], *boxes.bins, channels)
+    sums_on_cpu = transpose_on_cpu = None
+    if samples is not None:
+        transpose_on_cpu = lambda g, boxes: scatter_sums(g, boxes.image, samples, x.shape)  # noqa: E731
+    elif visits_elements(x, boxes, channels):
+        sums_on_cpu = maps.sums_on_cpu
+        transpose_on_cpu = lambda g, boxes: maps.transpose_on_cpu(g, boxes, x.shape)  # noqa: E731
 
     def forward(t: Array) -> Array:
-        on_cpu = maps.sums_on_cpu if visits else None
-        return map_boxes(maps.sum_of_box, t, boxes, samples, on_cpu)
-
-    def transpose_on_cpu(g: Array, boxes: Boxes) -> Array:
-        if samples is None:
-            return maps.transpose_on_cpu(g, boxes, x.shape)
-        return scatter_sums(g, boxes.image, samples, x.shape)
+        return map_boxes(maps.sum_of_box, t, boxes, samples, sums_on_cpu)
 
     def transpose(g: Array) -> Array:
-        on_cpu = None if samples is None and not visits else transpose_on_cpu
-        return sum_over_boxes(maps.transpose_of_box, g, boxes, x, on_cpu)
+        return sum_over_boxes(maps.transpose_of_box, g, boxes, x, transpose_on_cpu)
 
     return _flat_linear_map(forward, transpose, x, out_shape)
 
@@ -109,11 +107,10 @@ def _gather(t: Array, x: Array, boxes: Boxes, value: Array) -> Array:
         tangent, primal = jnp.split(stacked, 2, axis=-1)
         return box_bins.select_at_maximum(tangent, primal, box)
 
-    def gather_on_cpu(stacked: Array, boxes: Boxes) -> Array:
-        tangents, primals = jnp.split(stacked, 2, axis=-1)
-        return box_elements.select_at_maxima(tangents, primals, boxes)
-
     def forward(t: Array) -> Array:
+        def gather_on_cpu(_: Array, boxes: Boxes) -> Array:
+            return box_elements.select_at_maxima(t, x, boxes)
+
         stacked = jnp.concatenate([t, x.astype(t.dtype)], -1)
         return map_boxes(gather_from_box, stacked, boxes, None, gather_on_cpu if visits else None)
 

@@ -25,7 +25,7 @@ from jax import Array, lax
 
 from .._xla.materialize import materialize
 from ..reductions import MAX, Reduction, identity_array
-from .boxes import Boxes, zero_unless
+from .boxes import Boxes, bin_has_element, shape_by_bin, zero_unless
 from .parts.argreduce import equal_or_both_nan
 from .parts.float_order import reduce_in_integers_on_cpu
 
@@ -44,8 +44,7 @@ def sum_transpose(g: Array, box: Boxes) -> Array:
 
 def position_sensitive_sum(image: Array, box: Boxes) -> Array:
     """Return :func:`sum_of` where every bin reads a separate channel."""
-    bins = box.rows.shape[0], box.columns.shape[0]
-    by_bin = image.reshape(*image.shape[:2], image.shape[2] // (bins[0] * bins[1]), *bins)
+    by_bin = image.reshape(shape_by_bin(image.shape, box.bins))
     return _dot("qw,wcpq->pqc", box.columns, _dot("ph,hwcpq->wcpq", box.rows, by_bin))
 
 
@@ -65,8 +64,7 @@ def _dot(subscripts: str, *arrays: Array) -> Array:
 def maximum_of(image: Array, box: Boxes) -> Array:
     """Return the maximum of every bin, 0 where it is empty."""
     _, y = _maxima(image, box)
-    has_element = box.rows.any(1)[:, None, None] & box.columns.any(1)[None, :, None]
-    return zero_unless(has_element, y)
+    return zero_unless(bin_has_element(box), y)
 
 
 def select_at_maximum(t: Array, image: Array, box: Boxes) -> Array:

@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from .._xla.sharding_types import varying_zeros
 from ..reductions import MAX, Reduction, identity_array
-from .boxes import Boxes, scaled, zero_unless
+from .boxes import Boxes, bin_has_element, scaled, shape_by_bin, zero_unless
 from .parts.axis_slicing import iota
 from .parts.float_order import is_float_extreme, reduce_in_integers, sort_keys, to_native_dtype
 
@@ -54,12 +54,12 @@ def sums_transpose(g: Array, boxes: Boxes, shape: tuple[int, ...]) -> Array:
 
 def position_sensitive_sums(x: Array, boxes: Boxes) -> Array:
     """Return :func:`sums` where every bin reads a separate channel."""
-    return _sums(x.reshape(_shape_by_bin(x.shape, boxes)), boxes, _index_by_bin)
+    return _sums(x.reshape(shape_by_bin(x.shape, boxes.bins)), boxes, _index_by_bin)
 
 
 def position_sensitive_sums_transpose(g: Array, boxes: Boxes, shape: tuple[int, ...]) -> Array:
     """Return the transpose of :func:`position_sensitive_sums`, for images of ``shape``."""
-    return _sums_transpose(g, boxes, _shape_by_bin(shape, boxes), _index_by_bin).reshape(shape)
+    return _sums_transpose(g, boxes, shape_by_bin(shape, boxes.bins), _index_by_bin).reshape(shape)
 
 
 def _sums(x: Array, boxes: Boxes, index: _Index) -> Array:
@@ -102,15 +102,9 @@ def _index(box: Boxes, place: _Place) -> tuple[Any, ...]:
 
 
 def _index_by_bin(box: Boxes, place: _Place) -> tuple[Any, ...]:
-    """Return the index of the channels of each bin, in images of :func:`_shape_by_bin`."""
-    bins = place.is_new.shape
-    return *_index(box, place), slice(None), *(iota(n, a, 2, np.int32) for a, n in enumerate(bins))
-
-
-def _shape_by_bin(shape: tuple[int, ...], boxes: Boxes) -> tuple[int, ...]:
-    """Return the shape of images with their channels split into channels and bins."""
-    bins = boxes.rows.shape[1], boxes.columns.shape[1]
-    return *shape[:3], shape[3] // (bins[0] * bins[1]), *bins
+    """Return the index of the channels of each bin, in images of :func:`shape_by_bin`."""
+    bins = (iota(length, axis, 2, np.int32) for axis, length in enumerate(box.bins))
+    return *_index(box, place), slice(None), *bins
 
 
 # --- maxima ---------------------------------------------------------------------------------------
@@ -123,7 +117,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
         return lax.map(lambda box: _maximum(x, box, reduction), boxes)
 
     y = reduce_in_integers(reduce, x, MAX) if is_float_extreme(MAX, x) else reduce(x, MAX)
-    return zero_unless(_has_element(boxes), y)
+    return zero_unless(bin_has_element(boxes), y)
 
 
 def select_at_maxima(t: Array, x: Array, boxes: Boxes) -> Array:
@@ -132,7 +126,7 @@ def select_at_maxima(t: Array, x: Array, boxes: Boxes) -> Array:
 
     def select(box: Boxes) -> Array:
         selected = t.at[_argmax(keys, box)].get(mode="promise_in_bounds")
-        return zero_unless(_has_element(box), selected)
+        return zero_unless(bin_has_element(box), selected)
 
     return lax.map(select, boxes)
 
@@ -143,7 +137,7 @@ def select_at_maxima_transpose(g: Array, x: Array, boxes: Boxes) -> Array:
 
     def add_box(image_sums: Array, operands: tuple[Array, Boxes]) -> tuple[Array, None]:
         g, box = operands
-        terms = zero_unless(_has_element(box), g)
+        terms = zero_unless(bin_has_element(box), g)
         return image_sums.at[_argmax(keys, box)].add(terms, mode="promise_in_bounds"), None
 
     return lax.scan(add_box, varying_zeros(x.shape, g.dtype, (x, g, boxes)), (g, boxes))[0]
@@ -180,11 +174,6 @@ def _argmax_keys(x: Array) -> Array:
     return sort_keys(to_native_dtype(x, MAX)[0])
 
 
-def _has_element(boxes: Boxes) -> Array:
-    """Return whether every bin of a box, or of several, has an element, ``[bin, bin, 1]``."""
-    return boxes.rows.any(-1)[..., :, None, None] & boxes.columns.any(-1)[..., None, :, None]
-
-
 # --- the elements of a box ------------------------------------------------------------------------
 
 
@@ -194,11 +183,10 @@ def _fold(step: Callable[[Any, _Place], Any], initial: Any, box: Boxes) -> Any:
 
     def body(loop: tuple[Array, Array, Any]) -> tuple[Array, Array, Any]:
         a, b, state = loop
-        is_new = (row + a <= last_row)[:, None] & (column + b <= last_column)[None]
         place = _Place(
             jnp.minimum(row + a, last_row)[:, None],
             jnp.minimum(column + b, last_column)[None],
-            is_new,
+            (row + a <= last_row)[:, None] & (column + b <= last_column)[None],
         )
         is_last = b + 1 >= width
         following = jnp.where(is_last, a + 1, a), jnp.where(is_last, 0, b + 1)
@@ -229,10 +217,9 @@ def _largest_of_batch(length: Array) -> Array:
 
 @_largest_of_batch.def_vmap
 def _(axis_size: int, in_batched: list[bool], lengths: Array) -> tuple[Array, bool]:
-    return _largest_of_batch(lengths.max() if in_batched[0] else lengths), False
+    return _largest_of_batch(lengths.max()), False
 
 
 def _full(value: np.ndarray, x: Array, box: Boxes) -> Array:
     """Return an array of the shape of the result for a box, filled with ``value``."""
-    shape = box.rows.shape[0], box.columns.shape[0], x.shape[3]
-    return varying_zeros(shape, value.dtype, (x, box)) + value
+    return varying_zeros((*box.bins, x.shape[3]), value.dtype, (x, box)) + value

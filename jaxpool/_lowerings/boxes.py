@@ -5,7 +5,7 @@ of such a loop would run separately, so each step processes as many boxes as a b
 allows, each with a copy of its image. If each bin has few samples, CPU gathers the elements around
 them, and the transpose scatters to these, one box after the other, in a fixed order. GPU and TPU
 gather if boxes read a small part of their images. Otherwise, CPU also reads only the elements of
-each box, in :mod:`.box_elements`, if images are known to have elements.
+each box, in :mod:`.box_elements`, if a step reads enough of them.
 
 The other transposes sum over the boxes of each image. On GPU and TPU a mask excludes the boxes of
 other images, so that no step has a scatter. (A product with a matrix of zeros and ones would
@@ -40,6 +40,11 @@ class Boxes(NamedTuple):
     image: Array
     rows: Array
     columns: Array
+
+    @property
+    def bins(self) -> tuple[int, int]:
+        """The number of bins along rows and columns."""
+        return self.rows.shape[-2], self.columns.shape[-2]
 
 
 class SampledElements(NamedTuple):
@@ -131,7 +136,7 @@ def has_elements(x: Array) -> bool:
 
 def visits_elements(x: Array, boxes: Boxes, channels: int) -> bool:
     """Return whether CPU visits the elements of each box, for results of ``channels``."""
-    read_at_once = boxes.rows.shape[1] * boxes.columns.shape[1] * channels
+    read_at_once = math.prod(boxes.bins) * channels
     return has_elements(x) and is_at_least(read_at_once, tuning.MIN_READ_AT_ONCE)
 
 
@@ -160,6 +165,16 @@ def _size_ratio(x: Array, samples: SampledElements | None) -> float:
 def zero_unless(mask: Array, x: Array) -> Array:
     """Return ``x`` with zeros where ``mask`` is False."""
     return jnp.where(mask, x, jnp.zeros((), x.dtype))
+
+
+def bin_has_element(boxes: Boxes) -> Array:
+    """Return whether every bin of a box, or of several, has an element, ``[bin, bin, 1]``."""
+    return boxes.rows.any(-1)[..., :, None, None] & boxes.columns.any(-1)[..., None, :, None]
+
+
+def shape_by_bin(shape: tuple[int, ...], bins: tuple[int, int]) -> tuple[int, ...]:
+    """Return the shape of images with their channels divided into channels and bins."""
+    return *shape[:-1], shape[-1] // math.prod(bins), *bins
 
 
 def scaled(weight: Array, x: Array) -> Array:

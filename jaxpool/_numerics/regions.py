@@ -19,6 +19,8 @@ these four, and a margin for rounding errors in the number of the first one.
 Source: He et al. 2017 (arXiv:1703.06870), section 3; torchvision ``roi_align`` and ``roi_pool``.
 """
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -129,7 +131,7 @@ def weighted(
     that are not finite are replaced by 0, and are added afterwards if there are any. CPU may read
     only the elements of each box.
     """
-    bins = boxes.rows.shape[1] * boxes.columns.shape[1] if position_sensitive else 1
+    channels = x.shape[-1] // (math.prod(boxes.bins) if position_sensitive else 1)
 
     def of_elements(x: Array, boxes: Boxes, samples: SampledElements | None) -> Array:
         return _sums(x, boxes, position_sensitive, samples)
@@ -139,7 +141,7 @@ def weighted(
 
     if not has_elements(x):
         return over_images(x, boxes, None)
-    visits = samples is not None or visits_elements(x, boxes, x.shape[-1] // bins)
+    visits = samples is not None or visits_elements(x, boxes, channels)
     cpu = of_elements if visits else over_images
     return by_platform(x, boxes, samples, cpu=cpu, default=over_images)
 

@@ -125,9 +125,10 @@ def roi_pool(
       program does not depend on the coordinates of boxes. CPU reads only the elements of a box if
       the result for a box has 512 elements or more. Otherwise, and on GPU and TPU, each box costs
       ``H * W * C`` comparisons for every column of bins.
-    Derivatives: in ``x``, forward and reverse mode, any order; on CPU by scatters in a fixed order,
-      on GPU and TPU without a scatter. The tangent is that of the first maximum, in row-major order
-      of the bin; second derivatives are zero. There is no derivative in ``boxes``.
+    Derivatives: in ``x``, forward and reverse mode, any order. The tangent is that of the first
+      maximum, in row-major order of the bin; second derivatives are zero. There is no derivative in
+      ``boxes``. The transpose has no scatter, except where CPU reads only the elements of a box, in
+      a fixed order.
     Edge cases: boxes are at least one element large, even if an end is before the start. A bin
       outside ``x``, or of a box with NaN or infinite coordinates, gives 0 and no gradient. NaN in a
       bin gives NaN, and a bin of only -inf gives -inf (torchvision ignores both).

@@ -38,10 +38,7 @@ INNER: dict[str, tuple[tuple[str, ...], ...]] = {
         ("parts",),
         ("implementations",),
         ("ranks", "ragged", "boxes", ""),
-        (
-            "box_bins",
-            "box_elements",
-        ),
+        ("box_bins", "box_elements"),
         ("plan",),
     ),
 }
