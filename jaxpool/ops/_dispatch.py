@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._errors import with_advice
@@ -120,7 +121,7 @@ def call(
             raise
         compiled = _jitted(op, windows, options)
     if not isinstance(x, jax.Array):
-        x = as_array("the array", x)
+        x = _as_argument("the array", x)
     for other in others:
         if other is not None and not isinstance(other, jax.Array):
             return compiled(x, *_as_arrays(op, others))
@@ -129,9 +130,21 @@ def call(
 
 def _as_arrays(op: Op, others: tuple[Any, ...]) -> list[Any]:
     return [
-        value if value is None or isinstance(value, jax.Array) else as_array(f"${name}", value)
+        value if value is None or isinstance(value, jax.Array) else _as_argument(f"${name}", value)
         for name, value in zip(op.arrays, others, strict=True)
     ]
+
+
+def _as_argument(name: str, value: Any) -> Any:
+    """Return ``value`` as an argument of a jitted function, or raise an error about ``name``.
+
+    A jitted function converts a NumPy array itself. ``jnp.asarray`` would run another program.
+    """
+    if type(value) is np.ndarray:
+        dtype = value.dtype
+        if dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.isnative:
+            return value
+    return as_array(name, value)
 
 
 @cached_per_reduction(maxsize=1024, typed=True)
@@ -160,6 +173,8 @@ def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Call
         body = functools.partial(op.body, **options)
 
     def run(*arrays: Any) -> Any:
+        if jax.config.jax_disable_jit:  # pyright: ignore
+            arrays = jax.tree.map(jnp.asarray, arrays)
         with jax.named_scope(op.name):
             results = with_sharding_types(body, *arrays)
             return op.finish(results, **options) if op.finish else results

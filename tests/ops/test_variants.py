@@ -1,11 +1,13 @@
 """Every op in every variant of a call: compiled or not, on a device, from fresh equal settings."""
 
 import copy
+import re
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from absl.testing import parameterized
 from every_op import EVERY_OP, WINDOW, numbers, with_gradient
@@ -52,6 +54,28 @@ class FurtherVariantsTest(chex.TestCase):
     @parameterized.named_parameters(*FURTHER)
     def test_every_variant_agrees(self, name: str) -> None:
         check_variant(self, name)
+
+
+@pytest.mark.parametrize("name", EVERY_OP)
+def test_numpy_arrays_are_accepted_in_every_variant(name: str) -> None:
+    op, x = EVERY_OP[name], np.asarray(X)
+    want = op(X)
+    chex.assert_trees_all_equal(op(x), want)
+    with jax.disable_jit():
+        without_jit = op(x)
+    chex.assert_trees_all_close(jax.jit(lambda: op(x))(), without_jit, want, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(4, np.float32), (5, np.float64), (6, np.uint64), (7, bool)]
+)
+def test_a_numpy_array_needs_no_program_but_that_of_the_op(
+    size: int, dtype: Any, caplog: Any
+) -> None:
+    x = np.eye(5, size, dtype=dtype)
+    with jax.log_compiles():
+        jaxpool.max_pool(x, 2, 1, data_format="HW", where=x > 0)
+    assert re.findall(r"Compiling (?:jit\()?(\w+)", caplog.text) == ["max_pool"]
 
 
 @pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.avg_pool, jaxpool.soft_pool])
