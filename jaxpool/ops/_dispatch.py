@@ -138,13 +138,15 @@ def _as_arrays(op: Op, others: tuple[Any, ...]) -> list[Any]:
 def _as_argument(name: str, value: Any) -> Any:
     """Return ``value`` as an argument of a jitted function, or raise an error about ``name``.
 
-    A jitted function converts a NumPy array itself. ``jnp.asarray`` would run another program.
+    A jitted function converts NumPy arrays and Python numbers itself, as ``jnp.asarray`` does,
+    which would run another program.
     """
     if type(value) is np.ndarray:
         dtype = value.dtype
-        if dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.isnative:
-            return value
-    return as_array(name, value)
+        is_accepted = dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.isnative
+    else:
+        is_accepted = type(value) in (int, float) and abs(value) < 2**31
+    return value if is_accepted else as_array(name, value)
 
 
 @cached_per_reduction(maxsize=1024, typed=True)

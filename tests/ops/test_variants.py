@@ -75,7 +75,20 @@ def test_a_numpy_array_needs_no_program_but_that_of_the_op(
     x = np.eye(5, size, dtype=dtype)
     with jax.log_compiles():
         jaxpool.max_pool(x, 2, 1, data_format="HW", where=x > 0)
-    assert re.findall(r"Compiling (?:jit\()?(\w+)", caplog.text) == ["max_pool"]
+    assert compiled_names(caplog.text) == ["max_pool"]
+
+
+def test_a_python_number_needs_no_program_but_that_of_the_op(caplog: Any) -> None:
+    x = np.eye(5, 8, dtype=np.float32)
+    with jax.log_compiles():
+        for p in (3.0, 2.5, 2):
+            jaxpool.gem_pool(x, 2, 1, data_format="HW", p=p)
+    assert compiled_names(caplog.text) == ["gem_pool"] * 2  # of a float and of an int
+
+
+def compiled_names(log: str) -> list[str]:
+    """Return the names of the programs that were compiled."""
+    return re.findall(r"Compiling (?:jit\()?(\w+)", log)
 
 
 @pytest.mark.parametrize("op", [jaxpool.max_pool, jaxpool.avg_pool, jaxpool.soft_pool])
