@@ -199,6 +199,15 @@ def test_windows_are_linear(case: str, rng: np.random.Generator) -> None:
     assert "scatter" not in back.lower(u).as_text()
 
 
+def test_a_maximum_of_windows_divides_the_gradient_among_ties() -> None:
+    """The documentation recommends it for the derivative of ``jnp.max``."""
+    x = jnp.asarray([[1.0], [3.0], [3.0], [0.0], [-2.0]])
+    maxima = lambda x: jaxpool.windows(x, (3,), 2, "SAME", fill=-jnp.inf).max(-1)  # noqa: E731
+    weights = jnp.asarray([[8.0], [10.0], [6.0]])
+    gradient = jax.grad(lambda x: (maxima(x) * weights).sum())(x)
+    np.testing.assert_array_equal(gradient[:, 0], [0, 8 + 5, 5, 6, 0])
+
+
 def test_torch_unfolds_the_same_windows(rng: np.random.Generator) -> None:
     torch: Any = require("torch")
     x = permutation((2, 3, 7, 9), np.float32, rng)
