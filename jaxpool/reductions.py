@@ -290,7 +290,7 @@ def lp(p: float) -> Reduction:
     """Return the reduction ``(sum |x|^p)^(1/p)``; for ``p = inf``, ``max |x|``.
 
     The derivative at a window of zeros is 0. The reduction accepts only floats. ``|x|^p`` must be
-    in their range; :func:`jaxpool.lp_pool` does not need this.
+    in their range; :func:`jaxpool.lp_pool` needs this only for ``p`` = 2.
 
     Args:
       p: a positive number. Equal numbers give the same object, so that :func:`jaxpool.pool` is

@@ -6,8 +6,9 @@ output size, the length of the axis in an output shape. A window with another en
 as in Haiku. With ``channel_axis`` None, no axis is excluded. All else is as in the ops, except that
 averages do not count padding, as in Haiku.
 
-Difference from Haiku: an int as stride applies only to the pooled axes. Haiku applies it to every
-axis except the first and the channels, even to an axis with window 1.
+Difference from Haiku: an int as stride applies to the axes for which the window has an entry, but
+for unpooled channels. Haiku applies it to every axis except the first and the channels, as
+:mod:`jaxpool.compat.haiku` does.
 """
 
 from collections.abc import Sequence

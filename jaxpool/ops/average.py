@@ -67,8 +67,8 @@ def avg_pool(
       exact, because the sum does not wrap; they are rounded half to even and saturate.
     Derivatives: linear in ``x``; forward and reverse mode, any order, also in ``weights``. Integers
       have no derivative.
-    Edge cases: a window whose count is 0, or whose weights sum to 0, gives 0. NaN and infinities
-      propagate, whatever their weight.
+    Edge cases: a window whose count is 0, or whose weights sum to 0, gives 0. In other windows NaN
+      and infinities propagate, whatever their weight.
     Raises:
       TypeError, ValueError, NotImplementedError: as :func:`max_pool`; TypeError for bool, and for
         integers with ``weights``; ValueError for ``weights`` that do not broadcast, or are combined

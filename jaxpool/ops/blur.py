@@ -68,8 +68,8 @@ def blur_pool(
 
     Args:
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
-      window_shape: taps per pooled axis, 1 to 7; 1 does not blur an axis. An int applies to all
-        pooled axes, as in :func:`max_pool`.
+      window_shape: taps per pooled axis, 1 to 7; 1 does not blur an axis. With a ``data_format`` in
+        letters, an int applies to all pooled axes.
       strides, padding, dilations, rounding, data_format: as in :func:`max_pool`. The paper pads by
         ``((n - 1) // 2, n // 2)`` at every stride; "SAME" pads by less at strides above 1.
       mode: how the padding is filled, as in ``jnp.pad``: "reflect" (the paper), "symmetric",
@@ -85,8 +85,8 @@ def blur_pool(
       give infinities, because XLA adds elements of equal weight before it multiplies them.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
-        if a window has more than 7 taps on an axis, ``mode`` is unknown, or padding is longer than
-        its axis.
+        if a window has more than 7 taps on an axis, ``mode`` is unknown, or padding other than
+        zeros is longer than its axis.
     References: Zhang 2019 (arXiv:1904.11486), section 3; Burt and Adelson 1983, "The Laplacian
       pyramid as a compact image code", for binomial windows.
     Example:

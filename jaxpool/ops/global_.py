@@ -122,7 +122,7 @@ def global_max_pool_with_argmax(
       (values, indices), both of the shape of :func:`global_max_pool`'s result.
     Derivatives: values as :func:`global_max_pool`; indices are integers and have no tangent.
     Edge cases: if the value is NaN, the index is that of the first NaN. Without elements it is -1,
-      or the largest number of an unsigned dtype.
+      or in an unsigned "window" space the largest number of the dtype.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool` and :func:`max_pool_with_argmax`.
     References: Oquab et al. 2015, "Is object localization for free?".

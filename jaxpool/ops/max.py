@@ -148,7 +148,8 @@ def max_pool_with_argmax(
       index_space: "spatial", flat over the pooled axes (PyTorch); an int axis ``a``, flat over all
         axes of ``x`` from ``a`` on (OpenVINO's ``axis``; 0 is ONNX; 1 on NHWC is TensorFlow); or
         "window", the window offset: the number of the tap, row-major (oneDNN's workspace).
-      index_dtype: an integer dtype. The default is int32, for "window" uint8 up to 255 taps.
+      index_dtype: an integer dtype; unsigned, except for "window", only if every window has an
+        element. The default is int32, for "window" uint8 up to 255 taps.
     Returns:
       (values, indices), both of the shape of :func:`max_pool`'s result.
     Derivatives: values as :func:`max_pool`; indices are integers and have no tangent (float0).
