@@ -314,6 +314,16 @@ def test_a_symbolic_axis_whose_end_depends_on_its_size_is_named(name: str, windo
     exported(lambda x: SLIDING[name](x, **settings), "b, h, w, 3", ("h >= 14", "w >= 12"))
 
 
+@pytest.mark.parametrize("constraints", [(), ("h >= 9",)])
+def test_fractional_pools_need_known_sizes_whatever_the_bounds(constraints: tuple) -> None:
+    pool = EVERY_OP["fractional_max_pool"]
+    with pytest.raises(ValueError) as caught:
+        exported(pool, "2, h, 6, 3", constraints)
+    what, _, advice = str(caught.value).split("\n")
+    assert what == "fractional_max_pool: pooled axis 0 has the symbolic size h."
+    assert advice == "  Export with a number in its place, once for each size."
+
+
 def test_an_error_after_an_extended_axis_names_the_axis() -> None:
     pool = lambda x: jaxpool.max_pool(x, (3, 2), (1, 2), rounding="ceil")  # noqa: E731
     with pytest.raises(ValueError, match="^max_pool: pooled axis 1 has the symbolic size w"):
