@@ -29,7 +29,7 @@ from jax import Array, lax
 from ._errors import counted, message, public, shown
 from ._geometry.arguments import Integers
 from ._geometry.axis import Axis
-from ._geometry.layout import pooled_axes, with_lengths
+from ._geometry.layout import with_lengths
 from ._geometry.resolve import Geometry
 from ._geometry.window import Padding, Rounding
 from ._lowerings.parts.argreduce import sentinel
@@ -210,7 +210,7 @@ def _full_geometry(
     config: Configuration, shape: tuple[int, ...], names: tuple[str | None, ...]
 ) -> Geometry:
     """Return the geometry of the full array; raise unless its windows divide among the shards."""
-    positions = pooled_axes(config.data_format, len(names), shape)
+    positions = config.pooled_axes(shape)
     shards = [lax.axis_size(name) if name else 1 for name in names]
     lengths = [shape[position] * count for position, count in zip(positions, shards, strict=True)]
     full = config.geometry(with_lengths(shape, positions, lengths))

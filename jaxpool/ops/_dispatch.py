@@ -6,7 +6,7 @@ one ``jax.jit`` per canonical configuration. Only the first call checks its argu
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -55,21 +55,25 @@ class Configuration:
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
         """Return the geometry of these windows over an array of ``shape``."""
         try:
-            return self._geometry(self.data_format, shape).compact()
+            return self._geometry(shape).compact()
         except ValueError as error:
             if self.data_format != "channels_last" or not self._fits_channels_first(shape):
                 raise
             advice = 'If the channels come first, give $data_format="channels_first".'
             raise with_advice(error, advice) from None
 
-    def _geometry(self, data_format: str, shape: tuple[int, ...]) -> Geometry:
-        count = len(self.window.kernel)
-        positions = layouts.pooled_axes(data_format, count, shape, self.window.kernel)
+    def pooled_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the pooled axes of an array of ``shape``, as negative positions."""
+        kernel = self.window.kernel
+        return layouts.pooled_axes(self.data_format, len(kernel), shape, kernel)
+
+    def _geometry(self, shape: tuple[int, ...]) -> Geometry:
+        positions = self.pooled_axes(shape)
         return resolve(self.window, [shape[p] for p in positions], positions)
 
     def _fits_channels_first(self, shape: tuple[int, ...]) -> bool:
         try:
-            self._geometry("channels_first", shape)
+            replace(self, data_format="channels_first")._geometry(shape)
         except ValueError:
             return False
         return True

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.core import max_dim
 
-from .._geometry import layout as layouts
 from .._geometry.resolve import Geometry, is_static
 from .._geometry.symbolic import Ends, ends_of, inner_window
 from .._lowerings.parts.axis_slicing import pad, pad_axes
@@ -97,7 +96,7 @@ def _ends_and_inner(config: Any, shape: tuple[int, ...]) -> tuple[dict[int, Ends
     """Return the ends to add to axes, by position, and the configuration for the padded array."""
     if is_static(shape):
         return {}, config
-    positions = layouts.pooled_axes(config.data_format, len(config.window.kernel), shape)
+    positions = config.pooled_axes(shape)
     sizes = [shape[position] for position in positions]
     ends = [e and _with_nonnegative_count(e) for e in ends_of(config.window, sizes)]
     axis_ends = {p: e for p, e in zip(positions, ends, strict=True) if e}

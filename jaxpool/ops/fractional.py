@@ -23,7 +23,7 @@ from jax.typing import ArrayLike, DTypeLike
 from .._autodiff import rules
 from .._errors import message, public
 from .._geometry.arguments import Integers, entries_of, int_or_ints, is_sequence, per_axis
-from .._geometry.layout import pooled_axes, with_lengths
+from .._geometry.layout import with_lengths
 from .._geometry.resolve import Geometry, check_known
 from .._lowerings.plan import plan_for
 from .._numerics import indices as _indices
@@ -185,9 +185,7 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """Compute :func:`fractional_max_pool_with_argmax`."""
     check_real(x)
-    kernel = config.window.kernel
-    positions = pooled_axes(config.data_format, len(kernel), x.shape, kernel)
-    check_known([x.shape[position] for position in positions])
+    check_known([x.shape[position] for position in config.pooled_axes(x.shape)])
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     sizes = per_axis("output_size", output_size, len(geometry.axes))
     _check_fit(geometry, sizes)
