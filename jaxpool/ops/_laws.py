@@ -144,11 +144,13 @@ def _trials(reduction: Reduction, elements: Any) -> Iterator[Trial]:
 
     def operand_on_axis(axis: int) -> Any:
         ones = (1,) * (2 - axis)
-        return jax.tree.map(lambda x: jnp.broadcast_to(x.reshape(-1, *ones), shape), elements)
+        return jax.tree.map(lambda x: np.broadcast_to(x.reshape(-1, *ones), shape), numbers)
 
+    # NumPy broadcasts, because each array operation outside of ``jit`` compiles its own program.
+    numbers = jax.tree.map(np.asarray, elements)
     a, b, c = map(operand_on_axis, range(3))
     identity = identity_like(reduction, elements)
-    results = jax.jit(sides)(a, b, c, jax.tree.map(lambda v: jnp.full(shape, v), identity))
+    results = jax.jit(sides)(a, b, c, jax.tree.map(lambda v: np.full(shape, v), identity))
     laws = [
         ("is not commutative", "combine(a, b)", "combine(b, a)", (a, b)),
         ("is not associative", "combine(combine(a, b), c)", "combine(a, combine(b, c))", (a, b, c)),
