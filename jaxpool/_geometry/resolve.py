@@ -20,7 +20,7 @@ from .._errors import counted, message, public, shown
 from .arguments import Integers, is_sequence, length_of, per_axis
 from .axis import Axis, cdiv
 from .layout import with_lengths
-from .window import CEIL_OR_ONE, Padding, Rounding, Window
+from .window import CEIL_OR_ONE, Padding, Rounding, Window, check_taps
 
 LONGEST_AXIS = 2**31 - 1
 
@@ -150,8 +150,9 @@ def resolve(window: Window, spatial_shape: Sequence[int], positions: tuple[int, 
 
     ``positions`` are the array axes of the pooled axes.
     """
-    axes = (resolve_axis(window, index, size) for index, size in enumerate(spatial_shape))
-    return Geometry(tuple(axes), positions)
+    axes = tuple(resolve_axis(window, index, size) for index, size in enumerate(spatial_shape))
+    check_taps(window.kernel)
+    return Geometry(axes, positions)
 
 
 def resolve_axis(window: Window, index: int, size: int) -> Axis:

@@ -1,5 +1,6 @@
 """The settings of a window, independent of an array."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex, get_args
@@ -24,6 +25,7 @@ Rounding = Literal["floor", "ceil", "ceil_torch"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 Pairs = tuple[tuple[int, int], ...]
+MAX_TAPS = 2**31 - 1
 
 _BORDERS = ("CIRCULAR", "WRAP", "REFLECT", "MIRROR", "SYMMETRIC", "REPLICATE", "EDGE", "NEAREST")
 _ADVICE_ON_WORDS = {
@@ -92,6 +94,19 @@ class Window:
             padding=_padding(padding, count),
             dilations=per_axis("dilations", dilations, count),
             rounding=_rounding(rounding),
+        )
+
+
+def check_taps(kernel: Sequence[int]) -> None:
+    """Raise unless int32 can count the taps of a window."""
+    taps = math.prod(kernel)
+    if taps > MAX_TAPS:
+        raise ValueError(
+            message(
+                f"a window has {' x '.join(map(str, kernel))} = {taps} elements.",
+                f"They are counted in int32; the limit is {MAX_TAPS}.",
+                "Pool some of the axes, and the others in a second call.",
+            )
         )
 
 

@@ -21,6 +21,7 @@ from .._geometry import layout as layouts
 from .._geometry.arguments import entries_of, integer, is_sequence
 from .._geometry.ragged import RaggedAxis, adaptive_windows
 from .._geometry.resolve import Geometry, check_known, check_known_axis, check_not_empty
+from .._geometry.window import check_taps
 from .._lowerings import tuning
 from .._lowerings.parts.axis_slicing import reshape_along
 from .._lowerings.plan import Plan, plan_for
@@ -181,4 +182,5 @@ def partition(shape: tuple[int, ...], output_size: Sizes, data_format: str) -> P
         axes[position] = adaptive_windows(size, size if windows is None else windows)
     if not axes:
         check_known(sizes)
+    check_taps([axis.longest for axis in axes.values()])
     return Partition(tuple(axes), tuple(axes.values()))

@@ -20,6 +20,7 @@ from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import as_bool
 from .._geometry.resolve import check_not_empty
+from .._geometry.window import check_taps
 from .._lowerings.plan import plan_for
 from .._numerics import indices
 from .._numerics.checks import check_real, check_where
@@ -187,7 +188,10 @@ def _planes_of(data_format: str, shape: tuple[int, ...]) -> Planes:
     positions = _pooled_axes(data_format, shape)
     for index, position in enumerate(positions):
         check_not_empty(index, shape[position])
-    return Planes(positions, tuple(shape[p] for p in positions))
+    planes = Planes(positions, tuple(shape[p] for p in positions))
+    if planes.are_known:
+        check_taps(planes.lengths)
+    return planes
 
 
 def _pooled_axes(data_format: str, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -277,6 +277,25 @@ def test_averages_over_the_longest_axes() -> None:
             shape_of(op, (LONGEST,), **words, **line)
 
 
+HUGE = (1, 2**16, 2**15, 1)  # 2**31 elements
+WINDOWS_OF_ALL: dict[str, Callable[[Any], Any]] = {
+    "max_pool": lambda x: jaxpool.max_pool(x, HUGE[1:3], 1),
+    "median_pool": lambda x: jaxpool.median_pool(x, HUGE[1:3], 1),
+    "sum_pool, padded": lambda x: jaxpool.sum_pool(x[:, :2, :2], HUGE[1:3], 1, HUGE[1]),
+    "global_max_pool": jaxpool.global_max_pool,
+    "global_avg_pool": jaxpool.global_avg_pool,
+    "adaptive_max_pool": lambda x: jaxpool.adaptive_max_pool(x, (1, 1)),
+    "adaptive_avg_pool": lambda x: jaxpool.adaptive_avg_pool(x, (1, 1)),
+}
+
+
+@pytest.mark.parametrize("op", WINDOWS_OF_ALL.values(), ids=WINDOWS_OF_ALL)
+def test_windows_of_more_elements_than_int32_can_count_are_refused(op: Any) -> None:
+    """The number of elements, a divisor of averages, would wrap, and so would offsets."""
+    with pytest.raises(ValueError, match="a window has 65536 x 32768 = 2147483648 elements"):
+        jax.eval_shape(op, jax.ShapeDtypeStruct(HUGE, np.float32))
+
+
 def test_indices_that_would_wrap_are_refused() -> None:
     pool = jaxpool.max_pool_with_argmax
     whole = (1, 2**16, 2**15, 1)  # 2**31 elements, of which the last has the index 2**31 - 1

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._geometry.axis import Axis
-from ..._geometry.resolve import Geometry
+from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like, mask_with_identity
 from .. import tuning
@@ -25,10 +26,14 @@ from ..parts.phases import transpose_padding
 from ..request import Request
 
 _PADDING = np.int32(-1)
+_INT32_MAX = np.iinfo(np.int32).max
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return None: ``lax.reduce_window`` supports every request."""
+    """Return why ``lax.reduce_window`` does not support ``request``, or None."""
+    sizes = request.geometry.spatial_shape
+    if request.operation == "argreduce" and is_static(sizes) and _INT32_MAX < math.prod(sizes):
+        return "int32 cannot number the elements of the pooled axes"
     return None
 
 

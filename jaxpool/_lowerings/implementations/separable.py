@@ -20,8 +20,8 @@ from .reduce_window import argreduce as argreduce
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return None: every reduction separates into reductions along each axis."""
-    return None
+    """Return why ``request`` is unsupported, or None; every reduction separates, but no argmax."""
+    return reduce_window.unsupported_reason(request)
 
 
 def slower_reason(request: Request) -> str | None:
