@@ -6,15 +6,15 @@ indices ``floor(h)`` and ``floor(h) + 1``. Hyndman and Fan's methods 4 to 9 defi
     h = n q + a + q (1 - a - b) - 1,   clipped to [0, n - 1],
 
 and interpolate: ``v[floor(h)] + (h - floor(h)) (v[floor(h) + 1] - v[floor(h)])``. The other methods
-round ``h``, or return a mean of two numbers. Positions are computed in Python floats, once for each
-number of elements that a window can have.
+round ``h``, or return a mean of two numbers. Positions are computed in float64, for each number of
+elements that a window can have.
 
 Source: Hyndman and Fan 1996, "Sample quantiles in statistical packages", American Statistician 50.
 """
 
-import functools
-import math
 from typing import Literal, NamedTuple, get_args
+
+import numpy as np
 
 Method = Literal[
     "interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased",
@@ -38,43 +38,42 @@ class QuantilePositions(NamedTuple):
     """The position of a quantile among ``n`` sorted elements, for every ``n`` from 0.
 
     Attributes:
-      low: index of the element below the quantile.
-      high: index of the element above the quantile.
-      share: weight of the element above; the element below has the weight ``1 - share``.
+      low: int32 indices of the element below the quantile.
+      high: int32 indices of the element above the quantile.
+      share: weights of the element above; the element below has the weight ``1 - share``.
     """
 
-    low: tuple[int, ...]
-    high: tuple[int, ...]
-    share: tuple[float, ...]
+    low: np.ndarray
+    high: np.ndarray
+    share: np.ndarray
 
 
-@functools.lru_cache(maxsize=256)
 def quantile_positions(q: float, method: Method, max_elements: int) -> QuantilePositions:
     """Return the positions of quantile ``q`` among 0, 1, .., ``max_elements`` elements."""
-    positions = [(0, 0, 0.0), *(_position(n, q, method) for n in range(1, max_elements + 1))]
-    return QuantilePositions(*zip(*positions, strict=True))
+    n = np.arange(1, max_elements + 1)
+    low, high, share = _positions(n, q, method)
+    low, high = (np.append(0, index.clip(0, n - 1)).astype(np.int32) for index in (low, high))
+    return QuantilePositions(low, high, np.append(0.0, share))
 
 
-def _position(n: int, q: float, method: Method) -> tuple[int, int, float]:
+def _positions(n: np.ndarray, q: float, method: Method) -> tuple[np.ndarray, ...]:
+    """Return ``low``, ``high`` and ``share`` for each ``n``; indices may be out of range."""
     if method in _LINEAR:
         a, b = _LINEAR[method]
-        return _interpolated((n - 1) * q if a == b == 1 else n * q + (a + q * (1 - a - b)) - 1, n)
+        h = (n - 1) * q if a == b == 1 else n * q + (a + q * (1 - a - b)) - 1
+        h = h.clip(0, n - 1)
+        low = np.floor(h)
+        return low, low + 1, h - low
     if method in ("lower", "higher", "nearest", "midpoint"):
         h = (n - 1) * q
-        low, high = math.floor(h), math.ceil(h)
+        low, high = np.floor(h), np.ceil(h)
         if method == "midpoint":
-            return low, high, 0.5 if low != high else 0.0
-        index = {"lower": low, "higher": high, "nearest": round(h)}[method]
-        return index, index, 0.0
+            return low, high, np.where(low != high, 0.5, 0.0)
+        index = {"lower": low, "higher": high, "nearest": np.rint(h)}[method]
+        return index, index, np.zeros(n.shape)
     h = n * q
-    if method == "averaged_inverted_cdf" and h == math.floor(h) and 0 < h < n:
-        return int(h) - 1, int(h), 0.5
-    index = round(h) if method == "closest_observation" else math.ceil(h)
-    index = min(max(index - 1, 0), n - 1)
-    return index, index, 0.0
-
-
-def _interpolated(h: float, n: int) -> tuple[int, int, float]:
-    h = min(max(h, 0.0), float(n - 1))
-    low = math.floor(h)
-    return low, min(low + 1, n - 1), h - low
+    index = (np.rint(h) if method == "closest_observation" else np.ceil(h)) - 1
+    if method != "averaged_inverted_cdf":
+        return index, index, np.zeros(n.shape)
+    is_between = (h == np.floor(h)) & (0 < h) & (h < n)
+    return index, index + is_between, np.where(is_between, 0.5, 0.0)

@@ -31,9 +31,9 @@ from .._xla.nan_constant import checked_at_the_end
 from ..reductions import MAX, MIN, accumulator, identity_array
 from ._dispatch import Configuration, Op, WindowArguments, call
 
-RankSpec = int | str | tuple[int, ...]
+RankSpec = int | str | np.ndarray
 """The element that a window selects: a rank; "low" or "high", the lower or upper of the middle two
-elements, which are the same if the number is odd; or a tuple with the position in sorted order for
+elements, which are the same if the number is odd; or an array with the position in sorted order for
 windows of 0, 1, 2, ... elements."""
 
 
@@ -264,8 +264,8 @@ def between(
 
 def _sorted_positions(spec: RankSpec, counts: NumberPerWindow, taps: int) -> NumberPerWindow:
     """Return the position of the selected element among the sorted elements of each window."""
-    if isinstance(spec, tuple):
-        return counts.entries_of(np.asarray(spec, np.int32))
+    if isinstance(spec, np.ndarray):
+        return counts.entries_of(spec)
     return counts.map(functools.partial(_sorted_position, spec, taps))
 
 

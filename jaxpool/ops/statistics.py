@@ -232,9 +232,8 @@ def _quantile(x: Array, where: Any, *, config: Configuration, q: float, method: 
     valid, geometry = check_where(where, x.shape), config.geometry(x.shape)
     selected = quantile_positions(q, method, geometry.taps)
     counts = element_counts(x, valid, geometry)
-    if any(selected.share):
-        share = np.asarray(selected.share)
-        weight_of = lambda counts: counts.entries_of(share).array  # noqa: E731
+    if selected.share.any():
+        weight_of = lambda counts: counts.entries_of(selected.share).array  # noqa: E731
         y = between(x, valid, geometry, (selected.low, selected.high), weight_of, _interpolated)
     else:
         y = ranked(x, valid, geometry, selected.low)
