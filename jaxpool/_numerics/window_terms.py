@@ -200,7 +200,7 @@ def _axis_by_axis(terms: Terms, geometry: Geometry, implementation: str) -> Term
 
 
 def _scatter(
-    geometry: Geometry, implementation: str, terms: Terms, levels: Array, arrays: Arrays
+    geometry: Geometry, implementation: str, terms: Terms, levels: Array, _: Arrays
 ) -> Terms:
     """Return, for each element, the sum of ``g * 2^(L - T)`` over the windows that contain it."""
     terms = -terms[0], *terms[1:]

@@ -99,7 +99,7 @@ def _average(x: Array, where: Any, *, config: Configuration, rule: Averaging) ->
 
 def _average_by_count(x: Array, *, config: Configuration, rule: Averaging) -> Array:
     y, geometry = _average(x, None, config=config, rule=rule), config.geometry(x.shape)
-    if _counts_taps(rule, geometry) or not jnp.issubdtype(y, jnp.floating):
+    if _counts_taps(rule, geometry) or not jnp.issubdtype(y.dtype, jnp.floating):
         return y
     return _nan_at_zero_difference(y, config, geometry)
 
@@ -226,7 +226,7 @@ def quantised_global_average(
     """Return the average of each quantised plane, channels first.
 
     ``saturate(round(sum(x - x_zero) * (x_scale / (y_scale * count))) + y_zero)``, rounded half to
-    even: the sum is exact, and is multiplied by a single float32 factor.
+    even: the sum is in int32, which wraps as in ONNX Runtime, times a single float32 factor.
     """
     axes = tuple(range(2, x.ndim))
     count = math.prod(x.shape[2:])

@@ -25,10 +25,8 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._autodiff import rules
-from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
-from .._lowerings.parts.axis_slicing import concatenate, slice_axis
 from .._lowerings.parts.window_counts import first_offsets, per_window
 from .._lowerings.ragged.ragged import slice_of_windows
 from .._numerics import indices
@@ -37,7 +35,7 @@ from ..ops import _partition, adaptive, fractional
 from ..ops._dispatch import Configuration, Op, WindowArguments, call
 from ..ops.max import MAX_POOL, max_pool_with_argmax
 from ..reductions import MAX, MAX_LAST_NAN, Reduction, identity_array, mask_with_identity
-from ._scans import max_with_offsets_from_first, over_windows
+from ._scans import first_elements, max_with_offsets_from_first, over_windows
 
 Rule = Literal["first", "last_nan", "from_lowest", "from_first_element"]
 
@@ -183,24 +181,9 @@ def _keep_first_nan(
     geometry: Geometry, x: Array, values: Array, offsets: Array
 ) -> tuple[Array, Array]:
     """Replace value and offset of a window by those of its first element, if this is NaN."""
-    first = x
-    for axis, position in geometry.placed:
-        first = _first_elements(first, axis, position)
+    first = first_elements(x, geometry)
     is_nan, offset = first != first, first_offsets(geometry, x.ndim).astype(offsets.dtype)
     return jnp.where(is_nan, first, values), jnp.where(is_nan, offset, offsets)
-
-
-def _first_elements(x: Array, axis: Axis, position: int) -> Array:
-    """Return the first element of every window along an axis, 0 for an empty window."""
-    parts = []
-    for segment in axis.segments():
-        count = segment.last - segment.first
-        if segment.low < segment.high:
-            start = axis.start(segment.first) + segment.low * axis.dilation
-            parts.append(slice_axis(x, position, start, count, axis.stride))
-        else:
-            parts.append(jnp.zeros_like(slice_axis(x, position, 0, 1, 1)).repeat(count, position))
-    return concatenate(parts, position)
 
 
 def _masked_from_first_element(

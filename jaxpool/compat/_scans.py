@@ -23,10 +23,10 @@ from jax import Array
 
 from .._autodiff.gather import gather
 from .._autodiff.rules import selection, selection_with_offsets
+from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings.parts.argreduce import sentinel
-from .._lowerings.parts.axis_slicing import slice_axis
-from .._lowerings.parts.borders import extend_axis
+from .._lowerings.parts.axis_slicing import concatenate, slice_axis
 from .._lowerings.parts.window_counts import first_offsets
 from .._xla.nan_constant import nan_where
 from ..ops._dispatch import Configuration
@@ -119,7 +119,7 @@ def _maxima_and_first_nan(
     maxima, offsets = over_windows(max_pool_with_argmax, x, config, **options)
     if where is None:
         geometry = config.geometry(x.shape)
-        starts_with_nan = _first_elements(x != x, geometry)
+        starts_with_nan = first_elements(x != x, geometry)
         first_offset = first_offsets(geometry, x.ndim).astype(offsets.dtype)
     else:
         starts_with_nan, first_offset = _first_unmasked(x != x, where, config)
@@ -140,12 +140,23 @@ def _gather_function(geometry: Geometry, any_offset: bool = True) -> Any:
     return lambda x, offsets, value: gather(x, offsets, geometry, value, any_offset=any_offset)
 
 
-def _first_elements(x: Array, geometry: Geometry) -> Array:
-    """Return the first element of every window; pads are shorter than windows, so it exists."""
+def first_elements(x: Array, geometry: Geometry) -> Array:
+    """Return the first element of every window, 0 for an empty window."""
     for axis, position in geometry.placed:
-        extended = extend_axis(x, position, axis.pad_low, 0, "nearest")
-        x = slice_axis(extended, position, 0, axis.out, axis.stride)
+        x = _first_along_axis(x, axis, position)
     return x
+
+
+def _first_along_axis(x: Array, axis: Axis, position: int) -> Array:
+    parts = []
+    for segment in axis.segments():
+        count = segment.last - segment.first
+        if segment.low < segment.high:
+            start = axis.start(segment.first) + segment.low * axis.dilation
+            parts.append(slice_axis(x, position, start, count, axis.stride))
+        else:
+            parts.append(jnp.zeros_like(slice_axis(x, position, 0, 1, 1)).repeat(count, position))
+    return concatenate(parts, position)
 
 
 def _first_unmasked(marks: Array, where: Array, config: Configuration) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 
 from .._errors import public
 from .._geometry.arguments import Integers
+from .._geometry.resolve import Geometry
 from .._geometry.window import Padding, Rounding
 from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
@@ -129,37 +130,43 @@ def soft_pool(
 
 
 def _window_sums(
-    x: Array, where: Any, config: Configuration, temperature: Any, weighted: bool
+    x: Array,
+    valid: Array | None,
+    geometry: Geometry,
+    implementation: str,
+    temperature: Array,
+    weighted: bool,
 ) -> Terms:
     """Return the sums of exponentials over every window, as level and factors."""
-    geometry = config.geometry(x.shape)
 
     def exponentials(x: Array, valid: Array | None, temperature: Array) -> Terms:
         promoted = x.astype(accumulator(x.dtype))
         return scaled_sums.exponentials(promoted, valid, temperature, weighted)
 
-    arrays = x, check_where(where, x.shape), temperature
-    padding = -np.inf, None if where is None else False, 1
-    return window_terms.join_windows(exponentials, arrays, padding, geometry, config.implementation)
+    arrays = x, valid, temperature
+    padding = -np.inf, None if valid is None else False, 1
+    return window_terms.join_windows(exponentials, arrays, padding, geometry, implementation)
 
 
 def _logsumexp(x: Array, where: Any, temperature: Any, *, config: Configuration) -> Array:
     check_float(x)
-    promoted = x.astype(accumulator(x.dtype))
-    positions = config.geometry(x.shape).positions
-    temperature = parameter("temperature", temperature, promoted, positions)
-    level, factor = _window_sums(x, where, config, temperature, weighted=False)
+    promoted, geometry = x.astype(accumulator(x.dtype)), config.geometry(x.shape)
+    valid = check_where(where, x.shape)
+    temperature = parameter("temperature", temperature, promoted, geometry.positions)
+    windows = geometry, config.implementation
+    level, factor = _window_sums(x, valid, *windows, temperature, weighted=False)
     y = scaled_sums.scaled_log_of(level, factor, temperature)
     return y.astype(x.dtype)
 
 
 def _soft(x: Array, where: Any, *, config: Configuration) -> Array:
     check_float(x)
-    dtype = accumulator(x.dtype)
-    temperature = jnp.ones((1,) * x.ndim, dtype)
-    _, weights, weighted = _window_sums(x, where, config, temperature, weighted=True)
+    dtype, geometry = accumulator(x.dtype), config.geometry(x.shape)
     valid = check_where(where, x.shape)
-    count = count_array(config.geometry(x.shape), valid, x.ndim)
+    temperature = jnp.ones((1,) * x.ndim, dtype)
+    windows = geometry, config.implementation
+    _, weights, weighted = _window_sums(x, valid, *windows, temperature, weighted=True)
+    count = count_array(geometry, valid, x.ndim)
     is_empty = weights == 0
     identity = jnp.where(count > 0, np.asarray(-np.inf, dtype), np.zeros((), dtype))
     y = jnp.where(is_empty, identity, weighted / jnp.where(is_empty, np.ones((), dtype), weights))

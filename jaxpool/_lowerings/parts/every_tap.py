@@ -33,6 +33,9 @@ from .flat_gather import INT32_MAX, from_planes, to_planes
 
 State = TypeVar("State")
 
+_MAX_NUMBERED = 2**24
+"""Taps whose numbers float32 represents exactly."""
+
 
 @dataclass(frozen=True)
 class Reads:
@@ -189,7 +192,8 @@ def sum_named_taps(reads: Reads, g: Array, named: Array) -> Array:
     def by_gather(g: Array, named: Array) -> Array:
         return _sum_pairs(reads, _complex_of(g, named)).astype(g.dtype)
 
-    on_gpu = by_gather if reads.has_flat_indices(g) else by_loop
+    is_gathered = reads.has_flat_indices(g) and reads.taps <= _MAX_NUMBERED
+    on_gpu = by_gather if is_gathered else by_loop
     return by_platform(g, named, cpu=by_loop, tpu=by_loop, default=on_gpu)
 
 
@@ -270,6 +274,6 @@ def _sum_pairs(reads: Reads, pairs: Array) -> Array:
 
 
 def _complex_of(values: Any, numbers: Any) -> Array:
-    """Return a complex array of values and of numbers, which are exact up to 2**24."""
+    """Return a complex array of values and of numbers up to ``_MAX_NUMBERED``."""
     dtype = values.dtype if values.dtype.itemsize == 8 else np.float32
     return lax.complex(values.astype(dtype), numbers.astype(dtype))

@@ -168,7 +168,7 @@ def argreduce(
     valid: Array | None,
     positions: Sequence[int],
     axes: Axes,
-    reduction: Reduction = MAX,
+    reduction: Reduction,
 ) -> ValueOffset:
     """Return the maximum of every window, and the offset of the first element equal to it.
 
