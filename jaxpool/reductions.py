@@ -48,7 +48,8 @@ class Reduction:
     ``prepare(x[q])`` over all elements ``q`` of the window. The definition asserts that ``combine``
     is associative and commutative and ignores ``identity``, because a window is split into parts
     that are combined in any order, and padding has the value of the identity. :func:`pool` tests
-    these laws once for each dtype, on a few prepared numbers of both signs.
+    these laws once for each dtype, on a few prepared numbers of both signs, unless a function
+    contains a traced value, such as a learned parameter.
 
     Attributes:
       name: name of the reduction in messages and plans.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from .._errors import with_advice
 from .._geometry import layout as layouts
@@ -181,6 +182,8 @@ def _program(op: Op, canonical: tuple[tuple[str, Any], ...], owner: Any) -> Call
     def run(*arrays: Any) -> Any:
         if jax.config.jax_disable_jit:  # pyright: ignore
             arrays = jax.tree.map(jnp.asarray, arrays)
+        if arrays[0].weak_type:  # or implementations would return different types
+            arrays = lax.convert_element_type(arrays[0], arrays[0].dtype), *arrays[1:]
         with jax.named_scope(op.name):
             results = with_sharding_types(body, *arrays)
             return op.finish(results, **options) if op.finish else results

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.tree_util import treedef_is_leaf
 
 from .._errors import message, shown
@@ -57,14 +58,19 @@ class Trial(NamedTuple):
 def check_laws(reduction: Reduction, accum_dtype: np.dtype) -> None:
     """Raise unless the laws hold for a few numbers of the accumulator's dtype.
 
-    A function may be undefined at some of these numbers, as a logarithm is at negative ones.
+    A function may be undefined at some of these numbers, as a logarithm is at negative ones. The
+    laws cannot be tested if a function contains a traced value, such as a learned parameter.
     """
     with _trying_numbers():
         elements = prepared(reduction, jnp.asarray(_test_numbers(accum_dtype)))
         _check_selection(reduction, elements)
         _check_combine(reduction, elements)
         _check_identity(reduction, elements)
+        if _are_traced(elements):
+            return
         trials = list(_trials(reduction, elements))
+    if _are_traced(trials):
+        return
     for trial in trials:
         left, right, *operands = jax.tree.map(np.asarray, (*trial.sides, *trial.operands))
         broken = np.argwhere(~_is_close(left, right, operands))
@@ -79,7 +85,7 @@ def has_nan_derivative_at_padding(reduction: Reduction, accum_dtype: np.dtype) -
     """Return whether the first or second derivative of ``combine`` at two identities is NaN.
 
     An example is ``jnp.logaddexp`` at -inf and -inf. The tangents of padding are 0, but 0 times NaN
-    is NaN.
+    is NaN. Return True if the derivative is traced.
     """
 
     def derivative(a: Any, b: Any) -> Any:
@@ -94,7 +100,12 @@ def has_nan_derivative_at_padding(reduction: Reduction, accum_dtype: np.dtype) -
             second_derivatives = jax.jvp(derivative, pair, jax.tree.map(_zero_tangent, pair))
         except Exception:  # no forward-mode derivative; the caller sees the error when it is needed
             return False
-    return any(bool(np.isnan(np.asarray(a)).any()) for a in _float_leaves(second_derivatives))
+    floats = _float_leaves(second_derivatives)
+    return _are_traced(floats) or any(bool(np.isnan(np.asarray(a)).any()) for a in floats)
+
+
+def _are_traced(arrays: Any) -> bool:
+    return any(isinstance(a, Tracer) for a in jax.tree.leaves(arrays))
 
 
 def _zero_tangent(a: Array) -> Any:
@@ -260,6 +271,14 @@ def _check_identity(reduction: Reduction, elements: Any) -> None:
     """Raise unless the identity has a scalar for each array that fits the array's dtype."""
     dtypes = jax.tree.map(lambda a: a.dtype, elements)
     identity = reduction.identity(dtypes)
+    if _are_traced(identity):
+        raise TypeError(
+            message(
+                f"the identity of reduction {reduction.name!r} is traced.",
+                f"It is {shown(identity)}; padding has this value, and is known before tracing.",
+                "Give a number for each array that is combined.",
+            )
+        )
     if jax.tree.structure(identity) == jax.tree.structure(dtypes):
         try:
             scalars = jax.tree.leaves(identity_like(reduction, elements))

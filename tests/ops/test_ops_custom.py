@@ -340,6 +340,61 @@ def test_derivatives_to_order_two_in_both_modes(name: str, rng: np.random.Genera
         check_derivatives(f, x, rng=rng)
 
 
+LEARNED: dict[str, tuple[Callable[[Any], Reduction], Callable[[np.ndarray, float], Any]]] = {
+    "power mean": (
+        lambda p: Reduction(
+            "power mean",
+            jnp.add,
+            0,
+            prepare=lambda x: x**p,
+            finish=lambda total, count: (total / count) ** (1 / p),
+        ),
+        lambda elements, p: np.mean(elements**p) ** (1 / p),
+    ),
+    "in combine": (
+        lambda p: Reduction("own", lambda a, b: a + b + p * a * b, 0),
+        lambda elements, p: (np.prod(1 + p * elements) - 1) / p,
+    ),
+    "selection": (
+        lambda p: Reduction(
+            "own", jnp.maximum, -jnp.inf, prepare=lambda x: jnp.sin(p * x), comparator=jnp.greater
+        ),
+        lambda elements, p: np.max(np.sin(p * elements)),
+    ),
+    "of two": (
+        lambda p: Reduction(
+            "own",
+            lambda a, b: (a[0] + b[0], jnp.minimum(a[1], b[1])),
+            (0, jnp.inf),
+            prepare=lambda x: (x**p, x * p),
+            finish=lambda both, _: both[0] * both[1],
+        ),
+        lambda elements, p: np.sum(elements**p) * np.min(elements * p),
+    ),
+}
+"""Reductions with a parameter, and the same by NumPy."""
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", LEARNED)
+def test_a_reduction_may_contain_a_learned_parameter(
+    name: str, masked: bool, rng: np.random.Generator
+) -> None:
+    """The laws cannot be tested with a traced value, but the reduction can be computed."""
+    reduction, of_elements = LEARNED[name]
+    with jax.enable_x64(True):
+        x = (permutation((1, 5, 4, 2), np.float64, rng) + 21) / 40
+        where = rng.random(x.shape) < 0.8 if masked else None
+        settings = {"window_shape": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 0))}
+        pooled = lambda p, x: pool(x, reduction(p), **settings, where=where)  # noqa: E731
+        powers = jnp.array([1.5, 2.25])
+        for got, p in zip(jax.vmap(pooled, (0, None))(powers, x), powers, strict=True):
+            numpy = lambda elements, p=float(p): of_elements(elements, p)  # noqa: E731
+            want = over_windows(numpy, x, where, **settings)
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+        check_derivatives(pooled, powers[0], jnp.asarray(x), rng=rng)
+
+
 PAIR = Reduction(
     "number, soft minimum",
     lambda a, b: (a[0] + b[0], -jnp.logaddexp(-a[1], -b[1])),
@@ -639,6 +694,11 @@ def test_the_trial_needs_no_numbers_of_the_array() -> None:
     jax.eval_shape(f(new()), x)
     scanned = f(new())
     jax.lax.scan(lambda carry, x: (carry, scanned(x)), 0, x)
+
+
+def test_a_traced_identity() -> None:
+    with pytest.raises(TypeError, match="the identity of reduction 'own' is traced"):
+        jax.grad(lambda v: pool(jnp.ones((4, 1)), Reduction("own", jnp.maximum, v), (2,), 2))(2.0)
 
 
 OTHER: dict[str, tuple[Any, Any, type[Exception], str]] = {

@@ -66,6 +66,14 @@ def test_numpy_arrays_are_accepted_in_every_variant(name: str) -> None:
     chex.assert_trees_all_close(jax.jit(lambda: op(x))(), without_jit, want, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", EVERY_OP)
+def test_a_weak_type_is_not_kept(name: str) -> None:
+    """Whether a result is weak may not depend on the implementation."""
+    weak = jax.ShapeDtypeStruct(X.shape, X.dtype, weak_type=True)
+    results = jax.tree.leaves(jax.eval_shape(EVERY_OP[name], weak))
+    assert not any(result.weak_type for result in results)
+
+
 @pytest.mark.parametrize(
     ("size", "dtype"), [(4, np.float32), (5, np.float64), (6, np.uint64), (7, bool)]
 )
