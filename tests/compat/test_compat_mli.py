@@ -432,3 +432,26 @@ def test_parameters_of_tensors_may_be_integers_of_numpy() -> None:
 def test_parameters_that_are_no_integers_are_named(call: Any, text: str) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
         call(np.zeros(SHAPE["hwc"], np.int8))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: FxTensor(x, 128), "frac_bits is 128, not a number of 8 bits"),
+        (lambda x: FxTensor(x, -129), "frac_bits is -129, not a number of 8 bits"),
+        (lambda x: SaTensor(x, 2**15, 1, 0), "zero_point is 32768, not a number of 16 bits"),
+        (lambda x: SaTensor(x, 0, 2**15, 0), "scale is 32768, not a number of 16 bits"),
+        (lambda x: SaTensor(x, 0, 1, 2**40), "scale_frac_bits is .*, not a number of 8 bits"),
+        (
+            lambda x: mli.avepool_hwc_fx8(FxTensor(x, 3), CFG, out_frac_bits=2**40),
+            "^MLI_STATUS_BAD_TENSOR: avepool_hwc_fx8: out_frac_bits is .*, not a number of 8 bits",
+        ),
+        (
+            lambda x: mli.avepool_hwc_sa8(SaTensor(x, 0, 1, 0), CFG, out_zero_point=-(2**15) - 1),
+            "out_zero_point is -32769, not a number of 16 bits",
+        ),
+    ],
+)
+def test_parameters_that_the_structure_of_a_tensor_cannot_hold(call: Any, text: str) -> None:
+    with pytest.raises(MliError, match=text):
+        call(np.zeros(SHAPE["hwc"], np.int8))

@@ -29,7 +29,6 @@ Source: embARC MLI, development branch; documentation of max and average pooling
 
 import functools
 import inspect
-import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -37,7 +36,6 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 
 from ..._errors import no_attribute, public
-from ..._geometry.arguments import integer
 from .programs import (
     FX8,
     FX16,
@@ -50,7 +48,7 @@ from .programs import (
     check_rounding,
     maximum,
 )  # fmt: skip
-from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
+from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of, parameter
 
 __all__ = [
     "ROUNDINGS",
@@ -255,7 +253,7 @@ def avepool_hwc_sa8(
     source = {"zero_point": x.zero_point, "scale": x.scale, "scale_frac_bits": x.scale_frac_bits}
     overrides = (out_zero_point, out_scale, out_scale_frac_bits)
     target = tuple(
-        default if given is None else integer(f"out_{name}", given, -math.inf)
+        default if given is None else parameter(f"out_{name}", given)
         for (name, default), given in zip(source.items(), overrides, strict=True)
     )
     if x.scale < 1 or target[1] < 1:

@@ -11,7 +11,6 @@ import numpy as np
 from jax import Array
 
 from ..._errors import message, shown
-from ..._geometry.arguments import integer
 from ..._geometry.resolve import Geometry, check_known, geometry
 from ..._lowerings.parts.axis_slicing import reshape_along
 from ...ops.average import sum_pool
@@ -19,7 +18,7 @@ from ...ops.max import max_pool
 from .._averages import saturate
 from .._checks import ints
 from .arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64
-from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of
+from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of, parameter
 
 Rounding = Literal["up", "convergent"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
@@ -125,7 +124,7 @@ def average_fx(
 ) -> FxTensor:
     data, size = check_arguments(x, cfg, element, layout, out_shape)
     check_rounding(rounding)
-    bits = x.frac_bits if bits is None else integer("out_frac_bits", bits, -math.inf)
+    bits = x.frac_bits if bits is None else parameter("out_frac_bits", bits)
     return FxTensor(_average(data, cfg, layout, size, rounding, x.frac_bits - bits), bits)
 
 

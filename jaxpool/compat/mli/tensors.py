@@ -72,10 +72,22 @@ class SaTensor:
         _canonicalise(self, "zero_point", "scale", "scale_frac_bits")
 
 
+_BITS = {"frac_bits": 8, "zero_point": 16, "scale": 16, "scale_frac_bits": 8}
+"""The bits of each parameter of a tensor, which has a sign."""
+
+
+def parameter(name: str, value: Any) -> int:
+    """Return a parameter of a tensor as a Python integer, which does not wrap, or raise."""
+    number, bits = integer(name, value, -math.inf), _BITS[name.removeprefix("out_")]
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise MliError("MLI_STATUS_BAD_TENSOR", f"{name} is {number}, not a number of {bits} bits")
+    return number
+
+
 def _canonicalise(tensor: Any, *names: str) -> None:
-    """Convert parameters of ``tensor`` to Python integers, which do not wrap, or raise."""
+    """Convert parameters of ``tensor`` to Python integers, or raise."""
     for name in names:
-        object.__setattr__(tensor, name, integer(name, getattr(tensor, name), -math.inf))
+        object.__setattr__(tensor, name, parameter(name, getattr(tensor, name)))
 
 
 @public_constructor
