@@ -188,7 +188,7 @@ def _is_neutral(entry: Any, neutral: str) -> bool:
     return type(entry) in (int, tuple, list) and repr(entry) in (neutral, *pairs)
 
 
-def per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+def per_axis(name: str, value: Any, count: int, least: float = 1) -> tuple[int, ...]:
     """Return ``value``, an int or one int per pooled axis, as ``count`` ints of at least ``least``.
 
     Raise an error about the argument ``name`` unless it fits.
@@ -199,7 +199,7 @@ def per_axis(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ..
     return (integers,) * count if isinstance(integers, int) else integers
 
 
-def int_or_ints(name: str, value: Any, least: int = 1) -> int | tuple[int, ...]:
+def int_or_ints(name: str, value: Any, least: float = 1) -> int | tuple[int, ...]:
     """Return ``value``, an int or a sequence of ints of at least ``least``, or raise."""
     if not is_sequence(value):
         return integer(name, value, least)

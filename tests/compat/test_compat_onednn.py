@@ -306,7 +306,8 @@ X = np.zeros((1, 2, 5), np.float32)
         ({"strides": (0,)}, "`strides` contains 0"),
         ({"dilation": -1}, "`dilation` contains -1"),
         ({"padding_l": -1}, "`padding_l` contains -1"),
-        ({"padding_r": -2}, "`padding_r` contains -2"),
+        ({"padding_r": -2}, "`padding_r` = -2 of spatial axis 0 crops more than a stride"),
+        ({"tag": ["ncw"]}, r"`tag` = \['ncw'\] is not a memory format"),
         ({"kernel": (7,)}, "`kernel` = 7 does not fit spatial axis 0(.|\n)*invalid_arguments"),
         ({"alg_kind": "avg_exclude_padding", "padding_r": 2}, "no element of spatial axis 0"),
         ({"alg_kind": "avg_exclude_padding", "dilation": 5, "padding_r": 9}, "contain no element"),
@@ -324,7 +325,16 @@ def test_what_is_refused(change: dict[str, Any], match: str) -> None:
         onednn.forward_training(**call)
 
 
+def test_padding_crops_at_most_the_stride_of_its_own_axis() -> None:
+    src, crop = np.zeros((1, 1, 8, 8), np.float32), (-2, 0)
+    assert onednn.forward_inference(src, "max", (2, 2), (2, 3), padding_r=crop).shape[2:] == (3, 3)
+    with pytest.raises(ValueError, match="`padding_r` = -2 of spatial axis 0 crops more"):
+        onednn.forward_inference(src, "max", (2, 2), (1, 3), padding_r=crop)
+
+
 def test_conversions_that_are_not_known() -> None:
+    with pytest.raises(ValueError, match="`dst_dtype` = 'foo' is not a dtype"):
+        onednn.forward_inference(X, "max", (2,), (1,), dst_dtype="foo")
     with pytest.raises(ValueError, match="int8 to int32 is not supported(.|\n)*unimplemented"):
         onednn.forward_inference(X.astype(np.int8), "max", (2,), (1,), dst_dtype=np.int32)
 
@@ -336,6 +346,7 @@ def test_conversions_that_are_not_known() -> None:
         ({"workspace": np.zeros((1, 2, 4), np.int32)}, "has shape .* and dtype uint8"),
         ({"diff_dst": np.zeros((1, 2, 5), np.float32)}, r"gives \(1, 2, 4\)"),
         ({"diff_dst": np.zeros((1, 2, 4), np.int8)}, "Integers have no gradient"),
+        ({"src_shape": 8}, "`src_shape` = 8 is not a shape"),
     ],
 )
 def test_what_backward_refuses(change: dict[str, Any], match: str) -> None:

@@ -1,5 +1,6 @@
 """Arguments of the primitive, checked as in oneDNN."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -7,7 +8,7 @@ import numpy as np
 from jax import Array, export
 
 from ..._errors import shown
-from ..._geometry.arguments import integer, per_axis
+from ..._geometry.arguments import entries_of, integer, is_sequence, per_axis
 from ..._geometry.layout import pooled_axes, with_lengths
 from ..._geometry.resolve import Geometry, check_at_least
 from ..._lowerings.parts.argreduce import offset_dtype
@@ -66,7 +67,7 @@ def canonical_call(
     strides = per_axis("strides", strides, count)
     dilations = tuple(d + 1 for d in per_axis("dilation", dilation, count, least=0))
     low = per_axis("padding_l", padding_l, count, least=0)
-    high = per_axis("padding_r", padding_r, count, least=-max(strides))
+    high = per_axis("padding_r", padding_r, count, least=-math.inf)
     data_format = "channels_first" if TAGS[tag] == "channels_first" else "channels_last"
     sizes = [shape[position] for position in pooled_axes(data_format, count, shape)]
     axes = zip(sizes, kernel, strides, dilations, low, high, strict=True)
@@ -84,8 +85,14 @@ def _pads_and_crop(
     span = (k - 1) * d + 1
     if not isinstance(size, int):
         size = _min_size(axis, size, span, before, after)
+    if after < -s:
+        raise status_error(
+            f"$padding_r = {after} of spatial axis {axis} crops more than a stride.",
+            f"The stride is {s}.",
+            "Crop the array before the call.",
+        )
     slack = size + before + after - span
-    if after < -s or slack <= -s:
+    if slack <= -s:
         raise status_error(
             f"$kernel = {k} does not fit spatial axis {axis}.",
             f"It spans {span} elements, but the axis has {size} + padding ({before}, {after}).",
@@ -110,9 +117,18 @@ def _min_size(axis: int, size: Any, span: int, before: int, after: int) -> int:
     return min_size
 
 
-def axis_size(size: Any) -> Any:
-    """Return the length of an axis of `$src`, which may be symbolic in an export."""
-    return size if export.is_symbolic_dim(size) else integer("src_shape", size, 0)
+def source_shape(shape: Any) -> tuple[Any, ...]:
+    """Return the shape of `$src`, whose sizes may be symbolic in an export."""
+    if not is_sequence(shape):
+        raise status_error(
+            f"$src_shape = {shown(shape)} is not a shape.",
+            "It has an entry for each axis of $src.",
+            "Give src.shape.",
+        )
+    return tuple(
+        size if export.is_symbolic_dim(size) else integer("src_shape", size, 0)
+        for size in entries_of("src_shape", shape)
+    )
 
 
 def _check_overlap(axis: int, size: int, span: int, dilation: int, before: int, after: int) -> None:
@@ -126,7 +142,14 @@ def _check_overlap(axis: int, size: int, span: int, dilation: int, before: int, 
 
 
 def result_dtype(src: Array, dst_dtype: Any) -> np.dtype:
-    dtype = src.dtype if dst_dtype is None else jnp.dtype(dst_dtype)
+    try:
+        dtype = src.dtype if dst_dtype is None else jnp.dtype(dst_dtype)
+    except TypeError:
+        raise status_error(
+            f"$dst_dtype = {shown(dst_dtype)} is not a dtype.",
+            "It is the dtype of the result.",
+            "Give for example jnp.float32, or None for that of $src.",
+        ) from None
     known = src.dtype == dtype and dtype.name in _FLOATS + _INTEGERS
     if not known and (src.dtype.name, dtype.name) not in _CONVERSIONS:
         raise status_error(

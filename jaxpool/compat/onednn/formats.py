@@ -35,7 +35,7 @@ def default_tag(shape: tuple[int, ...]) -> str:
 
 
 def spatial_count(tag: Any) -> int:
-    if tag not in TAGS:
+    if not isinstance(tag, str) or tag not in TAGS:
         raise status_error(
             f"$tag = {shown(tag)} is not a memory format of pooling.",
             f"The tags are {', '.join(TAGS)}.",

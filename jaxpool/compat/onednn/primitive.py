@@ -10,7 +10,7 @@ from ..._errors import public, shown
 from ..._geometry.arguments import Integers, integer
 from .._checks import array
 from . import programs
-from .call import axis_size, canonical_call, check_backward, result_dtype
+from .call import canonical_call, check_backward, result_dtype, source_shape
 from .formats import (
     channels_last,
     check_channels,
@@ -135,7 +135,7 @@ def backward(
       Array([[[0., 2., 0., 1.]]], dtype=float32)
     """
     diff_dst = array("diff_dst", diff_dst)
-    shape = tuple(map(axis_size, src_shape))
+    shape = source_shape(src_shape)
     window_arguments = (kernel, strides, dilation, padding_l, padding_r)
     call = canonical_call(shape, alg_kind, window_arguments, tag)
     check_backward(diff_dst, workspace, call, shape)
