@@ -16,7 +16,6 @@ are an error.
 Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -87,7 +86,7 @@ def _over_windows(op: Callable[..., Array], layer: Any, x: ArrayLike, **settings
     padding = tuple(map(tuple, layer.padding))
     sizes, window = x.shape[1:], Window(layer.kernel_size, layer.stride)
     settings["data_format"] = "channels_first"
-    if is_static([*sizes, *itertools.chain(*padding)]):
+    if is_static(sizes):
         if layer.use_ceil:
             padding = _padding_with_last_window(sizes, window, padding)
         return pool_or_empty(op, x, 1, window.kernel, window.strides, padding, **settings)
@@ -146,7 +145,7 @@ class _Pool(_Layer):
         as_bool("use_ceil", self.use_ceil)
 
 
-def _pair(pad: Any) -> tuple[Any, Any]:
+def _pair(pad: Any) -> tuple[int, int]:
     """Return the pads of both ends of an axis."""
     ends = tuple(pad) if is_sequence(pad) else (pad, pad)
     if len(ends) != 2:
@@ -157,7 +156,8 @@ def _pair(pad: Any) -> tuple[Any, Any]:
                 "Give (low, high) for each pooled axis.",
             )
         )
-    return ends
+    low, high = (integer("padding", end, -math.inf) for end in ends)
+    return low, high
 
 
 def _per_axis(name: str, setting: Any, count: int) -> tuple[Any, ...]:

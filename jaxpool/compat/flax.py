@@ -17,6 +17,7 @@ Source: Flax 0.12.8, ``flax.linen.pooling``.
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -212,7 +213,7 @@ def _reduction(reduce_fn: Callable[[Any, Any], Any], init: Any) -> Reduction:
 def _initial_value(init: Any, dtype: Any) -> np.ndarray:
     """Return ``init`` in ``dtype``; an infinity becomes the end of the range if there is none."""
     try:
-        value = float(init)
+        value = _number(init)
     except (TypeError, ValueError):
         raise TypeError(
             message(
@@ -221,11 +222,34 @@ def _initial_value(init: Any, dtype: Any) -> np.ndarray:
                 "Give for example 0.0 or -jnp.inf.",
             )
         ) from None
-    if jnp.issubdtype(dtype, jnp.inexact) or np.isfinite(value):
+    if jnp.issubdtype(dtype, jnp.inexact):
         start = np.asarray(init, dtype)
         if start == start or value != value:  # most floats of eight bits have no infinity
             return start
+    elif abs(value) != math.inf:
+        _check_represents(dtype, value)
+        return np.asarray(int(value), dtype)
     return identity_array(reductions.MIN if value > 0 else reductions.MAX, dtype)
+
+
+def _number(init: Any) -> float:
+    try:
+        return operator.index(init)
+    except TypeError:
+        return float(init)
+
+
+def _check_represents(dtype: Any, value: float) -> None:
+    """Raise unless an integer dtype, or bool, represents the initial value."""
+    low, high = (0, 1) if dtype == np.bool_ else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
+    if not (low <= value <= high and value == int(value)):
+        raise TypeError(
+            message(
+                f"$init = {shown(value)} is not a number of {dtype}.",
+                f"$inputs has dtype {dtype}: integers from {low} to {high}.",
+                "Give such an integer, -jnp.inf or jnp.inf, or convert the array first.",
+            )
+        )
 
 
 # --- Flax's windows -------------------------------------------------------------------------------
@@ -250,6 +274,14 @@ def _windows(
     shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...], str | Pairs]:
     """Return window, strides and padding, as arguments of the ops; pads may be negative."""
+    if not is_sequence(window_shape):
+        raise TypeError(
+            message(
+                f"$window_shape = {shown(window_shape)} is not a sequence.",
+                f"$inputs has shape {shape}; the window has one entry per pooled axis.",
+                "Give for example (2, 2).",
+            )
+        )
     window = Window(window_shape, 1 if strides is None else strides)
     rank = len(window.kernel)
     if len(shape) < rank + 1:

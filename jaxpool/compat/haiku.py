@@ -14,7 +14,7 @@ Source: Haiku 0.0.17, ``haiku/_src/pool.py``.
 """
 
 import functools
-import numbers
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -161,8 +161,9 @@ def _channel_position(rank: int, channel_axis: int | None) -> int | None:
     """Return the axis to which an int does not apply, counted from the front."""
     if not channel_axis:
         return None
-    if isinstance(channel_axis, numbers.Real) and abs(channel_axis) < rank:
-        return channel_axis % rank
+    axis = integer("channel_axis", channel_axis, -math.inf)
+    if abs(axis) < rank:
+        return axis % rank
     raise ValueError(
         message(
             f"$channel_axis = {shown(channel_axis)} is not a channel axis of the value.",

@@ -145,6 +145,23 @@ def test_errors_use_the_words_of_equinox(call: Any, text: str) -> None:
         call()
 
 
+def test_padding_may_be_numpy_integers() -> None:
+    x = jnp.arange(9.0)[None]
+    for window, pads in ((2, -1), (20, 0), (3, 1)):
+        for pool in (ours.MaxPool1d, ours.AvgPool1d):
+            of_numpy: Any = np.int64(pads)
+            want = pool(window, padding=pads)(x)
+            np.testing.assert_array_equal(pool(window, padding=of_numpy)(x), want)
+            pairs = [(of_numpy, of_numpy)]
+            np.testing.assert_array_equal(pool(window, padding=pairs)(x), want)
+
+
+@pytest.mark.parametrize("padding", [1.5, [(0, 1.0)], [True]])
+def test_padding_is_integers(padding: Any) -> None:
+    with pytest.raises(TypeError, match="^MaxPool1d: `padding` contains"):
+        ours.MaxPool1d(2, padding=padding)
+
+
 def test_a_flag_is_a_bool() -> None:
     flag: Any = "no"
     with pytest.raises(TypeError, match="^MaxPool2d: `use_ceil` = 'no' is not a bool"):

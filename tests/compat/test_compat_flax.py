@@ -268,3 +268,30 @@ def test_what_pool_refuses() -> None:
         ours.pool(X, 1.0, lax.add, (2, 2), (1, 1), "VALID")
     with pytest.raises(TypeError, match="^pool: `init` = 'a' is not a number"):
         ours.pool(X, "a", lax.add, (2, 2), (1, 1), "VALID")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "init"),
+    [("int8", 2.5), ("int8", 300), ("uint8", -1), ("int32", np.nan), ("bool", 2), ("int32", 2**70)],
+)
+def test_an_initial_value_that_the_dtype_does_not_have(dtype: str, init: Any) -> None:
+    x = jnp.ones((1, 4, 4, 1), dtype)
+    with pytest.raises(TypeError, match=f"^pool: `init` = .* is not a number of {dtype}"):
+        ours.pool(x, init, lax.max, (2, 2), (1, 1), "VALID")
+
+
+@pytest.mark.parametrize(("dtype", "init"), [("int8", -128), ("uint8", 3.0), ("bool", 1)])
+def test_an_initial_value_of_the_dtype(dtype: str, init: Any) -> None:
+    x = jnp.array([0, 1, 7, 2], dtype)[None, :, None]
+    want = np.maximum(np.asarray(x)[:, :-1], np.asarray(x)[:, 1:])
+    got = ours.pool(x, init, lax.max, (2,), (1,), "VALID")
+    assert_same(got, np.maximum(want, np.asarray(int(init)).astype(dtype)), dtype)
+
+
+def test_a_window_is_a_sequence() -> None:
+    """Flax refuses an int too; it does not say how many axes are pooled."""
+    window: Any = 2
+    with pytest.raises(TypeError, match="^max_pool: `window_shape` = 2 is not a sequence"):
+        ours.max_pool(X, window)
+    with pytest.raises(TypeError):
+        theirs.max_pool(X, window)

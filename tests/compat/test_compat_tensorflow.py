@@ -272,6 +272,13 @@ def test_what_max_pool_refuses(change: dict[str, Any], match: str) -> None:
         tf.max_pool(**call)
 
 
+@pytest.mark.parametrize("size", [2.0, [1.0, 2, 2, 1], [True, 2, 2, True]])
+def test_sizes_are_integers(size: Any) -> None:
+    for sizes in ({"ksize": size, "strides": 1}, {"ksize": 2, "strides": size}):
+        with pytest.raises(TypeError, match="^max_pool: `(ksize|strides)` contains"):
+            tf.max_pool(X, **sizes, padding="VALID")
+
+
 @pytest.mark.parametrize(
     "change",
     [{"data_format": "NCHW"}, {"input": X[0]}, {"input": X[:0]}, {"padding": [(0, 0)] * 4}],

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..._errors import message, shown
-from ..._geometry.arguments import is_sequence, per_axis
+from ..._geometry.arguments import integer, is_sequence, per_axis
 from ..._geometry.window import Window
 from ...ops._dispatch import Configuration
 from .._cached import cached
@@ -63,7 +63,7 @@ def _spatial_entries(name: str, value: Any, spatial: list[int], rank: int) -> tu
     A list has one entry, or an entry for each spatial axis or for each axis.
     """
     value = 1 if value is None else value
-    value = [value] if not is_sequence(value) else list(value)
+    value = [integer(name, entry, 1) for entry in (value if is_sequence(value) else [value])]
     if len(value) == rank and rank > len(spatial):
         if any(entry != 1 for axis, entry in enumerate(value) if axis not in spatial):
             raise ValueError(
