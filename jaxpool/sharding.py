@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -35,6 +34,7 @@ from ._geometry.window import Padding, Rounding
 from ._lowerings.parts.argreduce import sentinel
 from ._lowerings.parts.axis_slicing import concatenate, input_shape, iota, slice_axis
 from ._numerics import indices as _indices
+from ._numerics.checks import check_where
 from .ops._dispatch import Configuration, WindowArguments, configure
 from .ops.average import avg_pool, sum_pool
 from .ops.max import max_pool, max_pool_with_argmax, min_pool
@@ -110,6 +110,7 @@ def pool_shards(
     config = configure(WindowArguments(*arguments))
     names = _names(axis_names, len(config.window.kernel))
     full = _full_geometry(config, x.shape, names)
+    where = check_where(where, x.shape)
     is_masked = where is not None
     x, where = _with_halos(x, where, full, names, _counts_padding(op, settings))
     padding_of_shard = tuple(
@@ -196,7 +197,7 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
 def _check_mesh_axis(name: str) -> None:
     try:
         lax.axis_size(name)
-    except NameError:
+    except (NameError, TypeError, ValueError):
         raise ValueError(
             message(
                 f"$axis_names contains {shown(name)}, which is not a mesh axis here.",
@@ -284,7 +285,7 @@ def _with_halos(
         if name is None:
             continue
         if where is not None:
-            where = _exchange_halos(jnp.broadcast_to(where, x.shape), axis, position, name)
+            where = _exchange_halos(where, axis, position, name)
         x = _exchange_halos(x, axis, position, name)
         local_coordinate = iota(x.shape[position], position, x.ndim, np.int32)
         coordinate = _first_coordinate(axis, name) + local_coordinate

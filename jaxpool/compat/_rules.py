@@ -229,9 +229,9 @@ def fractional_max_by_last_nan(
     window_shape: Any,
     output_size: Any,
     samples: ArrayLike | None,
-    key: ArrayLike | None = None,
-    index_space: Literal["window", "spatial"] = "spatial",
-    index_dtype: Any = None,
+    key: ArrayLike | None,
+    index_space: Literal["window", "spatial"],
+    index_dtype: Any,
 ) -> tuple[Array, Array]:
     """Return fractional maxima under "last_nan", channels first, and their indices."""
     windows = WindowArguments(window_shape, 1, data_format="channels_first")

@@ -19,7 +19,8 @@ Differences from scipy:
 * rank filters ignore the elements at the holes of a footprint in arrays of one axis as well. Scipy
   computes other ranks for windows longer than such an array;
 * NaN propagates where its effect in scipy is undefined;
-* a ``cval`` outside the range of an integer dtype is clipped to that range;
+* ``cval`` is converted to the dtype of the array: for integers it is truncated and clipped to their
+  range. In ``uniform_filter``, scipy adds it as a float;
 * every tap of a ``structure`` is added to integers as an integer that wraps. Scipy adds the first
   tap in float64;
 * a bool array and a ``structure`` are added as int32, and every extremum except 0 is True. Scipy

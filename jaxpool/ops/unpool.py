@@ -164,9 +164,8 @@ def _as_indices(indices: Any) -> Any:
         indices = as_array("$indices", indices, np.asarray)
     is_64_bit = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
     if is_64_bit and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
-        return np.clip(indices, max(-2, np.iinfo(indices.dtype).min), _flat.INT32_MAX).astype(
-            np.int32
-        )
+        least = max(-(2**31), np.iinfo(indices.dtype).min)
+        return np.clip(indices, least, _flat.INT32_MAX).astype(np.int32)
     return indices
 
 

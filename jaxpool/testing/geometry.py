@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Position = tuple[int, ...]
 
 
@@ -68,7 +70,7 @@ class WindowTaps(NamedTuple):
 
 
 def per_axis(value: Any, count: int) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Sequence) else (value,) * count
+    return tuple(value) if isinstance(value, (Sequence, np.ndarray)) else (value,) * count
 
 
 def _padding_pairs(

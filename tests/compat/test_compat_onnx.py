@@ -493,3 +493,6 @@ def test_channels_last_of_quantised_averages() -> None:
     assert (last == jnp.moveaxis(first, 1, -1)).all() and last.shape == (2, 5, 6, 3)
     whole = front.qlinear_global_average_pool(x, *scales, channels_last=1)
     assert whole.shape == (2, 1, 1, 3)
+    for channels_last in (0, 1):
+        with pytest.raises(ValueError, match="^qlinear_global_average_pool: `x` has 1 axis"):
+            front.qlinear_global_average_pool(x[0, 0, 0], *scales, channels_last=channels_last)

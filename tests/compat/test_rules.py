@@ -227,7 +227,8 @@ def test_adaptive_maxima_by_rule(name: str, rule: Any, rng: np.random.Generator)
 
 def test_fractional_maxima_take_the_last_nan() -> None:
     x = jnp.array([[NAN, 1, NAN, 2, 5]])
-    _, indices = fractional_max_by_last_nan(x, (4,), 2, jnp.array([0.5]))
+    samples = jnp.array([0.5])
+    _, indices = fractional_max_by_last_nan(x, (4,), 2, samples, None, "spatial", None)
     assert indices.tolist() == [[2, 2]]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import jaxpool
 from jaxpool import geometry
-from jaxpool.testing import same_padding, window_starts
+from jaxpool.testing import oracle_pool, same_padding, window_starts
 
 ROUNDINGS = ("floor", "ceil", "ceil_torch")
 
@@ -353,3 +353,10 @@ def test_span_and_reach_are_those_of_the_taps() -> None:
         taps = [axis.start(axis.out - 1) + t * dilation for t in range(kernel)]
         assert axis.span == taps[-1] - taps[0] + 1
         assert axis.overshoot == taps[-1] + 1 - size
+
+
+def test_the_oracle_takes_arrays_as_settings() -> None:
+    x = np.arange(42.0).reshape(1, 7, 6, 1)
+    want = oracle_pool(x, "max", (3, 2), (2, 1), ((1, 0), (0, 1)))
+    settings = np.array([3, 2]), np.array([2, 1]), np.array([[1, 0], [0, 1]])
+    np.testing.assert_array_equal(oracle_pool(x, "max", *settings), want)

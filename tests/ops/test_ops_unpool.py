@@ -652,6 +652,12 @@ def test_an_index_outside_is_an_error_when_it_is_known(case: str) -> None:
     assert str(error.value).count("\n") == 2 and "never wraps" in str(error.value)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_error_names_the_index_that_is_outside(dtype: Any) -> None:
+    with pytest.raises(ValueError, match="`indices` contain -7, which is outside"):
+        jaxpool.max_unpool(np.ones(2, np.float32), np.array([1, -7], dtype), 4, data_format="W")
+
+
 @pytest.mark.parametrize("case", OUTSIDE)
 def test_an_index_outside_is_dropped_inside_jit(case: str) -> None:
     indices = OUTSIDE[case]

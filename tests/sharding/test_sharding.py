@@ -7,9 +7,11 @@ import functools
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from every_op import EVERY_OP, LOCAL, OF_EACH_KIND
 from fresh import printed
@@ -149,9 +151,28 @@ def test_a_mesh_axis_spreads_one_axis():
 
 
 def test_a_number_is_not_a_mesh_axis():
-    pool = lambda: pool_shards(jaxpool.max_pool, jnp.ones((4, 1)), (2,), 2, axis_names=5)  # type: ignore[arg-type]  # noqa: E731
+    pool: Any = functools.partial(pool_shards, jaxpool.max_pool, jnp.ones((4, 1)), (2,), 2)
     with pytest.raises(TypeError, match="^pool_shards: `axis_names` = 5 is not a name of a mesh"):
-        pool()
+        pool(axis_names=5)
+    with pytest.raises(ValueError, match="^pool_shards: `axis_names` contains 3, which is not a"):
+        pool(axis_names=(3,))
+
+
+@pytest.mark.parametrize(
+    ("where", "kind", "text"),
+    [
+        (np.ones((4, 4, 1), np.float32), TypeError, "`where` has dtype float32"),
+        (np.ones((3, 4, 1), bool), ValueError, "`where`"),
+    ],
+)
+def test_a_mask_of_shards_is_checked(where: Any, kind: type[Exception], text: str):
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    pool = functools.partial(
+        pool_shards, jaxpool.max_pool, window_shape=(2, 2), strides=2, axis_names="x", where=where
+    )
+    run = jax.shard_map(pool, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"))
+    with pytest.raises(kind, match=f"^pool_shards: {text}"):
+        run(jnp.ones((4, 4, 1)))
 
 
 @pytest.mark.parametrize("name", ["global_avg_pool", "global_max_pool"])

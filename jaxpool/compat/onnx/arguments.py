@@ -22,7 +22,7 @@ def array(x: Any) -> Array:
 
 
 def quantised_array(x: Any, channels_last: Any) -> Array:
-    x = _checks.array("x", x)
+    x = array(x)
     if binary("channels_last", channels_last):
         x = jnp.moveaxis(x, -1, 1)
     if x.dtype not in (jnp.int8, jnp.uint8):
@@ -33,7 +33,7 @@ def quantised_array(x: Any, channels_last: Any) -> Array:
                 "Use average_pool for floats.",
             )
         )
-    return array(x)
+    return x
 
 
 def check_scalars(**numbers: Any) -> tuple[Any, ...]:
