@@ -26,6 +26,7 @@ ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 Pairs = tuple[tuple[int, int], ...]
 MAX_TAPS = 2**31 - 1
+"""Taps of a window that int32 can count."""
 
 _BORDERS = ("CIRCULAR", "WRAP", "REFLECT", "MIRROR", "SYMMETRIC", "REPLICATE", "EDGE", "NEAREST")
 _ADVICE_ON_WORDS = {

@@ -9,7 +9,7 @@ pytrees are equal if all their arrays are equal.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -243,6 +243,23 @@ def _check_selection(reduction: Reduction, elements: Any) -> None:
                 f"reduction {reduction.name!r} is a selection of several arrays.",
                 f"Its prepare returns {described(elements)}; a selection is from one array.",
                 "Leave out $comparator and $extremum: combine says what is preferred.",
+            )
+        )
+    if reduction.comparator is not None:
+        _check_comparator(reduction.name, reduction.comparator, jax.typeof(elements))
+
+
+def _check_comparator(name: str, comparator: Callable[..., Array], element: Any) -> None:
+    """Raise if the comparator contains a traced value, with which ``lax.reduce`` fails."""
+    with explaining_tracer_errors(f"the comparator of reduction {name!r}"):
+        traced = jax.make_jaxpr(comparator)(element, element)
+    if _are_traced(traced.consts):
+        raise TypeError(
+            message(
+                f"the comparator of reduction {name!r} contains a traced value.",
+                "JAX reduces pairs of an element and its offset only by functions without one.",
+                "Use the value in $prepare; or leave out $comparator and $extremum: combine says "
+                "what is preferred.",
             )
         )
 

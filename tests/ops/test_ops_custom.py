@@ -696,6 +696,21 @@ def test_the_trial_needs_no_numbers_of_the_array() -> None:
     jax.lax.scan(lambda carry, x: (carry, scanned(x)), 0, x)
 
 
+def test_a_traced_comparator() -> None:
+    def nearest(v: Any) -> jax.Array:
+        def nearer(b: Any, a: Any) -> Any:
+            distances = jnp.abs(b - v), jnp.abs(a - v)
+            return (distances[0] < distances[1]) | ((distances[0] == distances[1]) & (b > a))
+
+        combine = lambda a, b: jnp.where(nearer(b, a), b, a)  # noqa: E731
+        x = jnp.array([[1.0], [5.0], [2.0], [7.0]])
+        return pool(x, Reduction("nearest", combine, jnp.inf, comparator=nearer), (2,), 2).sum()
+
+    assert nearest(2.0) == 3
+    with pytest.raises(TypeError, match="the comparator of reduction 'nearest' contains a traced"):
+        jax.grad(nearest)(2.0)
+
+
 def test_a_traced_identity() -> None:
     with pytest.raises(TypeError, match="the identity of reduction 'own' is traced"):
         jax.grad(lambda v: pool(jnp.ones((4, 1)), Reduction("own", jnp.maximum, v), (2,), 2))(2.0)

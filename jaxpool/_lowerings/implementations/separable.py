@@ -20,7 +20,7 @@ from .reduce_window import argreduce as argreduce
 
 
 def unsupported_reason(request: Request) -> str | None:
-    """Return why ``request`` is unsupported, or None; every reduction separates, but no argmax."""
+    """Return why ``request`` is unsupported, or None; the argmax is that of ``reduce_window``."""
     return reduce_window.unsupported_reason(request)
 
 
