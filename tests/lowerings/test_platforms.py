@@ -422,7 +422,7 @@ def test_codes_are_chosen_for_all_operations_or_none() -> None:
 
 STRIDED = {
     "windows": lambda x: jaxpool.windows(x, (3, 2), 2, "SAME"),
-    "tiled windows": lambda x: jaxpool.windows(x, (2, 3), (2, 3)),
+    "tiled windows": lambda x: jaxpool.windows(x, (3, 2), (3, 2)),
     "blur": lambda x: jaxpool.blur_pool(x, (3, 2), 2, "SAME"),
     "reduction without a rule": lambda x: jaxpool.pool(x, PRODUCT, (3, 2), 2, "SAME"),
 }
