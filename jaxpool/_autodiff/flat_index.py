@@ -26,13 +26,12 @@ import numpy as np
 from jax import Array, lax
 
 from .._errors import message
-from .._geometry.axis import Axis, cdiv
+from .._geometry.axis import INT32_MAX, Axis, cdiv
 from .._geometry.resolve import Geometry, is_at_most, is_static
 from .._lowerings import tuning
 from .._lowerings.parts.argreduce import offset_dtype, sentinel
 from .._lowerings.parts.axis_slicing import each_tap, iota
 from .._lowerings.parts.flat_gather import (
-    INT32_MAX,
     from_planes,
     last_writer,
     take_from_planes,

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+INT32_MAX = 2**31 - 1
+"""Taps, elements and indices are counted in int32."""
+
 
 def cdiv(a: int, b: int) -> int:
     """Return ``ceil(a / b)``, computed exactly."""

@@ -18,11 +18,9 @@ from typing import Any
 
 from .._errors import counted, message, public, shown
 from .arguments import Integers, is_sequence, length_of, per_axis
-from .axis import Axis, cdiv
+from .axis import INT32_MAX, Axis, cdiv
 from .layout import with_lengths
 from .window import CEIL_OR_ONE, Padding, Rounding, Window, check_taps
-
-LONGEST_AXIS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -218,12 +216,12 @@ def check_not_empty(index: int, size: int) -> None:
 
 def _check_length(index: int, size: int, padding: tuple[int, int]) -> None:
     padded = size + sum(padding)
-    if isinstance(padded, int) and padded > LONGEST_AXIS:
+    if isinstance(padded, int) and padded > INT32_MAX:
         raise ValueError(
             message(
                 f"pooled axis {index} has {padded} elements with its padding.",
-                f"It has {size} + padding {padding}; the limit is {LONGEST_AXIS}.",
-                "Use less padding." if size <= LONGEST_AXIS else "Split the axis.",
+                f"It has {size} + padding {padding}; the limit is {INT32_MAX}.",
+                "Use less padding." if size <= INT32_MAX else "Split the axis.",
             )
         )
 

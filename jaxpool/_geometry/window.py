@@ -16,6 +16,7 @@ from .arguments import (
     length_of,
     per_axis,
 )
+from .axis import INT32_MAX
 
 Padding = str | SupportsIndex | Sequence[Integers]
 """A word, an integer, one integer for each pooled axis, or (low, high) pairs."""
@@ -25,8 +26,6 @@ Rounding = Literal["floor", "ceil", "ceil_torch"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 PADDING_WORDS = ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER")
 Pairs = tuple[tuple[int, int], ...]
-MAX_TAPS = 2**31 - 1
-"""Taps of a window that int32 can count."""
 
 _BORDERS = ("CIRCULAR", "WRAP", "REFLECT", "MIRROR", "SYMMETRIC", "REPLICATE", "EDGE", "NEAREST")
 _ADVICE_ON_WORDS = {
@@ -101,11 +100,11 @@ class Window:
 def check_taps(kernel: Sequence[int]) -> None:
     """Raise unless int32 can count the taps of a window."""
     taps = math.prod(kernel)
-    if taps > MAX_TAPS:
+    if taps > INT32_MAX:
         raise ValueError(
             message(
                 f"a window has {' x '.join(map(str, kernel))} = {taps} elements.",
-                f"They are counted in int32; the limit is {MAX_TAPS}.",
+                f"They are counted in int32; the limit is {INT32_MAX}.",
                 "Pool some of the axes, and the others in a second call.",
             )
         )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._geometry.axis import Axis
+from ..._geometry.axis import INT32_MAX, Axis
 from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_array, identity_like, mask_with_identity
@@ -26,13 +26,12 @@ from ..parts.phases import transpose_padding
 from ..request import Request
 
 _PADDING = np.int32(-1)
-_INT32_MAX = np.iinfo(np.int32).max
 
 
 def unsupported_reason(request: Request) -> str | None:
     """Return why ``lax.reduce_window`` does not support ``request``, or None."""
     sizes = request.geometry.spatial_shape
-    if request.operation == "argreduce" and is_static(sizes) and _INT32_MAX < math.prod(sizes):
+    if request.operation == "argreduce" and is_static(sizes) and math.prod(sizes) > INT32_MAX:
         return "int32 cannot number the elements of the pooled axes"
     return None
 

@@ -18,8 +18,8 @@ from typing import Any
 import jax
 from jax import Array, lax
 
-from ..._geometry.axis import Axis
-from ..._geometry.resolve import LONGEST_AXIS, Geometry, is_static
+from ..._geometry.axis import INT32_MAX, Axis
+from ..._geometry.resolve import Geometry, is_static
 from ..._xla.materialize import BARRIER_HOLDS
 from .. import tuning
 
@@ -69,7 +69,7 @@ def row_length(geometry: Geometry, shape: tuple[int, ...]) -> int:
         return 1
     row = math.prod(shape[position:][1:])
     borders = axis.pad_low + axis.pad_high + axis.overhang
-    is_short = (axis.size + borders) * row <= LONGEST_AXIS and borders * row <= MAX_BORDERS
+    is_short = (axis.size + borders) * row <= INT32_MAX and borders * row <= MAX_BORDERS
     return row if is_short and row <= tuning.MAX_COLLAPSED_ROW else 1
 
 

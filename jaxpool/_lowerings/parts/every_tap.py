@@ -23,13 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._geometry.axis import INT32_MAX
 from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import unify_varying_axes
 from .. import tuning
 from .argreduce import sentinel
 from .axis_slicing import pad_axes, pad_to_windows, slice_axis
-from .flat_gather import INT32_MAX, from_planes, to_planes
+from .flat_gather import from_planes, to_planes
 
 State = TypeVar("State")
 

@@ -20,8 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-INT32_MAX = 2**31 - 1
-
 
 def to_planes(a: Array, axes: tuple[int, ...]) -> Array:
     """Reshape ``a`` to ``[before, counted, after]``, with the axes that an index counts merged."""

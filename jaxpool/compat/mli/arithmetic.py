@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..._geometry.axis import INT32_MAX
+
 # --- numbers of a window --------------------------------------------------------------------------
 
 
@@ -59,8 +61,6 @@ def _clip(value: int, bits: int) -> int:
 
 # --- arrays ---------------------------------------------------------------------------------------
 
-_INT32_MAX = 2**31 - 1
-
 
 def round_shift_32(product: Array, shift: np.ndarray, mode: str) -> Array:
     """Return ``round_shift`` of a 32-bit accumulator, in which the addition of "up" saturates."""
@@ -69,8 +69,8 @@ def round_shift_32(product: Array, shift: np.ndarray, mode: str) -> Array:
         return y
     right = np.clip(shift, 1, 31).astype(np.int32)
     half = np.left_shift(1, right - 1, dtype=np.int32)
-    overflows = (product > jnp.asarray(_INT32_MAX - half)) & jnp.asarray((0 < shift) & (shift < 32))
-    return jnp.where(overflows, jnp.asarray(_INT32_MAX >> right), y)
+    overflows = (product > jnp.asarray(INT32_MAX - half)) & jnp.asarray((0 < shift) & (shift < 32))
+    return jnp.where(overflows, jnp.asarray(INT32_MAX >> right), y)
 
 
 def round_shift_64(total: Array, mul: np.ndarray, shift: np.ndarray, mode: str) -> Array:
