@@ -111,7 +111,7 @@ def _assert_tangents_are_a_loop(op: Callable[..., Any], axis: int) -> None:
 # JAX (0.12) confuses the batch axes of a function and of its rule if they differ.
 
 
-@pytest.mark.grid(35)  # no multiple of the axes, so that the cases of a run differ in theirs
+@pytest.mark.grid(70)  # no multiple of the axes, so that the cases of a run differ in theirs
 @pytest.mark.parametrize("axis", range(1, 5))
 @pytest.mark.parametrize("name", EVERY_OP)
 def test_tangents_under_vmap_over_any_axis_are_a_loop(name: str, axis: int) -> None:

@@ -166,6 +166,7 @@ def test_random_configurations(name: str, rng: np.random.Generator) -> None:
         assert_same(g, w, (name, c), ulps=0 if exact else 4)
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("include", [True, False])
 def test_averages_have_the_dtype_of_flax(include: bool, x64: bool) -> None:

@@ -34,7 +34,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.grid(8)
+@pytest.mark.grid(16)
 @pytest.mark.filterwarnings("ignore:When running under vmap")
 @pytest.mark.parametrize("name", ["max_pool", "avg_pool"])
 @pytest.mark.parametrize("call", CALLS, ids=str)
@@ -64,6 +64,7 @@ def test_narrow_floats_and_integers_lose_nothing() -> None:
     assert ours.avg_pool(hundreds, (2, 2, 1), (1, 1, 1), "VALID").item() == 100.0
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("x64", [False, True])
 def test_averages_have_the_dtype_of_haiku(x64: bool) -> None:
     for dtype in ("bfloat16", "float32", "int8", "uint32"):
@@ -131,6 +132,7 @@ def test_a_window_that_does_not_fit_gives_an_empty_array(name: str, call: tuple[
     assert mine.shape == theirs.shape and mine.dtype == theirs.dtype and 0 in mine.shape
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("window", [3, 4])
 @pytest.mark.parametrize("strides", [1, 2])
 def test_symbolic_lengths_are_exported(window: int, strides: int) -> None:

@@ -98,7 +98,7 @@ def expected(x: Any, axes: tuple[int, int], op: str, **settings: Any) -> list[np
     return [oracle_pool(x, op.partition("_")[0], **settings, spatial_axes=axes)]
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(9)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
 def test_both_sides_are_the_pool_that_was_asked_for(name: str, data_format: str) -> None:

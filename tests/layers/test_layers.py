@@ -192,7 +192,7 @@ def in_equinox(name: str, settings: dict[str, Any], *arrays: Any, **words: Any) 
 RUN = {"linen": in_linen, "nnx": in_nnx, "haiku": in_haiku, "equinox": in_equinox}
 
 
-@pytest.mark.grid(9)
+@pytest.mark.grid(18)
 @over_libraries
 @pytest.mark.parametrize("name", POOLS)
 def test_a_layer_equals_its_op(library: str, name: str, rng: np.random.Generator) -> None:

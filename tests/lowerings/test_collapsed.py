@@ -63,7 +63,7 @@ def results(geometry: Geometry, reduction: Reduction, x: jax.Array) -> Iterator[
     yield plan.coded[1](x, codes), plan.coded[2](g, codes, dtype=FLOAT32)
 
 
-@pytest.mark.grid(29)
+@pytest.mark.grid(58)
 @pytest.mark.parametrize("channels", [2, 3, 8, 12])
 @pytest.mark.parametrize("reduction", [MAX, MIN], ids=["max", "min"])
 @pytest.mark.parametrize("window", WINDOWS)

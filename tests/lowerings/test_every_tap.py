@@ -91,7 +91,7 @@ def place_of(case: Case, out: tuple[int, ...], offset: int) -> tuple[int, ...] |
     return (*place, out[-1])
 
 
-@pytest.mark.grid(7)
+@pytest.mark.grid(21)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, jnp.bfloat16])
 @pytest.mark.parametrize("case", CASES[1:3], ids=lambda case: "x".join(map(str, case.kernel)))
@@ -136,7 +136,7 @@ FOOTPRINT = np.hypot(*np.mgrid[-5:6, -4:5]) < 4.8
 FOOTPRINT[2, 3] = False
 
 
-@pytest.mark.grid(4)
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", ["median", "erosion", "random"])
 def test_filters_of_many_taps(kind: str, platform: str) -> None:

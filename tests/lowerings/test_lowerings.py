@@ -372,7 +372,7 @@ def test_sums_of_every_geometry(implementation: str) -> None:
     assert check_sums(implementation, np.dtype("float32"), list(SETTINGS))
 
 
-@pytest.mark.grid(28)
+@pytest.mark.grid(56)
 @over_implementations
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(implementation: str, dtype: str) -> None:

@@ -164,6 +164,7 @@ def test_elements_that_are_strided_slices(
     check(geometry, drawn(rng, shape, jnp.float32), valid, 5)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("limit", [0, 36])
 @pytest.mark.parametrize("case", ["overlapping", "whole groups, dilated", "tiled, padded"])
 def test_a_mask_is_applied_before_or_after_the_reads(
@@ -359,7 +360,7 @@ CODED: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.grid(7)
+@pytest.mark.grid(21)
 @pytest.mark.parametrize("reduction", [MAX, MIN, MAX_LAST_NAN], ids=lambda r: r.name)
 @pytest.mark.parametrize("case", CODED)
 def test_codes_name_the_elements_that_offsets_name(

@@ -53,7 +53,7 @@ def with_gradient(op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-@pytest.mark.grid(31)
+@pytest.mark.grid(93)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("name", OPS)

@@ -152,7 +152,7 @@ def check(call: Callable[[], Any], name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.grid(8)
+@pytest.mark.grid(16)
 @pytest.mark.parametrize("name", CALLS)
 def test_odd_arguments_give_a_result_or_an_error(name: str) -> None:
     @settings(

@@ -151,7 +151,7 @@ def test_derivatives_of_both_modes_and_orders(op: str, rng: np.random.Generator)
             check_derivatives(pool, x, rng=rng)
 
 
-@pytest.mark.grid(17)
+@pytest.mark.grid(51)
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("window", [(3, 2), (4, 5), (1, 7)])

@@ -182,7 +182,7 @@ def assert_as_expected(got: Any, want: list[np.ndarray], case: Any) -> None:
 # --- values --------------------------------------------------------------------------------------
 
 
-@pytest.mark.grid(10)
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_numpy_over_every_window(name: str, window: str, rng: np.random.Generator) -> None:

@@ -105,6 +105,7 @@ def temporaries(function: Any, x: jax.ShapeDtypeStruct) -> int:
     return held.temp_size_in_bytes
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4"])
 def test_a_long_window_of_integers_below_a_byte(dtype: str, rng: np.random.Generator) -> None:
     lowest = {"int2": -2, "int4": -8}.get(dtype, 0)
@@ -166,7 +167,7 @@ def test_gradients_of_long_windows_hold_positions_in_two_bytes(padding: str, mos
     assert temporaries(gradient, x) <= most * 4 * x.size
 
 
-@pytest.mark.grid(3)
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("op", ["median_pool", "rank_pool", "quantile_pool"])
 def test_a_tpu_gives_the_same(op: str, masked: bool, rng: np.random.Generator) -> None:
@@ -216,7 +217,7 @@ OF_LARGE_PLANES: dict[str, tuple[Callable[..., jax.Array], Callable[[np.ndarray]
 }
 
 
-@pytest.mark.grid(4)
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("name", OF_LARGE_PLANES)
 @pytest.mark.parametrize("window", [(3, 4), (9, 10)], ids=["few elements", "many elements"])
 def test_a_program_has_no_constant_for_each_window(

@@ -66,6 +66,7 @@ of_elements_and_images = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.grid(24)
 @of_elements_and_images
 @pytest.mark.parametrize("case", RECORDED["cases"], ids=case_name)
 def test_values_and_gradients_are_those_of_torchvision(
@@ -227,6 +228,7 @@ def test_boxes_may_be_traced_and_mapped(op: str, of_images: bool) -> None:
     assert_same(slope, np.zeros_like(BOXES), "boxes have no derivative")
 
 
+@pytest.mark.grid(16)
 @of_elements_and_images
 @pytest.mark.parametrize("op", OPS)
 def test_derivatives_of_both_modes_and_orders(

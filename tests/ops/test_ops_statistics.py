@@ -121,7 +121,7 @@ def test_a_window_does_not_feel_what_lies_behind_its_masked_end(
     np.testing.assert_array_equal(slope[:3], [-1, 1, 0])
 
 
-@pytest.mark.grid(5)
+@pytest.mark.grid(15)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("beyond", [1e9, math.inf, math.nan])
 @pytest.mark.parametrize("window", [(3, 2), (9, 8)])
@@ -184,7 +184,7 @@ def test_platforms_agree(case: str, platform: str, rng: np.random.Generator) -> 
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.grid(6)
+@pytest.mark.grid(12)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("case", ALIKE)
 def test_windows_do_not_feel_an_outlier_of_others(

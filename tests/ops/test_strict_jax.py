@@ -79,7 +79,7 @@ def frozen_heap() -> None:
     gc.freeze()
 
 
-@pytest.mark.grid(12)
+@pytest.mark.grid(30)
 @pytest.mark.usefixtures("frozen_heap")
 @over_ops
 def test_no_tracer_is_kept(name: str) -> None:
@@ -94,7 +94,7 @@ def test_no_tracer_is_kept_by_front_ends(name: str) -> None:
         jax.jit(with_gradient(MAXIMA_OF_FRONT_ENDS[name])).lower(numbers(2, 3))
 
 
-@pytest.mark.grid(8)
+@pytest.mark.grid(20)
 @over_ops
 def test_no_nan_is_made_on_the_way(name: str) -> None:
     """Not within ``jax.jit``, where JAX would check only the results."""
@@ -102,7 +102,7 @@ def test_no_nan_is_made_on_the_way(name: str) -> None:
         with_gradient(EVERY_OP[name])(jnp.asarray(numbers(2, 3)))
 
 
-@pytest.mark.grid(24)
+@pytest.mark.grid(48)
 @over_ops
 def test_no_nan_is_made_on_the_way_without_jit(name: str) -> None:
     """JAX then runs and checks every operation, also constants that no result contains."""

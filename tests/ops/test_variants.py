@@ -56,6 +56,7 @@ class FurtherVariantsTest(chex.TestCase):
         check_variant(self, name)
 
 
+@pytest.mark.grid(24)
 @pytest.mark.parametrize("name", EVERY_OP)
 def test_numpy_arrays_are_accepted_in_every_variant(name: str) -> None:
     op, x = EVERY_OP[name], np.asarray(X)

@@ -70,6 +70,7 @@ def artifact_of(name: str) -> export.Exported:
     return exported(with_gradient(EVERY_OP[name]), "b, 7, 6, c")
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("name", EVERY_OP)
 def test_batch_and_channels_may_be_symbolic(name: str) -> None:
     artifact = artifact_of(name)
@@ -244,7 +245,7 @@ AS_FLAX: dict[str, tuple[Callable[[Any], Any], int]] = {
 }  # fmt: skip
 
 
-@pytest.mark.grid(16)
+@pytest.mark.grid(32)
 @pytest.mark.parametrize("case", AS_FLAX)
 def test_sizes_may_be_open_without_a_constraint(case: str) -> None:
     """One artifact, called at several sizes: values, indices and gradient."""
@@ -372,7 +373,7 @@ KEPT = {
 """Pools of two axes, of which the output size keeps one."""
 
 
-@pytest.mark.grid(7)
+@pytest.mark.grid(21)
 @pytest.mark.parametrize(
     ("output_size", "sizes"),
     [

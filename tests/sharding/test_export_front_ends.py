@@ -114,6 +114,7 @@ MAXIMA: dict[str, tuple[Pool, Pick, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", MAXIMA)
 def test_maxima_by_the_rule_of_a_system_take_any_size(name: str) -> None:
     """Includes the stem of a ResNet: windows of 3 at stride 2, padding at both ends."""
@@ -272,6 +273,7 @@ AVERAGES: dict[str, tuple[Pool, Callable[[np.ndarray], Any], Callable[..., Any]]
 }  # fmt: skip
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", AVERAGES)
 def test_averages_by_the_rule_of_a_system_take_any_size(name: str) -> None:
     pool, average, padding = AVERAGES[name]
