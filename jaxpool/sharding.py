@@ -281,12 +281,14 @@ def _with_halos(
     counts_padding: bool,
 ) -> tuple[Array, Array | None]:
     """Return the shard extended by its halos, and a mask of its elements that count."""
-    for axis, position, name in zip(full.axes, full.positions, names, strict=True):
-        if name is None:
-            continue
+    entries = zip(full.axes, full.positions, names, strict=True)
+    sharded = [(axis, position, name) for axis, position, name in entries if name]
+    for axis, position, name in sharded:
         if where is not None:
             where = _exchange_halos(where, axis, position, name)
         x = _exchange_halos(x, axis, position, name)
+    # After all exchanges, because a mask of the padding has one element on the other axes.
+    for axis, position, name in sharded:
         local_coordinate = iota(x.shape[position], position, x.ndim, np.int32)
         coordinate = _first_coordinate(axis, name) + local_coordinate
         is_padding = (coordinate < 0) | (coordinate >= axis.size)

@@ -48,6 +48,11 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "gaps": {"window_shape": (1, 2), "strides": (2, 3)},
 }
 
+WINDOWS_OF_CUBES: dict[str, dict[str, Any]] = {
+    "3x5x3": {"window_shape": (3, 5, 3), "strides": (1, 2, 1), "padding": "SAME"},
+    "tiled, padded": {"window_shape": (3, 3, 3), "strides": 3, "padding": 1},
+}
+
 
 ANY_OPS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "max": lambda x: jaxpool.max_pool(x, (3, 3), 2, "SAME"),
@@ -190,6 +195,13 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"replicated cotangent, {name}", lambda c=case: replicated_cotangent(*c)
     for name in ("avg", "avg of real elements", "argmax"):
         yield f"mask, {name}", lambda n=name: mask(*OPS[n])
+    for name in ("max", "argmax", "avg", "avg of real elements"):
+        for window, settings in WINDOWS_OF_CUBES.items():
+            for way, is_masked in {"": False, ", masked": True}.items():
+                yield (
+                    f"three axes, {name}, {window}{way}",
+                    lambda n=name, w=settings, m=is_masked: three_axes(*OPS[n], w, m),
+                )
     yield "uneven", uneven
     yield "refused", refused
     for name, op in ANY_OPS.items():
@@ -431,6 +443,41 @@ def mask(op: Callable, op_settings: dict[str, Any]) -> None:
     want = op(data(), where=valid, **settings)
     for a, b in zip(jax.tree.leaves(sharded(x, where)), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=3e-6)
+
+
+def three_axes(
+    op: Callable, op_settings: dict[str, Any], window: dict[str, Any], is_masked: bool
+) -> None:
+    """Check values, indices, gradients and their derivatives with every pooled axis sharded."""
+    names, settings = ("depth", "height", "width"), {**window, **op_settings}
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2, 2), names)
+    spec = P(None, *names)
+    x = data((2, 18, 12, 6, 2))
+    there = np.random.default_rng(2).random(x.shape) < 0.6
+
+    def pool(x: jax.Array, there: jax.Array) -> Any:
+        return op(x, where=there if is_masked else None, **settings)
+
+    def shard(x: jax.Array, there: jax.Array) -> Any:
+        where = there if is_masked else None
+        return pool_shards(op, x, axis_names=names, where=where, **settings)
+
+    sharded = jax.shard_map(shard, mesh=mesh, in_specs=(spec, spec), out_specs=spec)
+    sides = (jax.jit(values_and_derivatives(f))(x, there) for f in (sharded, pool))
+    for got, want in zip(*sides, strict=True):
+        np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-4)
+
+
+def values_and_derivatives(pool: Callable) -> Callable:
+    """Return a function of the results, the gradient of a sum of squares, and its tangent."""
+
+    def run(x: jax.Array, there: jax.Array) -> list[jax.Array]:
+        squares = lambda x: (jax.tree.leaves(pool(x, there))[0] ** 2).sum()  # noqa: E731
+        finite = jax.numpy.nan_to_num(x / 100, neginf=-3)
+        derivatives = jax.jvp(jax.grad(squares), (finite,), (finite[::-1],))
+        return [*jax.tree.leaves(pool(x, there)), *derivatives]
+
+    return run
 
 
 def uneven() -> None:
