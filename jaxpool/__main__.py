@@ -74,10 +74,13 @@ _OPTION_NAMES = {
     "x_or_shape": "--shape",
     "window_shape": "--window",
     "data_format": "--data-format",
+    "path": "--plot",
     **{name: f"--{name}" for name in ("strides", "padding", "dilations", "rounding")},
     **{name: f"--{name}" for name in ("op", "dtype", "implementation")},
 }
-"""The option for each argument of ``explain``."""
+"""The option for each argument of ``explain`` and of ``Explanation.plot``."""
+
+_EXPLAINING = ("explain: ", "Explanation.plot: ")
 
 _SUBSTITUTIONS = {
     rf'\b({"|".join(_OPTION_NAMES)})="?(\w+)"?': (
@@ -101,7 +104,7 @@ def _as_command_line_error(error: Exception, command: str) -> str:
     if not isinstance(text, Message):
         return str(error)
     translated: str = Message(
-        text.template, command if text.startswith("explain: ") else "", _OPTION_NAMES
+        text.template, command if text.startswith(_EXPLAINING) else "", _OPTION_NAMES
     )
     for pattern, replacement in _SUBSTITUTIONS.items():
         translated = re.sub(pattern, replacement, translated)

@@ -11,12 +11,15 @@ from typing import Any
 from . import no_attribute
 
 _FILTERS = r"\w+_filter(1d)?|(grey|binary)_\w+|morphological_\w+|(white|black)_tophat"
+_OF_TORCH = "((adaptive|fractional)_)?max_pool|(adaptive_)?avg_pool|lp_pool|max_unpool"
 
 
 def of_ops(name: str, ops: Iterable[str]) -> str:
     """Return where the op is that a user calls ``jaxpool.name``."""
-    if re.fullmatch(r"\w+pool[123]d", name):
-        return f": one {name[:-2]} serves every rank; PyTorch's words are in jaxpool.compat.torch"
+    if re.fullmatch(r"\w+pool[123]d", name) and (op := _same(name, ops)):
+        is_of_torch = re.fullmatch(_OF_TORCH, name[:-2])
+        where = "; PyTorch's words are in jaxpool.compat.torch" if is_of_torch else ""
+        return f": one {op} serves every rank{where}"
     if re.fullmatch("[A-Z][A-Za-z]+Pool.*|nn", name):
         return ": layers are in jaxpool.layers.linen, .nnx, .haiku and .equinox"
     if re.fullmatch(_FILTERS, name):
@@ -53,8 +56,11 @@ def of_front_end(name: str, functions: Iterable[str]) -> str:
         return f": write {with_indices}(..., return_indices=True)"
     if re.fullmatch(r"(ps_)?roi_(align|pool)", name):
         return f": write jaxpool.{name}"
+    if name == "Pool":  # of Equinox
+        return ": write jaxpool.pool with a Reduction"
     if name in ("nn", "ops"):
-        return ": its functions are in this module itself, such as max_pool"
+        example = next(known for known in functions if re.match("max_?pool", known, re.IGNORECASE))
+        return f": its names are in this module itself, such as {example}"
     if function := _same(name, functions):
         return f": write {function}; layers are in jaxpool.layers"
     if name.lower() in ("interpolate", "upsample"):

@@ -89,7 +89,8 @@ class Explanation:
         Returns:
           The matplotlib figure.
         Raises:
-          TypeError, ValueError: ``window`` is not the index of a window that the picture shows.
+          TypeError, ValueError: ``window`` is not the index of a window that the picture shows, or
+            ``path`` cannot be written.
           ModuleNotFoundError: matplotlib is not installed; ``pip install "jaxpool[plot]"``.
         """
         try:

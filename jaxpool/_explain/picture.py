@@ -1,12 +1,13 @@
 """The picture of a geometry; needs matplotlib, the ``plot`` extra."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from matplotlib import patches
 from matplotlib.figure import Figure
 
-from .._errors import message
+from .._errors import message, shown
 from .._geometry.arguments import per_axis
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
@@ -40,8 +41,24 @@ def draw(
     figure.suptitle(title)
     _add_legend(figure)
     if path is not None:
-        figure.savefig(path, dpi=120)
+        _save(figure, path)
     return figure
+
+
+def _save(figure: Figure, path: Any) -> None:
+    """Write the figure; raise if matplotlib or the system cannot write ``path``."""
+    try:
+        if os.path.isdir(path):  # matplotlib would add a suffix
+            raise IsADirectoryError("it is a directory")
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            message(
+                f"$path = {shown(path)} cannot be written.",
+                f"The reason is: {getattr(error, 'strerror', None) or error}.",
+                "Give a file such as out.png or out.svg.",
+            )
+        ) from error
 
 
 def _check_is_drawn(chosen: Sequence[int], axes: Sequence[Axis], heights: Sequence[int]) -> None:

@@ -36,7 +36,7 @@ def _reduction_pool(inputs: Any, init: Any, reduce_fn: Any, *window: Any) -> Any
     return flax.pool(inputs, init, reduce_fn, *window)
 
 
-_EXTREMES = {lax.max: (-math.inf, equinox.max_pool), lax.min: (math.inf, equinox.min_pool)}
+_EXTREMES = {lax.max: (-math.inf, equinox.layer_max), lax.min: (math.inf, equinox.layer_min)}
 
 
 def _extreme_layer(layer: Any, x: Any) -> Any:
@@ -55,7 +55,7 @@ def _adaptive_layer(layer: Any, x: Any) -> Any:
     raise NotImplementedError("a user-defined operation")
 
 
-_ADAPTIVE_POOLS = (jnp.mean, equinox.adaptive_avg_pool), (jnp.max, equinox.adaptive_max_pool)
+_ADAPTIVE_POOLS = (jnp.mean, equinox.layer_adaptive_avg), (jnp.max, equinox.layer_adaptive_max)
 
 
 def _keras_pool(function: Function, inputs: Any, *arguments: Any) -> Any:
@@ -77,7 +77,7 @@ _REPLACEMENTS: dict[str, Function] = {
     "haiku.max_pool": haiku.max_pool,
     "haiku.avg_pool": haiku.avg_pool,
     "equinox.nn.Pool": _extreme_layer,
-    **dict.fromkeys(AVERAGES, equinox.avg_pool),
+    **dict.fromkeys(AVERAGES, equinox.layer_avg),
     "equinox.nn.AdaptivePool": _adaptive_layer,
     **{f"keras.ops.{n}": functools.partial(_keras_pool, getattr(keras, n)) for n in keras.__all__},
 }

@@ -19,7 +19,7 @@ Source: Equinox 0.13.8, ``equinox/nn/_pool.py``.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import jax.numpy as jnp
 from jax import Array
@@ -27,6 +27,7 @@ from jax.tree_util import register_static
 from jax.typing import ArrayLike
 
 from .._errors import counted, message, naming_errors, public_constructor, shown
+from .._errors.missing_names import getter, of_front_end
 from .._geometry.arguments import Integers, as_bool, integer, is_sequence
 from .._geometry.resolve import check_known, is_static
 from .._geometry.window import Pairs, Window
@@ -58,23 +59,27 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
+if not TYPE_CHECKING:  # or a type checker would accept every name
+    __getattr__ = getter(__name__, of_front_end, __all__)
+
+
 _NAMES = {"window_shape": "kernel_size", "strides": "stride"}
 
 
 # --- the functions of the layers ------------------------------------------------------------------
 
 
-def max_pool(layer: Any, x: Array) -> Array:
+def layer_max(layer: Any, x: Array) -> Array:
     """Return the maximum over the windows of a layer, either Equinox's or one of this module."""
     return _over_windows(_max_pool, layer, x)
 
 
-def min_pool(layer: Any, x: Array) -> Array:
+def layer_min(layer: Any, x: Array) -> Array:
     """Return the minimum over the windows of a layer."""
     return _over_windows(_min_pool, layer, x)
 
 
-def avg_pool(layer: Any, x: Array) -> Array:
+def layer_avg(layer: Any, x: Array) -> Array:
     """Return the average over the windows of a layer; the divisor is the number of all taps."""
     divisor = math.prod(Window(layer.kernel_size, layer.stride).kernel)
     return _over_windows(_avg_pool, layer, as_floats("x", x), divisor_override=divisor)
@@ -178,7 +183,7 @@ class MaxPool1d(_Pool):
     """Maximum over sliding windows of one axis, as ``eqx.nn.MaxPool1d``."""
 
     num_spatial_dims = 1
-    function = max_pool
+    function = layer_max
 
 
 @register_static
@@ -186,7 +191,7 @@ class MaxPool2d(_Pool):
     """Maximum over sliding windows of two axes, as ``eqx.nn.MaxPool2d``."""
 
     num_spatial_dims = 2
-    function = max_pool
+    function = layer_max
 
 
 @register_static
@@ -194,7 +199,7 @@ class MaxPool3d(_Pool):
     """Maximum over sliding windows of three axes, as ``eqx.nn.MaxPool3d``."""
 
     num_spatial_dims = 3
-    function = max_pool
+    function = layer_max
 
 
 @register_static
@@ -202,7 +207,7 @@ class AvgPool1d(_Pool):
     """Average over sliding windows of one axis, as ``eqx.nn.AvgPool1d``."""
 
     num_spatial_dims = 1
-    function = avg_pool
+    function = layer_avg
 
 
 @register_static
@@ -210,7 +215,7 @@ class AvgPool2d(_Pool):
     """Average over sliding windows of two axes, as ``eqx.nn.AvgPool2d``."""
 
     num_spatial_dims = 2
-    function = avg_pool
+    function = layer_avg
 
 
 @register_static
@@ -218,18 +223,18 @@ class AvgPool3d(_Pool):
     """Average over sliding windows of three axes, as ``eqx.nn.AvgPool3d``."""
 
     num_spatial_dims = 3
-    function = avg_pool
+    function = layer_avg
 
 
 # --- adaptive layers ------------------------------------------------------------------------------
 
 
-def adaptive_avg_pool(layer: Any, x: Array) -> Array:
+def layer_adaptive_avg(layer: Any, x: Array) -> Array:
     """Return the average of each piece; the ``target_shape`` of a layer is the number of pieces."""
     return _over_pieces(_avg_pool, _global_avg, layer, as_floats("x", x))
 
 
-def adaptive_max_pool(layer: Any, x: Array) -> Array:
+def layer_adaptive_max(layer: Any, x: Array) -> Array:
     """Return the maximum of each piece; the ``target_shape`` of a layer is the number of pieces."""
     return _over_pieces(_max_pool, _global_max, layer, x)
 
@@ -248,7 +253,7 @@ def _over_pieces(
                 message(
                     f"$target_shape = {shown(target)} asks for {count} pieces of {size} elements.",
                     "Equinox cuts an axis into pieces of one element or more.",
-                    "Use jaxpool.adaptive_avg_pool, whose windows may overlap.",
+                    "Use jaxpool.adaptive_avg_pool or adaptive_max_pool, where windows overlap.",
                 )
             )
     if not is_static(x.shape[1:]):
@@ -292,7 +297,7 @@ class AdaptiveAvgPool1d(_Adaptive):
     """Average of each piece of one axis, as ``eqx.nn.AdaptiveAvgPool1d``."""
 
     num_spatial_dims = 1
-    function = adaptive_avg_pool
+    function = layer_adaptive_avg
 
 
 @register_static
@@ -300,7 +305,7 @@ class AdaptiveAvgPool2d(_Adaptive):
     """Average of each piece of two axes, as ``eqx.nn.AdaptiveAvgPool2d``."""
 
     num_spatial_dims = 2
-    function = adaptive_avg_pool
+    function = layer_adaptive_avg
 
 
 @register_static
@@ -308,7 +313,7 @@ class AdaptiveAvgPool3d(_Adaptive):
     """Average of each piece of three axes, as ``eqx.nn.AdaptiveAvgPool3d``."""
 
     num_spatial_dims = 3
-    function = adaptive_avg_pool
+    function = layer_adaptive_avg
 
 
 @register_static
@@ -316,7 +321,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     """Maximum of each piece of one axis, as ``eqx.nn.AdaptiveMaxPool1d``."""
 
     num_spatial_dims = 1
-    function = adaptive_max_pool
+    function = layer_adaptive_max
 
 
 @register_static
@@ -324,7 +329,7 @@ class AdaptiveMaxPool2d(_Adaptive):
     """Maximum of each piece of two axes, as ``eqx.nn.AdaptiveMaxPool2d``."""
 
     num_spatial_dims = 2
-    function = adaptive_max_pool
+    function = layer_adaptive_max
 
 
 @register_static
@@ -332,7 +337,7 @@ class AdaptiveMaxPool3d(_Adaptive):
     """Maximum of each piece of three axes, as ``eqx.nn.AdaptiveMaxPool3d``."""
 
     num_spatial_dims = 3
-    function = adaptive_max_pool
+    function = layer_adaptive_max
 
 
 for _name in __all__:

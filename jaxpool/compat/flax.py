@@ -36,7 +36,7 @@ from .._geometry.window import Pairs, Window
 from .._lowerings.parts.window_counts import elements_per_window
 from .._xla.nan_constant import nan_where
 from ..ops.average import avg_pool as _avg_pool
-from ..ops.average import sum_pool
+from ..ops.average import sum_pool as _sum_pool
 from ..ops.custom import pool as _pool
 from ..ops.max import max_pool as _max_pool
 from ..ops.max import min_pool as _min_pool
@@ -159,7 +159,7 @@ def pool(
             return y
         return reduce_fn(y, jnp.asarray(start))
     if reduce_fn in (lax.add, jnp.add) and start == 0:
-        function = sum_pool
+        function = _sum_pool
     else:
         reduction = _reduction(reduce_fn, start.item())
         function = lambda x, *window: _pool(x, reduction, *window)  # noqa: E731
@@ -182,7 +182,7 @@ def _average_of_elements(x: Array, *window: Any) -> Array:
         return y
     sizes = x.shape[-len(kernel) - 1 : -1]
     if not is_static(sizes):
-        count = sum_pool(jnp.ones((*sizes, 1), y.dtype), *window)
+        count = _sum_pool(jnp.ones((*sizes, 1), y.dtype), *window)
     elif windows := _geometry_with_empty(sizes, *window):
         count = elements_per_window(windows, include_pad=False)
     else:

@@ -24,7 +24,7 @@ from .._errors import counted, message, public, shown
 from .._errors.missing_names import getter, of_front_end
 from .._geometry.arguments import Integers, is_sequence
 from ..ops import adaptive
-from ..ops.average import avg_pool
+from ..ops.average import avg_pool as _avg_pool
 from ..ops.max import max_pool as _max_pool
 from ._checks import array, as_floats
 
@@ -136,7 +136,7 @@ def _adaptive(function: Any, x: Array, output_size: Any, data_format: Any) -> Ar
     return function(x, _per_axis("output_size", output_size, x), data_format=layout)
 
 
-_average = functools.partial(avg_pool, count_include_pad=False)
+_average = functools.partial(_avg_pool, count_include_pad=False)
 
 
 def _layout(data_format: Any) -> str:

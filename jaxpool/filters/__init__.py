@@ -7,7 +7,7 @@ on any backend, in low-precision floats, and over batch axes: ``axes`` selects t
 
 Differences from scipy:
 
-* ``output`` and ``brute_force`` do not exist, and settings after ``footprint`` or ``structure`` are
+* ``output`` and ``brute_force`` do not exist, and settings that scipy lists after ``output`` are
   keyword-only;
 * contradictory arguments (``size`` together with ``footprint``) are an error, not a warning;
 * a binary structure without a True is an error;

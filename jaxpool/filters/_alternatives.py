@@ -31,7 +31,7 @@ ALTERNATIVES: dict[str, str] = {
     r"generate_binary_structure|iterate_structure": _STRUCTURES,
     r"generic_filter1d": "generic_filter accepts a function of one window; jax.vmap applies a "
     "function to each line",
-    r"vectorized_filter": "generic_filter accepts a function of one window and vectorizes it",
+    r"vectorized_filter": "generic_filter accepts a function of one window and vectorises it",
     r"medfilt(2d)?": 'write median_filter(x, size, mode="constant")',
     r"order_filter": 'write rank_filter(x, rank, footprint=domain, mode="constant")',
     r"\w+_pool\w*": "pools are in jaxpool itself, such as jaxpool.max_pool",

@@ -86,7 +86,7 @@ def blur_pool(
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool, ValueError
         if a window has more than 7 taps on an axis, ``mode`` is unknown, or padding other than
-        zeros is longer than its axis.
+        "constant" and "edge" is longer than its axis.
     References: Zhang 2019 (arXiv:1904.11486), section 3; Burt and Adelson 1983, "The Laplacian
       pyramid as a compact image code", for binomial windows.
     Example:
@@ -275,7 +275,8 @@ def _check_lengths(name: str, lengths: tuple[int, ...]) -> None:
 
 def _check_border(index: int, axis: Axis, mode: PadMode) -> None:
     max_padding = max(axis.pad_low, axis.pad_high)
-    if mode != "constant" and isinstance(axis.size, int) and max_padding > axis.size:
+    is_limited = mode not in ("constant", "edge") and isinstance(axis.size, int)
+    if is_limited and max_padding > axis.size:
         raise ValueError(
             message(
                 f"padding of {max_padding} is longer than pooled axis {index}.",

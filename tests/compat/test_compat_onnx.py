@@ -442,6 +442,11 @@ WRONG = {
         NotImplementedError,
         "'ai.onnx.Conv' is not a pooling operator",
     ),
+    "operator of regions": (
+        lambda: front.run_node(onnx.helper.make_node("RoiAlign", ["x"], ["y"]), X),
+        NotImplementedError,
+        r"(?s)'ai.onnx.RoiAlign' is not a pooling operator.*Call jaxpool.roi_align",
+    ),
     "name of an operator": (
         lambda: front.run_node("MaxPool", X),
         TypeError,

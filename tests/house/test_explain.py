@@ -227,6 +227,26 @@ def test_a_window_that_is_not_drawn_is_not_highlighted():
         found.plot(window=(19,))
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none/a.png", "No such file or directory"),
+        ("a.docx", "Format 'docx' is not"),
+        (".", "it is a"),
+    ],
+)
+def test_a_picture_that_cannot_be_written(
+    name: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / name
+    with pytest.raises(ValueError, match=rf"^Explanation.plot: `path` = .* cannot .*\n.*{reason}"):
+        example().plot(path)
+    line = f"explain --shape 2,9,3 --window 3 --strides 2 --plot {path}"
+    assert main(line.split()) == 1
+    assert capsys.readouterr().err.startswith(f"explain: `--plot` = {str(path)!r} cannot be")
+    assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
+
+
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "jaxpool._explain.picture", raising=False)

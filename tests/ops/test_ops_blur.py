@@ -217,6 +217,16 @@ def test_errors_name_the_argument(
     assert jaxpool.blur_pool(np.ones((4, 1), np.float32), (2,), 1, 4).shape == (11, 1)
 
 
+def test_ends_are_repeated_as_often_as_the_padding_says() -> None:
+    x = np.array([[3.0], [8.0]], np.float32)
+    padded = np.pad(x, ((5, 4), (0, 0)), "edge")
+    assert_same(
+        jaxpool.blur_pool(x, (3,), 2, ((5, 4),), mode="edge"),
+        jaxpool.blur_pool(padded, (3,), 2),
+        "padding longer than the axis",
+    )
+
+
 def test_a_stride_of_any_length_costs_nothing() -> None:
     x = np.arange(8, dtype=np.float32)[:, None]
     got = jaxpool.blur_pool(x, (3,), 10**12, rounding="ceil")

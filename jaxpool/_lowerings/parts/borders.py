@@ -45,8 +45,8 @@ def _check_symbolic(length: Any, axis: int, size: int, border: str) -> None:
     min_length = size + (border == "mirror")
     check_at_least(
         f"axis {axis}", length, min_length,
-        f"With {border!r}, up to {size} elements past an end come from the axis itself: it must "
-        f"have at least {min_length}.",
+        f"Up to {size} elements past an end come from the axis itself: it must have at least "
+        f"{min_length}.",
     )  # fmt: skip
 
 

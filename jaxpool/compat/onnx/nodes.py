@@ -31,6 +31,12 @@ OPERATORS: dict[str, Any] = {
 }
 """The operators that :func:`run_node` supports, by the ``op_type`` of a node."""
 
+_ADVICE = {
+    "RoiAlign": "Call jaxpool.roi_align, whose boxes have the number of their image.",
+    "MaxRoiPool": "Call jaxpool.roi_pool, whose boxes have the number of their image.",
+}
+"""Advice for operators that pool regions."""
+
 FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
 """The field of an attribute of numbers or text, by the type of the attribute."""
 
@@ -92,7 +98,7 @@ def operator_of(node: Any) -> Any:
             message(
                 f"{shown(operator)} is not a pooling operator.",
                 f"The operators are {', '.join(OPERATORS)}.",
-                "Run the other nodes of a graph with another library.",
+                _ADVICE.get(node.op_type, "Run the other nodes of a graph with another library."),
             )
         )
     return OPERATORS[node.op_type]

@@ -92,7 +92,7 @@ def layer_of(layer: Any) -> Layer:
 def layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
     """Return every ``<layer>`` of an OpenVINO IR file, in the order of the file."""
     with open(path, "rb") as file:
-        root = _parse(file.read())
+        root = _parse(file.read(), shown(os.fspath(path)))
     if root.tag != "net" or root.get("version") not in ("10", "11"):
         raise ValueError(
             message(
@@ -104,7 +104,7 @@ def layer_elements(path: str | os.PathLike[str]) -> list[ElementTree.Element]:
     return list(root.iter("layer"))
 
 
-def _parse(text: Any) -> ElementTree.Element:
+def _parse(text: Any, source: str = "this") -> ElementTree.Element:
     """Return the root of an XML text; reject document types, which could define entities."""
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
     parser.StartElementHandler = builder.start
@@ -119,7 +119,7 @@ def _parse(text: Any) -> ElementTree.Element:
             raise
         raise ValueError(
             message(
-                "this is not XML, or it is truncated.",
+                f"{source} is not XML, or it is truncated.",
                 f"The parser says: {error}.",
                 "Give the text of a <layer>, or the path of an .xml file that OpenVINO wrote.",
             )
