@@ -78,7 +78,7 @@ def main() -> None:
         "flax, average": flax_average,
         "torch, average": torch_average,
     }
-    print("| taps |", " | ".join(columns), "| bound |")
+    print("| elements |", " | ".join(columns), "| bound |")
     print("|---" * (len(columns) + 2) + "|")
     for window in WINDOWS:
         found = [f"{worst(average, window):,.1f}" for average in columns.values()]
