@@ -27,13 +27,16 @@ GOOGLENET = (
     (14, 512, 1), (14, 528, 1), (14, 832, 2),
 )  # fmt: skip
 """Height, channels and stride of the 3x3 pools of GoogLeNet."""
+DATA_FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 TURNS = 7
 
 
 def main() -> int:
     options = parser(__doc__).parse_args()
     report = {
-        "gradient_memory": [_gradient_memory(case) for case in _max_cases()],
+        "gradient_memory": [
+            _gradient_memory(case, layout) for layout in DATA_FORMATS for case in _max_cases()
+        ],
         "growth": [_growth(kernel) for kernel in WINDOWS],
         "googlenet": _googlenet(),
         "long_window": _long_window(),
@@ -48,20 +51,24 @@ def _max_cases() -> list[NamedCase]:
     return [case for case in NAMED_CASES if case.op == "max_pool"]
 
 
-def _gradient_memory(case: NamedCase) -> dict[str, Any]:
+def _gradient_memory(case: NamedCase, layout: str) -> dict[str, Any]:
     """Return the bytes that a forward and backward pass needs between and inside its two steps."""
-    x = jax.ShapeDtypeStruct(case.shape, jnp.float32)
-    pool = lambda x: jaxpool.max_pool(x, **case.settings)  # noqa: E731
+    batch, *sizes, channels = case.shape
+    shape = case.shape if layout == "NHWC" else (batch, channels, *sizes)
+    x = jax.ShapeDtypeStruct(shape, jnp.float32)
+    pool = lambda x: jaxpool.max_pool(x, **case.settings, data_format=DATA_FORMATS[layout])  # noqa: E731
     y = jax.eval_shape(pool, x)
     residuals = jax.eval_shape(lambda x: jax.vjp(pool, x)[1], x)
     residual_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(residuals))
     return {
         "case": case.name,
+        "layout": layout,
+        "window": list(case.window),
         "input": 4 * int(np.prod(case.shape)),
         "output": 4 * y.size,
         "residual_bytes_per_output": residual_bytes / y.size,
         "temporaries": _temporaries(pool, x, y),
-        "temporaries_of_reduce_window": _temporaries(_by_reduce_window(case), x, y),
+        "temporaries_of_reduce_window": _temporaries(_by_reduce_window(case, layout), x, y),
     }
 
 
@@ -74,8 +81,8 @@ def _temporaries(pool: Callable, x: Any, y: Any) -> int | None:
     return compiled.memory_analysis().temp_size_in_bytes
 
 
-def _by_reduce_window(case: NamedCase) -> Callable:
-    settings = reduce_window_settings(case)
+def _by_reduce_window(case: NamedCase, layout: str) -> Callable:
+    settings = reduce_window_settings(case, layout)
     return lambda x: lax.reduce_window(x, -np.inf, lax.max, **settings)
 
 
@@ -184,11 +191,11 @@ def _dispatch() -> dict[str, float]:
 
 def _print_report(report: dict[str, Any]) -> None:
     mib = lambda n: "none" if n is None else f"{n / 2**20:.1f}"  # noqa: E731
-    print("gradient memory, MiB (forward and backward in one program, float32, NHWC)")
-    print(f"  {'case':22} {'input':>8} {'output':>8} {'jaxpool':>8} {'JAX':>8}  residual/output")
+    print("gradient memory, MiB (forward and backward in one program, float32)")
+    print(f"  {'case':27} {'input':>8} {'output':>8} {'jaxpool':>8} {'JAX':>8}  residual/output")
     for row in report["gradient_memory"]:
         print(
-            f"  {row['case']:22} {mib(row['input']):>8} {mib(row['output']):>8} "
+            f"  {row['case']:22} {row['layout']} {mib(row['input']):>8} {mib(row['output']):>8} "
             f"{mib(row['temporaries']):>8} {mib(row['temporaries_of_reduce_window']):>8}  "
             f"{row['residual_bytes_per_output']:.0f} byte"
         )

@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import json
+import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -440,6 +441,24 @@ def test_the_cost_of_long_windows_and_of_a_call_is_that_of_the_results():
     assert f"{steps[0]}, {steps[1]} and {steps[2]}." in text
     call, indices = costs["dispatch"]["max_pool"], costs["dispatch"]["max_pool_with_argmax"]
     assert f"costs {call:.1f} times a bare jitted function ({indices:.1f} with indices)" in text
+
+
+def test_the_memory_of_gradients_is_that_of_the_results():
+    costs = json.loads((ROOT / "benchmarks" / "results" / "costs.json").read_text())
+    tiled = {"vgg-pool2", "c3d-pool1", "c3d-pool2", "audio-m5-pool1", "unet-pool2"}
+    found: dict[tuple[str, bool], list[float]] = {}
+    for row in costs["gradient_memory"]:
+        assert row["residual_bytes_per_output"] == (4 if row["case"] == "dilation-31" else 1)
+        bytes_per_output = row["temporaries"] / (row["output"] / 4)
+        if row["case"] in tiled:
+            assert round(bytes_per_output, 1) == 1
+        else:
+            key = row["layout"], math.prod(row["window"]) > 27
+            found.setdefault(key, []).append(bytes_per_output)
+    text = " ".join(PERFORMANCE.split())
+    short, long = found["NCHW", False], found["NCHW", True] + found["NHWC", True]
+    assert f"allocate {min(short):.1f} to {max(short):.1f} bytes per output while" in text
+    assert f"Longer windows allocate {min(long):.1f} to {max(long):.1f} in either" in text
 
 
 def test_the_table_of_what_was_tried_is_that_of_the_results():
