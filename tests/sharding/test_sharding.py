@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parents[1] / "support"
 INDICES = ("argmax", "argmax in uint16", "argmax as taps")
 OPS = ("max", "min", *INDICES, "avg", "avg of real elements", "sum")
 WINDOWS = ("3x3 stride 2", "dilated", "3x3", "3x2 uneven pads", "2x2 tiled", "gaps")
-PARTS = 24
+PARTS = 26
 CHECKS = {
     # two exchanges forward, four backward
     *(f"halo, {op}, {w}" for op in OPS for w in (WINDOWS if op in ("max", "avg") else WINDOWS[:2])),
@@ -54,6 +54,13 @@ CHECKS = {
     *(f"replicated cotangent, {op}" for op in ("windows", "blur", "median", "quantile")),
     # masks are exchanged as well
     *(f"mask, {op}" for op in ("avg", "avg of real elements", "argmax")),
+    # several axes exchange halos
+    *(
+        f"three axes, {op}, {window}{masked}"
+        for op in ("max", "argmax", "avg", "avg of real elements")
+        for window in ("3x5x3", "tiled, padded")
+        for masked in ("", ", masked")
+    ),
     # windows that do not divide evenly onto shards are errors
     "uneven",
     # indices that a shard cannot compute are errors
