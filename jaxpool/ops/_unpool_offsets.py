@@ -49,8 +49,12 @@ def write_by_offsets(y: Array, indices: Array, shape: tuple[int, ...], geometry:
 def write_by_indices(
     y: Array, indices: Array, target: flat_index.Target, geometry: Geometry
 ) -> Array:
-    """Return :func:`flat_index.write`, computed by offsets if every index is in its own window."""
-    if not is_static(target.lengths) or not _needs_no_scatter(geometry):
+    """Return :func:`flat_index.write`, computed by offsets if every index is in its own window.
+
+    An index that does not count a pooled axis has no offset on that axis.
+    """
+    counts_every_axis = {*geometry.positions} <= {*target.axes}
+    if not (counts_every_axis and is_static(target.lengths) and _needs_no_scatter(geometry)):
         return flat_index.write(y, indices, target)
     offsets, outside = _offsets(flat_index.checked(indices, target), target, geometry)
     return lax.cond(

@@ -379,6 +379,26 @@ def test_known_windows_change_no_result(
         call(y, np.full_like(indices, writer.size))
 
 
+@pytest.mark.parametrize(("kernel", "low"), [((3, 1), (2, 0)), ((5, 3), (1, 1))])
+def test_known_windows_over_an_axis_that_indices_do_not_count(
+    kernel: tuple[int, int], low: tuple[int, int], rng: np.random.Generator
+) -> None:
+    x = permutation((6, 7), np.float32, rng)
+    padding = tuple((p, k - 1 - p) for k, p in zip(kernel, low, strict=True))
+    columns = rng.integers(0, 7, x.shape).astype(np.int32)
+    want, back = np.zeros_like(x), np.zeros_like(x)
+    for row, column in itertools.product(range(6), range(7)):
+        want[row, columns[row, column]] = x[row, column]
+    call = functools.partial(
+        jaxpool.max_unpool, indices=columns, output_shape=(6, 7), index_space=1, data_format="HW",
+        window_shape=kernel, strides=1, padding=padding,
+    )  # fmt: skip
+    assert_same(call(x), want, "values")
+    for row, column in itertools.product(range(6), range(7)):
+        back[row, column] = want[row, columns[row, column]] == x[row, column]
+    assert_same(jax.grad(lambda x: call(x).sum())(x), back, "derivatives")
+
+
 def must_scatter(f: Any, y: Any) -> bool:
     """Return whether every path through the branches of the program scatters, or gathers."""
 
