@@ -80,7 +80,7 @@ def pool_shards(
         the full array.
       axis_names: for each pooled axis, the mesh axis that it is sharded over, or None; a single
         name applies to the first pooled axis.
-      where: this device's part of the mask, with the shape of ``x``.
+      where: this device's part of the mask; it broadcasts to ``x``.
       settings: further settings of ``op``. Indices count over the full array; ``index_space`` is
         "spatial" or "window".
     Returns:
@@ -114,7 +114,7 @@ def pool_shards(
     is_masked = where is not None
     x, where = _with_halos(x, where, full, names, _counts_padding(op, settings))
     padding_of_shard = tuple(
-        (0, 0) if name else (axis.pad_low, axis.pad_high)
+        (axis.pad_low, axis.pad_high) if name is None else (0, 0)
         for axis, name in zip(full.axes, names, strict=True)
     )
     window = replace(config.window, padding=padding_of_shard)
@@ -180,7 +180,7 @@ def _names(axis_names: Any, count: int) -> tuple[str | None, ...]:
                 "Give a mesh axis for each sharded pooled axis, and None for each unsharded one.",
             )
         )
-    mesh_axes = list(filter(None, names))
+    mesh_axes = [name for name in names if name is not None]
     for name in mesh_axes:
         _check_mesh_axis(name)
     if len(set(mesh_axes)) < len(mesh_axes):
@@ -212,11 +212,15 @@ def _full_geometry(
 ) -> Geometry:
     """Return the geometry of the full array; raise unless its windows divide among the shards."""
     positions = config.pooled_axes(shape)
-    shards = [lax.axis_size(name) if name else 1 for name in names]
+    shards = [1 if name is None else lax.axis_size(name) for name in names]
     lengths = [shape[position] * count for position, count in zip(positions, shards, strict=True)]
     full = config.geometry(with_lengths(shape, positions, lengths))
+    # The stride of a single window may be another one there.
+    strides = config.window.strides
+    axes = (replace(axis, stride=s) for axis, s in zip(full.axes, strides, strict=True))
+    full = Geometry(tuple(axes), full.positions)
     for index, (axis, name) in enumerate(zip(full.axes, names, strict=True)):
-        if name:
+        if name is not None:
             _check_windows_of_shard(axis, index, lax.axis_size(name))
     return full
 
@@ -282,13 +286,15 @@ def _with_halos(
 ) -> tuple[Array, Array | None]:
     """Return the shard extended by its halos, and a mask of its elements that count."""
     entries = zip(full.axes, full.positions, names, strict=True)
-    sharded = [(axis, position, name) for axis, position, name in entries if name]
+    sharded = [(axis, position, name) for axis, position, name in entries if name is not None]
     for axis, position, name in sharded:
         if where is not None:
             where = _exchange_halos(where, axis, position, name)
         x = _exchange_halos(x, axis, position, name)
     # After all exchanges, because a mask of the padding has one element on the other axes.
     for axis, position, name in sharded:
+        if not (axis.pad_low or axis.pad_high):
+            continue
         local_coordinate = iota(x.shape[position], position, x.ndim, np.int32)
         coordinate = _first_coordinate(axis, name) + local_coordinate
         is_padding = (coordinate < 0) | (coordinate >= axis.size)
@@ -328,6 +334,6 @@ def _global_indices(
     """Convert offsets in the windows of a shard with its halos to indices over the full array."""
     coordinates, shape = _indices.coordinates(offsets, geometry), input_shape(offsets.shape, full)
     for (axis, position), name in zip(full.placed, names, strict=True):
-        if name:
+        if name is not None:
             coordinates[position] = coordinates[position] + _first_coordinate(axis, name)
     return _indices.flat("spatial", coordinates, is_valid, shape, full.positions, dtype)

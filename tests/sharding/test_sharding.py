@@ -142,6 +142,24 @@ def test_only_known_ops_are_pooled_in_shards():
         pool_shards(jaxpool.lp_pool, None, (2,), 2, axis_names="x")  # type: ignore[arg-type]
 
 
+def in_one_shard(pool: Any, x: Any) -> Any:
+    mesh, rows = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",)), jax.P(None, "rows")
+    return jax.shard_map(pool, mesh=mesh, in_specs=rows, out_specs=rows)(x)
+
+
+def test_a_single_window_may_be_pooled_in_one_shard():
+    x = jnp.array([[[3.0], [1.0], [4.0], [2.0]]])
+    settings = {"window_shape": (6,), "strides": 4, "padding": 1}
+    pool = lambda x: pool_shards(jaxpool.max_pool, x, axis_names="rows", **settings)  # noqa: E731
+    np.testing.assert_array_equal(in_one_shard(pool, x), jaxpool.max_pool(x, **settings))
+
+
+def test_an_empty_name_is_no_mesh_axis():
+    pool = lambda x: pool_shards(jaxpool.max_pool, x, (2,), 2, axis_names="")  # noqa: E731
+    with pytest.raises(ValueError, match="`axis_names` contains '', which is not a mesh axis"):
+        in_one_shard(pool, jnp.ones((1, 4, 1)))
+
+
 def test_weights_are_not_pooled_in_shards():
     with pytest.raises(ValueError, match="^pool_shards: `weights` cannot be used with shards"):
         pool_shards(jaxpool.avg_pool, jnp.ones((4, 1)), (2,), 2, axis_names="x", weights=2.0)
