@@ -29,8 +29,7 @@ def axis_lines(axis: Axis, number: int) -> Iterator[str]:
     shown_windows = sorted({*range(min(_SHOWN, axis.out)), *range(max(axis.out - 1, 0), axis.out)})
     reads = (f"{o}: {_elements_read(axis, o)}" for o in shown_windows)
     yield row("", "reads " + "; ".join(reads))
-    unread = unread_elements(axis) if axis.size <= _MAX_SEARCHED else []
-    if unread:
+    if axis.size <= _MAX_SEARCHED and len(unread := unread_elements(axis)):
         yield row("", f"never read: {_in_ranges(unread)}")
 
 
@@ -48,8 +47,8 @@ def _step(dilation: int) -> str:
     return "" if dilation == 1 else f" by {dilation}"
 
 
-def unread_elements(axis: Axis) -> list[int]:
-    """Return the elements of an axis that no window reads."""
+def unread_elements(axis: Axis) -> np.ndarray:
+    """Return the numbers of the elements of an axis that no window reads."""
     read = np.zeros(axis.size, bool)
     for first, last, low, high in axis.segments():
         start, windows = axis.start(first), last - first
@@ -60,7 +59,7 @@ def unread_elements(axis: Axis) -> list[int]:
         else:
             for q in range(start, start + windows * axis.stride, axis.stride):
                 read[q + low * axis.dilation : q + high * axis.dilation : axis.dilation] = True
-    return np.flatnonzero(~read).tolist()
+    return np.flatnonzero(~read)
 
 
 def in_runs(runs: Sequence[tuple[int, int]]) -> str:
@@ -72,13 +71,16 @@ def in_runs(runs: Sequence[tuple[int, int]]) -> str:
     return ", ".join(str(count) if n == 1 else f"{count} x {n}" for count, n in merged)
 
 
-def _in_ranges(numbers: Sequence[int]) -> str:
+def _in_ranges(numbers: np.ndarray) -> str:
     """Return ascending numbers as text, in ranges, of which the middle ones may be omitted."""
-    breaks = [i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1]
-    runs = itertools.pairwise([0, *breaks, len(numbers)])
-    ranges = [
-        f"{numbers[a]}" if b == a + 1 else f"{numbers[a]} to {numbers[b - 1]}" for a, b in runs
-    ]
-    if len(ranges) > 2 * _SHOWN:
-        ranges = [*ranges[:_SHOWN], "..", *ranges[-_SHOWN:]]
-    return ", ".join(ranges)
+    breaks = np.flatnonzero(np.diff(numbers) != 1)
+    firsts = numbers[np.concatenate([[0], breaks + 1])]
+    lasts = numbers[np.concatenate([breaks, [-1]])]
+
+    def several(part: slice) -> list[str]:
+        ends = zip(firsts[part], lasts[part], strict=True)
+        return [f"{first}" if first == last else f"{first} to {last}" for first, last in ends]
+
+    if len(firsts) <= 2 * _SHOWN:
+        return ", ".join(several(slice(None)))
+    return ", ".join([*several(slice(_SHOWN)), "..", *several(slice(-_SHOWN, None))])

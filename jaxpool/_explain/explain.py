@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from .._errors import message, public, shown
 from .._geometry.arguments import Integers, entries_of, is_sequence, per_axis
-from .._geometry.resolve import Geometry
+from .._geometry.resolve import Geometry, is_static
 from .._geometry.window import Padding, Rounding, Window
 from .._lowerings.implementations.reduce_window import lax_settings
 from .._lowerings.plan import Plan
@@ -180,9 +180,21 @@ def _dtype(dtype: Any) -> np.dtype:
         ) from None
 
 
+def _check_is_static(shape: tuple[Any, ...]) -> None:
+    if not is_static(shape):
+        raise ValueError(
+            message(
+                f"$x_or_shape has the symbolic shape ({', '.join(map(str, shape))}).",
+                "An explanation consists of numbers.",
+                "Give a number in place of each symbol.",
+            )
+        )
+
+
 def _shape_and_dtype(x_or_shape: Any) -> tuple[tuple[int, ...], Any]:
     shape = getattr(x_or_shape, "shape", None)
     if isinstance(shape, tuple) and hasattr(x_or_shape, "dtype"):
+        _check_is_static(shape)
         return shape, x_or_shape.dtype
     if not is_sequence(x_or_shape):
         raise TypeError(

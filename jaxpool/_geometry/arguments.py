@@ -150,8 +150,10 @@ def length_of(value: Any) -> int:
         return sys.maxsize
 
 
-def check_length(name: str, value: Any, count: int, neutral: str = "1") -> None:
-    """Raise unless ``value``, the argument ``name``, has ``count`` entries.
+def check_length(
+    name: str, value: Any, count: int, neutral: str = "1", kind: str = "integer"
+) -> None:
+    """Raise unless ``value``, the argument ``name``, has ``count`` entries of ``kind``.
 
     ``neutral`` is as in :func:`advice_without_others`.
     """
@@ -161,7 +163,7 @@ def check_length(name: str, value: Any, count: int, neutral: str = "1") -> None:
             message(
                 f"${name} = {shown(value)} has {counted(length, 'entry')}.",
                 f"The window slides along {counted(count, 'axis')}.",
-                "Give one integer for all of them, or one entry for each."
+                f"Give one {kind} for all of them, or one entry for each."
                 + (advice_without_others(value, neutral) if length == count + 2 else ""),
             )
         )

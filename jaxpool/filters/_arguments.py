@@ -240,7 +240,7 @@ def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
 def _per_axis(name: str, value: Any, count: int) -> tuple[Any, ...]:
     if not isinstance(value, tuple):
         return (value,) * count
-    check_length(name, value, count)
+    check_length(name, value, count, kind="mode" if name == "mode" else "integer")
     return value
 
 

@@ -30,7 +30,7 @@ def _cast_cval(cval: float, dtype: np.dtype) -> np.ndarray:
     """Return ``cval`` as ``dtype``; for integers, truncated towards zero and clipped to range."""
     if jnp.issubdtype(dtype, jnp.floating):
         with np.errstate(over="ignore"):
-            return np.asarray(cval, dtype)
+            return np.asarray(float(cval), dtype)
     if dtype == np.bool_:
         return np.asarray(bool(cval))
     if math.isnan(cval):

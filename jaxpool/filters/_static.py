@@ -49,7 +49,7 @@ def number(name: str, value: Any) -> float:
         return math.nan  # a single NaN object, which compares equal to itself inside a tuple
     if abs(python_number) > _LARGEST:
         return math.inf if python_number > 0 else -math.inf
-    return python_number
+    return python_number or 0.0  # -0.0 equals 0.0 as a key of a cache
 
 
 def footprint_of(name: str, value: Any) -> Footprint:

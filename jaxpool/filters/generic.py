@@ -116,15 +116,25 @@ def _program_key(value: Any) -> Any:
 
 
 def _check_callable(function: Any) -> Callable[..., Any]:
-    if callable(function):
-        return function
-    raise TypeError(
-        message(
-            f"$function = {shown(function)} cannot be called.",
-            f"Its type is {type(function).__name__}; it must accept the taps of one window.",
-            "Give a function from a 1-D array to a number, such as jnp.std.",
+    if not callable(function):
+        raise TypeError(
+            message(
+                f"$function = {shown(function)} cannot be called.",
+                f"Its type is {type(function).__name__}; it must accept the taps of one window.",
+                "Give a function from a 1-D array to a number, such as jnp.std.",
+            )
         )
-    )
+    try:
+        hash(function)
+    except TypeError:
+        raise TypeError(
+            message(
+                f"$function = {shown(function)} is not hashable.",
+                f"Its type is {type(function).__name__}; the filter is compiled for the function.",
+                "Give a function that calls it, or define __hash__.",
+            )
+        ) from None
+    return function
 
 
 def _generic(

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from .._errors import counted, message, renaming_arguments, shown
 from .._geometry.arguments import integer, is_sequence, length_of
@@ -69,11 +70,35 @@ def call_global(
     channel = _channel_position(shape, channel_axis)
     spatial = sorted({*range(1, rank)} - {channel})
     _check_pooled(shape, spatial, channel_axis)
-    words: dict[int | None, str] = {1: "channels_first", rank - 1: "channels_last"}
-    letters = {0: "N", channel: "C", **dict(zip(reversed(spatial), "WHD", strict=False))}
-    in_letters = "".join(letters.get(axis, "") for axis in range(rank))
+    if channel is None:
+        return _call_with_one_channel(op, value, **options)
+    words = {1: "channels_first", rank - 1: "channels_last"}
     with renaming_arguments(data_format="channel_axis"):
-        return op(value, data_format=words.get(channel, in_letters), **options)
+        return op(value, data_format=words.get(channel) or _letters(shape, channel), **options)
+
+
+def _call_with_one_channel(
+    op: Callable[..., Any], value: Any, where: Any = None, **options: Any
+) -> Array:
+    """Call ``op`` on a value without channels, by adding an axis for them."""
+    if where is not None and jnp.ndim(where) == jnp.ndim(value):
+        where = jnp.expand_dims(where, 1)
+    value = jnp.expand_dims(value, 1)
+    return op(value, data_format="channels_first", where=where, **options).squeeze(1)
+
+
+def _letters(shape: tuple[int, ...], channel: int) -> str:
+    """Return the layout of a value whose channels are between other axes, in letters."""
+    if len(shape) > 5:
+        raise ValueError(
+            message(
+                f"$channel_axis = {channel} is between pooled axes.",
+                f"The value has shape {shape}; more than three of its axes are pooled.",
+                "Move the channels before them or to the end.",
+            )
+        )
+    spatial = "DHW"[5 - len(shape) :]
+    return f"N{spatial[: channel - 1]}C{spatial[channel - 1 :]}"
 
 
 def _check_pooled(shape: tuple[int, ...], pooled: list[int], channel_axis: int | None) -> None:

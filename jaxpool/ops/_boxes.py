@@ -10,6 +10,7 @@ from jax import Array, lax
 from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
+from .._geometry.axis import INT32_MAX
 from .._lowerings import tuning
 from .._lowerings.boxes import Boxes, SampledElements, zero_unless
 from .._numerics import regions
@@ -136,12 +137,18 @@ def box_arrays(boxes: Any, batch_index: Any) -> tuple[Any, Any]:
                 "np.repeat(np.arange(len(boxes)), [len(b) for b in boxes]).",
             )
         )
+    if _is_64_bit(boxes):  # JAX would wrap the number of an image
+        boxes = boxes.clip(max(-(2**31), np.iinfo(boxes.dtype).min), INT32_MAX)
     return boxes, _image_numbers(batch_index)
+
+
+def _is_64_bit(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype in ("int64", "uint64")
 
 
 def _image_numbers(batch_index: Any) -> Any:
     """Return the image numbers; -1 for 64-bit ones that JAX would wrap to another image."""
-    if not isinstance(batch_index, np.ndarray) or batch_index.dtype not in ("int64", "uint64"):
+    if not _is_64_bit(batch_index):
         return batch_index
     fits = (batch_index >= 0) & (batch_index < 2**30)
     return np.where(fits, batch_index.astype(np.int64), -1)

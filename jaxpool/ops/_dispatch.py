@@ -113,10 +113,10 @@ def call(
     # too; no valid argument is a tuple nested more than two levels deep.
     entries: tuple[Any, ...] = ()
     for argument in (*windows, *options.values()):
-        if type(argument) is tuple:
+        if isinstance(argument, tuple):
             entries += argument
     for entry in entries:
-        if type(entry) is tuple:
+        if isinstance(entry, tuple):
             entries += entry
     compiled_for = _compiled if op.has_reduction else _compiled.shared
     try:

@@ -1,5 +1,6 @@
 """The public interface of the filters: scipy's arguments, docstrings, named errors."""
 
+import dataclasses
 import doctest
 import functools
 import importlib
@@ -423,3 +424,36 @@ def test_any_function_of_a_window_needs_known_sizes() -> None:
         ValueError, match="generic_filter: pooled axis 0 has the symbolic size rows"
     ):
         jax.export.export(jax.jit(lambda x: filters.generic_filter(x, jnp.max, 3)))(spec)
+
+
+def test_a_function_that_has_no_hash_is_refused() -> None:
+    @dataclasses.dataclass
+    class Power:
+        p: int
+
+        def __call__(self, taps: Any) -> Any:
+            return (taps**self.p).sum()
+
+    with pytest.raises(TypeError, match="`function` = .* is not hashable(.|\n)*that calls it, or"):
+        filters.generic_filter(np.ones(4), Power(2), 3)
+
+
+def test_modes_of_another_number_of_axes_are_refused() -> None:
+    with pytest.raises(ValueError, match="`mode` = .* has 1 entry(.|\n)*Give one mode for all"):
+        filters.maximum_filter(np.ones((3, 4)), 3, mode=("reflect",))
+
+
+def test_a_value_of_the_border_may_be_any_integer() -> None:
+    x = np.ones(3, jax.numpy.bfloat16)
+    got = filters.maximum_filter(x, 3, mode="constant", cval=2**63)
+    np.testing.assert_array_equal(got.astype(np.float32), [2.0**63, 1, 2.0**63])
+
+
+@pytest.mark.parametrize("values", [(-0.0, 0.0), (0.0, -0.0)])
+def test_the_sign_of_a_zero_in_the_border_depends_on_no_earlier_call(
+    values: tuple[float, float],
+) -> None:
+    jax.clear_caches()
+    x = np.full(3, -1, np.float32)
+    results = [filters.maximum_filter(x, 3, mode="constant", cval=value) for value in values]
+    assert not np.signbit(np.array(results)[:, [0, 2]]).any()

@@ -10,6 +10,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import math
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from jax.typing import ArrayLike
 
 import jaxpool
 from jaxpool._demo.model import load_digits
+from jaxpool.layers import haiku as haiku_layers
 from jaxpool.layers._common import not_installed
 
 pytestmark = pytest.mark.grid(4)
@@ -827,3 +829,22 @@ def test_an_exponent_that_is_no_number_is_named(library: str, p: Any) -> None:
         if library == "equinox":
             layers(library).GeMPool(**settings)
         RUN[library]("GeMPool", settings, X)
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5, 6])
+def test_global_pools_of_haiku_have_channels_on_any_axis_or_on_none(rank: int) -> None:
+    shape = (2, 3, 5, 4, 2, 3)[:rank]
+    x = np.random.default_rng(rank).permutation(math.prod(shape)).reshape(shape)
+    x, where = x.astype(np.float32), x % 3 > 0
+    for channel in (None, *range(1, rank)):
+        axes = tuple({*range(1, rank)} - {channel})
+        if rank == 6 and channel in range(2, 5):
+            with pytest.raises(ValueError, match="`channel_axis` = . is between pooled axes"):
+                haiku_layers.global_max_pool(x, channel)
+            continue
+        for keepdims in (True, False):
+            words = {"axis": axes, "keepdims": keepdims}
+            got = haiku_layers.global_max_pool(x, channel, keepdims=keepdims)
+            np.testing.assert_array_equal(got, x.max(**words))
+            got = haiku_layers.global_avg_pool(x, channel, keepdims=keepdims, where=where)
+            np.testing.assert_allclose(got, x.mean(where=where, **words), rtol=1e-6)

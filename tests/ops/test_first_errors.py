@@ -4,6 +4,7 @@ Each row has a call and the expected text of its error. The error has a built-in
 """
 # pyright: reportCallIssue=false, reportArgumentType=false
 
+import collections
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -110,6 +111,13 @@ def test_too_many_arguments_by_position(op: str) -> None:
     what, facts, _ = lines_of_error(lambda: function(*[1] * (len(named) + 1)))
     assert what == f"{op}: {len(named) + 1} arguments are given by position."
     assert facts.endswith(", ".join(p.name for p in named) + ".")
+
+
+def test_entries_of_any_tuple_are_distinguished_by_type() -> None:
+    pair = collections.namedtuple("pair", "height width")
+    jaxpool.max_pool(X, pair(2, 2), 2)
+    with pytest.raises(TypeError, match=r"`window_shape` contains 2\.0, which is not an integer"):
+        jaxpool.max_pool(X, pair(2.0, 2.0), 2)
 
 
 def test_the_two_ends_of_one_axis() -> None:

@@ -243,6 +243,13 @@ def test_derivatives_of_both_modes_and_orders(
         check_derivatives(scanned, x, rng=rng)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_the_number_of_an_image_in_the_boxes_does_not_wrap(kind: Any) -> None:
+    boxes = np.array([[2**32, 0, 0, 3, 1], [0, 0, 0, 3, 1], [2**40, 0, 0, 3, 1]], kind)
+    got = jaxpool.roi_pool(np.full((1, 5, 5, 1), 7, np.float32), boxes, 1)
+    np.testing.assert_array_equal(got.ravel(), [0, 7, 0])
+
+
 def test_a_box_of_whole_elements_that_never_ends_reads_nothing() -> None:
     ends = (np.nan, np.inf, -np.inf)
     boxes = np.tile(np.array([0, 0, 0, 3, 3], np.float32), (13, 1))
