@@ -215,7 +215,7 @@ def _full_geometry(
     shards = [1 if name is None else lax.axis_size(name) for name in names]
     lengths = [shape[position] * count for position, count in zip(positions, shards, strict=True)]
     full = config.geometry(with_lengths(shape, positions, lengths))
-    # The stride of a single window may be another one there.
+    # A geometry may replace the stride of a single window; shards divide by the given one.
     strides = config.window.strides
     axes = (replace(axis, stride=s) for axis, s in zip(full.axes, strides, strict=True))
     full = Geometry(tuple(axes), full.positions)

@@ -56,13 +56,13 @@ def of_front_end(name: str, functions: Iterable[str]) -> str:
         return f": write {with_indices}(..., return_indices=True)"
     if re.fullmatch(r"(ps_)?roi_(align|pool)", name):
         return f": write jaxpool.{name}"
-    if name == "Pool":  # of Equinox
-        return ": write jaxpool.pool with a Reduction"
     if name in ("nn", "ops"):
         example = next(known for known in functions if re.match("max_?pool", known, re.IGNORECASE))
         return f": its names are in this module itself, such as {example}"
     if function := _same(name, functions):
         return f": write {function}; layers are in jaxpool.layers"
+    if name == "Pool":  # of Equinox
+        return ": write jaxpool.pool with a Reduction"
     if name.lower() in ("interpolate", "upsample"):
         return ": jax.image.resize resizes arrays"
     is_global = re.match("global_?(avg|average|max)", name, re.IGNORECASE)

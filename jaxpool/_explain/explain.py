@@ -155,7 +155,8 @@ def explain(
         )
     counts = canonical_divisor(count_include_pad, None)["count_include_pad"]
     shape, default = _shape_and_dtype(x_or_shape)
-    dtype = _dtype(default if dtype is None else dtype)
+    is_given = dtype is not None
+    dtype = _dtype("dtype", dtype) if is_given else _dtype("x_or_shape.dtype", default)
     windows = WindowArguments(
         window_shape, strides, padding, dilations, rounding, data_format, implementation
     )
@@ -167,13 +168,13 @@ def explain(
     return Explanation(op, shape, out, dtype, config.window, geometry, plan, counts)
 
 
-def _dtype(dtype: Any) -> np.dtype:
+def _dtype(name: str, dtype: Any) -> np.dtype:
     try:
         return np.dtype(jnp.dtype(dtype))
     except Exception:  # whatever the object's own conversion raises
         raise TypeError(
             message(
-                f"$dtype = {shown(dtype)} is not a dtype.",
+                f"${name} = {shown(dtype)} is not a dtype.",
                 "It is the dtype of the array, which determines the number of bytes.",
                 "Give for example jnp.bfloat16.",
             )

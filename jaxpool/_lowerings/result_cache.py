@@ -1,8 +1,9 @@
-"""Caches of results that do not keep reductions alive.
+"""Caches of results that do not keep the caller's functions alive.
 
 A global ``functools.lru_cache`` keeps its keys alive until it is full. A key may be a
 :class:`Reduction` defined by the caller, whose functions may close over arrays. Results for a
-reduction are therefore cached on that reduction, and are freed together with it.
+reduction are therefore cached on that reduction, in its ``cached_results``, and are freed together
+with it. An op of a caller's function has such a dictionary as well.
 """
 
 import functools
@@ -29,12 +30,12 @@ class CachedPerReduction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for argument in (*args, *kwargs.values()):
             if isinstance(argument, Reduction):
-                return self._cached_on(argument)(*args, **kwargs)
+                return self.cached_in(argument.cached_results)(*args, **kwargs)
         return self.shared(*args, **kwargs)
 
-    def _cached_on(self, reduction: Reduction) -> Callable[..., Any]:
-        existing = reduction.cached_results.get(self)
-        return existing or reduction.cached_results.setdefault(self, self.cached(self.function))
+    def cached_in(self, results: dict[Any, Any]) -> Callable[..., Any]:
+        """Return the function that caches its results in ``results``, the caches of an object."""
+        return results.get(self) or results.setdefault(self, self.cached(self.function))
 
 
 def cached_per_reduction(

@@ -4,9 +4,12 @@ An array of all taps of all windows is larger than the input by the number of ta
 result in blocks bounds that array. Reverse mode recomputes each block instead of storing it.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +24,7 @@ from .._geometry.resolve import check_known
 from .._lowerings import tuning
 from .._lowerings.parts.stack import stack_taps
 from .._numerics.checks import explaining_tracer_errors, is_real
+from ..ops._op import Op
 from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
 from ._call import FilterArguments, call_filter, filter_op
@@ -77,9 +81,9 @@ def generic_filter(
     """
     extra = tuple(_static("extra_arguments", value) for value in extra_arguments)
     named = {key: _static("extra_keywords", v) for key, v in (extra_keywords or {}).items()}
-    options = _check_callable(function), extra, tuple(sorted(named.items()))
+    op = _op_of(_check_callable(function))
     arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
-    return call_filter(_GENERIC, x, arguments, *options)
+    return call_filter(op, x, arguments, extra, tuple(sorted(named.items())))
 
 
 @dataclass(frozen=True)
@@ -242,4 +246,28 @@ def _concatenate_blocks(blocks: Array, position: int, length: int, rows: int) ->
     return lax.concatenate([first.reshape(shape), last], axis)
 
 
-_GENERIC = filter_op("generic_filter", _generic)
+# --- the op of a function -------------------------------------------------------------------------
+
+
+_OPS: WeakKeyDictionary[FunctionType, Op] = WeakKeyDictionary()
+"""The op of each Python function; it refers to the function weakly, and is freed with it."""
+
+
+def _op_of(function: Callable[..., Any]) -> Op:
+    """Return the op that applies a function, which keeps the programs compiled for it."""
+    if not isinstance(function, FunctionType):
+        return _op_of_callable(function)
+    return _OPS.get(function) or _OPS.setdefault(function, _op_of_reference(ref(function)))
+
+
+@functools.lru_cache(maxsize=64)
+def _op_of_callable(function: Callable[..., Any]) -> Op:
+    """Return the op of any other object, which may be equal to objects of later calls."""
+    return _op_of_reference(lambda: function)
+
+
+def _op_of_reference(reference: Callable[[], Any]) -> Op:
+    def body(x: Array, neighborhood: Neighborhood, *arguments: Any) -> Array:
+        return _generic(x, neighborhood, reference(), *arguments)
+
+    return replace(filter_op("generic_filter", body), cached_results={})

@@ -20,7 +20,7 @@ from .._geometry.arguments import is_sequence
 from .._geometry.resolve import Geometry, resolve
 from .._geometry.window import Window
 from .._lowerings.plan import Plan, check_name, plan_for
-from .._lowerings.result_cache import cached_per_reduction
+from .._lowerings.result_cache import CachedPerReduction, cached_per_reduction
 from .._numerics.checks import as_array
 from .._xla.sharding_types import with_sharding_types
 from ..reductions import Reduction
@@ -118,7 +118,7 @@ def call(
     for entry in entries:
         if isinstance(entry, tuple):
             entries += entry
-    compiled_for = _compiled if op.has_reduction else _compiled.shared
+    compiled_for = _compiled if op.has_reduction else _cache_of(op, _compiled)
     try:
         compiled = compiled_for(op, len(windows), *windows, *entries, **options)
     except TypeError as error:
@@ -167,7 +167,14 @@ def _jitted(
     config = {"config": configure(windows)} if windows else {}
     canonical = {**config, **op.canonicalize(**options)}
     owner = canonical["reduction"] if op.has_reduction else None
-    return _program(op, tuple(canonical.items()), owner)
+    build = _program if op.has_reduction else _cache_of(op, _program)
+    return build(op, tuple(canonical.items()), owner)
+
+
+def _cache_of(op: Op, function: CachedPerReduction) -> Callable[..., Any]:
+    """Return ``function`` with the cache of an op that has no reduction."""
+    results = op.cached_results
+    return function.shared if results is None else function.cached_in(results)
 
 
 @cached_per_reduction(maxsize=1024)

@@ -39,6 +39,8 @@ class Op:
       padding: a function of its options that says what padding holds: None, no elements;
         "constant", zeros that count; or a border of ``_lowerings.parts.borders``.
       has_reduction: whether it has an option ``reduction``, which may be a caller's own reduction.
+      cached_results: the compiled programs of an op that is made for a function of the caller, and
+        is freed with the function; None for all other ops, which share their caches.
       has_nested_windows: whether it has windows over the results of windows.
       finish: a function ``finish(results, **options)`` applied to the results, such as one that
         removes axes. The remaining axes keep shardings that are part of types.
@@ -55,6 +57,7 @@ class Op:
     has_reduction: bool = False
     has_nested_windows: bool = False
     finish: Callable[..., Any] | None = None
+    cached_results: dict[Any, Any] | None = None
 
     @property
     def takes_any_size(self) -> bool:

@@ -4,6 +4,7 @@ import itertools
 import re
 import sys
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,12 @@ def test_unread_elements_by_brute_force():
             axis = jaxpool.geometry(size, kernel, stride, pad, dilations=dilation).axes[0]
             read = {o * stride - pad + t * dilation for o in range(axis.out) for t in range(kernel)}
             assert unread_elements(axis).tolist() == [q for q in range(size) if q not in read]
+
+
+def test_a_dtype_of_another_library_is_refused():
+    array = types.SimpleNamespace(shape=(1, 4, 4, 1), dtype="torch.float32")
+    with pytest.raises(TypeError, match=r"`x_or_shape`\.dtype = 'torch\.float32' is not a dtype"):
+        explain(array, 2, 2)
 
 
 def test_a_symbolic_shape_is_refused():

@@ -153,6 +153,28 @@ def test_a_reduction_and_what_it_closes_over_are_let_go(kind: str) -> None:
     assert [ref() for ref in kept] == [None, None]
 
 
+def test_a_function_of_windows_and_what_it_closes_over_are_let_go() -> None:
+    """Also while arrays that were computed by it are alive."""
+
+    def use() -> tuple[list[weakref.ref[Any]], Any]:
+        large, x = Large(), jnp.asarray(numbers(1, 2))
+        function = lambda taps: (large, taps.max())[1]  # noqa: E731
+        run = functools.partial(
+            jaxpool.filters.generic_filter, function=function, size=(1, 3, 3, 1)
+        )
+        y = run(x)
+        np.testing.assert_array_equal(y, jaxpool.filters.maximum_filter(x, (1, 3, 3, 1)))
+        np.testing.assert_array_equal(jax.jit(run)(x), y)
+        assert jax.grad(lambda x: run(x).sum())(x).shape == x.shape
+        return [weakref.ref(large), weakref.ref(function)], y
+
+    kept, y = use()
+    jax.clear_caches()
+    gc.collect()
+    assert [ref() for ref in kept] == [None, None]
+    assert jnp.isfinite(y).all()
+
+
 def state() -> dict[str, Any]:
     """Return every list, dict and set at module level."""
     return {
