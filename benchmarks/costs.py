@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from measuring import parser, write
+from measuring import DATA_FORMATS, parser, write
 from pools import reduce_window_settings, with_gradient
 
 import jaxpool
@@ -27,7 +27,6 @@ GOOGLENET = (
     (14, 512, 1), (14, 528, 1), (14, 832, 2),
 )  # fmt: skip
 """Height, channels and stride of the 3x3 pools of GoogLeNet."""
-DATA_FORMATS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 TURNS = 7
 
 

@@ -84,7 +84,7 @@ class Explanation:
         """Draw the padded array, its windows and the elements of one window.
 
         Args:
-          path: file to write, whose suffix determines the format, or None.
+          path: file to write, whose suffix determines the format; an open file, for PNG; or None.
           window: index of the highlighted window on each pooled axis; None is the middle window.
         Returns:
           The matplotlib figure.

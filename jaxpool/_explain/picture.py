@@ -48,7 +48,8 @@ def draw(
 def _save(figure: Figure, path: Any) -> None:
     """Write the figure; raise if matplotlib or the system cannot write ``path``."""
     try:
-        if os.path.isdir(path):  # matplotlib would add a suffix
+        is_name = isinstance(path, (str, os.PathLike))  # or an open file
+        if is_name and os.path.isdir(path):  # matplotlib would add a suffix
             raise IsADirectoryError("it is a directory")
         figure.savefig(path, dpi=120)
     except (OSError, ValueError) as error:

@@ -19,6 +19,7 @@ from jax import Array
 
 from .._errors import counted, message, shown
 from .._geometry.arguments import integer
+from .._geometry.axis import INT32_MAX
 from .._geometry.resolve import Geometry, is_at_most
 from .._lowerings.parts.argreduce import sentinel
 from .._lowerings.parts.axis_slicing import iota
@@ -56,6 +57,14 @@ def counted_axes(space: IndexSpace, positions: tuple[int, ...], rank: int) -> tu
             )
         )
     return tuple(range(space % rank - rank, 0))
+
+
+def clip_to_int32(numbers: np.ndarray) -> np.ndarray:
+    """Return 64-bit integers clipped to int32, to which JAX would wrap them.
+
+    An index that is out of range stays out of range.
+    """
+    return np.clip(numbers, max(-(2**31), np.iinfo(numbers.dtype).min), INT32_MAX)
 
 
 def check_dtype(dtype: Any) -> np.dtype | None:

@@ -205,7 +205,7 @@ def resolve_neighborhood(
         sizes = _checked_shape("structure", structure_shape, count)
     else:
         sizes = _per_axis("size", settings.size, count)
-    modes = _per_axis("mode", settings.mode, count)
+    modes = _per_axis("mode", settings.mode, count, "mode")
     origins = _per_axis("origin", settings.origin, count)
     extents = map(_extent, positions, sizes, origins, modes)
     is_full = footprint is None or bool(footprint.mask.all())
@@ -237,10 +237,10 @@ def _positions(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     return from_end
 
 
-def _per_axis(name: str, value: Any, count: int) -> tuple[Any, ...]:
+def _per_axis(name: str, value: Any, count: int, kind: str = "integer") -> tuple[Any, ...]:
     if not isinstance(value, tuple):
         return (value,) * count
-    check_length(name, value, count, kind="mode" if name == "mode" else "integer")
+    check_length(name, value, count, kind=kind)
     return value
 
 

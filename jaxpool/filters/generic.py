@@ -98,17 +98,23 @@ class _Static:
     value: Any = field(compare=False)
 
 
-def _static(name: str, value: Any) -> _Static:
+def _is_hashable(value: Any) -> bool:
     try:
         hash(value)
     except TypeError:
+        return False
+    return True
+
+
+def _static(name: str, value: Any) -> _Static:
+    if not _is_hashable(value):
         raise TypeError(
             message(
                 f"${name} contains {shown(value)}, which is not hashable.",
                 f"Its type is {type(value).__name__}; the function is compiled for its arguments.",
                 "Give numbers, strings or tuples of them, or close over the value in the function.",
             )
-        ) from None
+        )
     return _Static(_program_key(value), value)
 
 
@@ -128,16 +134,14 @@ def _check_callable(function: Any) -> Callable[..., Any]:
                 "Give a function from a 1-D array to a number, such as jnp.std.",
             )
         )
-    try:
-        hash(function)
-    except TypeError:
+    if not _is_hashable(function):
         raise TypeError(
             message(
                 f"$function = {shown(function)} is not hashable.",
                 f"Its type is {type(function).__name__}; the filter is compiled for the function.",
                 "Give a function that calls it, or define __hash__.",
             )
-        ) from None
+        )
     return function
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from .._errors import counted, message, renaming_arguments, shown
 from .._geometry.arguments import integer, is_sequence, length_of
@@ -53,7 +52,7 @@ def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **argu
 
 
 def _call_on_all_axes(op: Callable[..., Any], value: Any, arguments: dict[str, Any]) -> Any:
-    """Call ``op`` on a value whose first axis is pooled, by adding an axis before it."""
+    """Call ``op`` on a value without an axis for channels, by adding an axis before all others."""
     space = check_space(arguments.get("index_space", "spatial"))
     if not isinstance(space, str):
         arguments = {**arguments, "index_space": counted_axes(space, (), jnp.ndim(value))[0]}
@@ -71,20 +70,10 @@ def call_global(
     spatial = sorted({*range(1, rank)} - {channel})
     _check_pooled(shape, spatial, channel_axis)
     if channel is None:
-        return _call_with_one_channel(op, value, **options)
+        return _call_on_all_axes(op, value, options)
     words = {1: "channels_first", rank - 1: "channels_last"}
     with renaming_arguments(data_format="channel_axis"):
         return op(value, data_format=words.get(channel) or _letters(shape, channel), **options)
-
-
-def _call_with_one_channel(
-    op: Callable[..., Any], value: Any, where: Any = None, **options: Any
-) -> Array:
-    """Call ``op`` on a value without channels, by adding an axis for them."""
-    if where is not None and jnp.ndim(where) == jnp.ndim(value):
-        where = jnp.expand_dims(where, 1)
-    value = jnp.expand_dims(value, 1)
-    return op(value, data_format="channels_first", where=where, **options).squeeze(1)
 
 
 def _letters(shape: tuple[int, ...], channel: int) -> str:

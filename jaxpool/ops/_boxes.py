@@ -10,11 +10,11 @@ from jax import Array, lax
 from .._errors import counted, message, shown
 from .._geometry import layout as layouts
 from .._geometry.arguments import check_length, entries_of, integer, is_sequence
-from .._geometry.axis import INT32_MAX
 from .._lowerings import tuning
 from .._lowerings.boxes import Boxes, SampledElements, zero_unless
 from .._numerics import regions
 from .._numerics.checks import is_real
+from .._numerics.indices import clip_to_int32
 from ..reductions import accumulator
 from ._parameters import check_positive
 
@@ -127,7 +127,10 @@ class Corners(NamedTuple):
 
 
 def box_arrays(boxes: Any, batch_index: Any) -> tuple[Any, Any]:
-    """Return the boxes and their image numbers; raise for a list of an array for each image."""
+    """Return the boxes and their image numbers; raise for a list of an array for each image.
+
+    JAX would wrap a 64-bit number to that of another image.
+    """
     if type(boxes) in (list, tuple) and any(getattr(entry, "ndim", 0) == 2 for entry in boxes):
         raise TypeError(
             message(
@@ -137,21 +140,12 @@ def box_arrays(boxes: Any, batch_index: Any) -> tuple[Any, Any]:
                 "np.repeat(np.arange(len(boxes)), [len(b) for b in boxes]).",
             )
         )
-    if _is_64_bit(boxes):  # JAX would wrap the number of an image
-        boxes = boxes.clip(max(-(2**31), np.iinfo(boxes.dtype).min), INT32_MAX)
-    return boxes, _image_numbers(batch_index)
+    boxes, batch_index = (clip_to_int32(a) if _is_64_bit(a) else a for a in (boxes, batch_index))
+    return boxes, batch_index
 
 
 def _is_64_bit(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype in ("int64", "uint64")
-
-
-def _image_numbers(batch_index: Any) -> Any:
-    """Return the image numbers; -1 for 64-bit ones that JAX would wrap to another image."""
-    if not _is_64_bit(batch_index):
-        return batch_index
-    fits = (batch_index >= 0) & (batch_index < 2**30)
-    return np.where(fits, batch_index.astype(np.int64), -1)
 
 
 def to_corners(boxes: Any, batch_index: Any, images: Images, spatial_scale: float) -> Corners:

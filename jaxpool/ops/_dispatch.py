@@ -118,7 +118,7 @@ def call(
     for entry in entries:
         if isinstance(entry, tuple):
             entries += entry
-    compiled_for = _compiled if op.has_reduction else _cache_of(op, _compiled)
+    compiled_for = _cached_for(op, _compiled)
     try:
         compiled = compiled_for(op, len(windows), *windows, *entries, **options)
     except TypeError as error:
@@ -167,14 +167,14 @@ def _jitted(
     config = {"config": configure(windows)} if windows else {}
     canonical = {**config, **op.canonicalize(**options)}
     owner = canonical["reduction"] if op.has_reduction else None
-    build = _program if op.has_reduction else _cache_of(op, _program)
-    return build(op, tuple(canonical.items()), owner)
+    return _cached_for(op, _program)(op, tuple(canonical.items()), owner)
 
 
-def _cache_of(op: Op, function: CachedPerReduction) -> Callable[..., Any]:
-    """Return ``function`` with the cache of an op that has no reduction."""
-    results = op.cached_results
-    return function.shared if results is None else function.cached_in(results)
+def _cached_for(op: Op, function: CachedPerReduction) -> Callable[..., Any]:
+    """Return ``function`` with the cache of an op: its reduction's, its own, or the shared one."""
+    if op.has_reduction:
+        return function
+    return function.shared if op.cached_results is None else function.cached_in(op.cached_results)
 
 
 @cached_per_reduction(maxsize=1024)

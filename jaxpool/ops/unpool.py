@@ -22,7 +22,6 @@ from .._autodiff import flat_index as _flat
 from .._errors import counted, message, public
 from .._geometry import layout as layouts
 from .._geometry.arguments import Integers, entries_of, int_or_ints, is_sequence
-from .._geometry.axis import INT32_MAX
 from .._geometry.resolve import Geometry, check_known
 from .._geometry.window import Padding, Rounding
 from .._lowerings.parts.argreduce import sentinel
@@ -165,8 +164,7 @@ def _as_indices(indices: Any) -> Any:
         indices = as_array("$indices", indices, np.asarray)
     is_64_bit = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
     if is_64_bit and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
-        least = max(-(2**31), np.iinfo(indices.dtype).min)
-        return np.clip(indices, least, INT32_MAX).astype(np.int32)
+        return _indices.clip_to_int32(indices).astype(np.int32)
     return indices
 
 

@@ -1,5 +1,6 @@
 """Reports on a pooling before it runs, against counts over windows."""
 
+import io
 import itertools
 import re
 import sys
@@ -208,6 +209,12 @@ def test_the_picture_is_written(tmp_path: Path):
     dots = [len(panel.lines) for panel in figure.axes]
     assert dots == [4 * 3, 4 * 4]
     assert path.read_text().count("<path") > 20
+
+
+def test_the_picture_is_written_to_an_open_file():
+    file = io.BytesIO()
+    example().plot(file)
+    assert file.getvalue().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("dilation", [1, 700])
