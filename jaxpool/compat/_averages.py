@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from .._geometry.axis import Axis, cdiv
 from .._geometry.resolve import Geometry, check_known, resolve
 from .._lowerings.parts.axis_slicing import reshape_along
+from .._lowerings.parts.every_tap import fold_over_taps
 from .._numerics.checks import check_float
 from .._numerics.divisors import (
     average,
@@ -190,23 +191,8 @@ def sequential_sum(x: Array, geometry: Geometry) -> Array:
     A sum of floats depends on the order of its terms, and so does the integer to which it is
     rounded near a tie. Zeros in place of padding do not change the sum.
     """
-    pads, sizes, strides = [(0, 0, 0)] * x.ndim, list(x.shape), [1] * x.ndim
-    for axis, position in geometry.placed:
-        sizes[position] = (axis.out - 1) * axis.stride + 1
-        after = sizes[position] + axis.span - 1 - axis.pad_low - axis.size
-        pads[position], strides[position] = (axis.pad_low, after, 0), axis.stride
-    padded = lax.pad(x, np.zeros((), x.dtype), pads)
-    taps = np.indices([axis.kernel for axis in geometry.axes]).reshape(len(geometry.axes), -1)
-    starts = np.zeros((taps.shape[1], x.ndim), np.int32)
-    for (axis, position), tap in zip(geometry.placed, taps, strict=True):
-        starts[:, position] = tap * axis.dilation
-
-    def add(tap: Array, total: Array) -> Array:
-        window_slice = lax.dynamic_slice(padded, list(jnp.asarray(starts)[tap]), sizes)
-        return total + lax.slice(window_slice, [0] * x.ndim, sizes, strides)
-
     total = varying_zeros(geometry.full_shape(x.shape), x.dtype, x)
-    return lax.fori_loop(0, len(starts), add, total)
+    return fold_over_taps(x, geometry, lambda _, elements, total: total + elements, total)
 
 
 def _float32_scalar(scale: ArrayLike | None) -> Array:
