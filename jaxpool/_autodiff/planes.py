@@ -52,7 +52,7 @@ class Planes(NamedTuple):
 
     @property
     def are_known(self) -> bool:
-        """Return whether all lengths are integers; in an export they may be symbolic."""
+        """Whether all lengths are integers; in an export they may be symbolic."""
         return is_static(self.lengths)
 
     @property

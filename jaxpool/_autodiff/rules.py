@@ -18,6 +18,7 @@ the windows ``o`` that contain element ``i``.
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -29,7 +30,7 @@ from .._lowerings.plan import Plan
 from .._xla.call_without_derivative import call_without_derivative
 from .._xla.lost_rules import RULES_ARE_LOST
 from .._xla.materialize import materialize
-from ..reductions import mask_with_identity
+from ..reductions import SUM, mask_with_identity
 from .gather import gather_by
 from .linear import is_differentiable, linear_map, with_materialized_cotangent
 
@@ -138,7 +139,8 @@ def window_sum(x: Array, plan: Plan, materialize_cotangent: bool = False) -> Arr
     """
     if not is_differentiable(x):
         return plan_.reduce(plan, x)
-    return _sum_with_rule(x, plan, materialize_cotangent)
+    # JAX's caches keep the plan, and a caller's reduction may refer to large arrays.
+    return _sum_with_rule(x, replace(plan, reduction=SUM), materialize_cotangent)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))

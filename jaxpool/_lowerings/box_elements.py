@@ -19,7 +19,7 @@ from .._xla.sharding_types import varying_zeros
 from ..reductions import MAX, Reduction, identity_array
 from .boxes import Boxes, bin_has_element, scaled, shape_by_bin, zero_unless
 from .parts.axis_slicing import iota
-from .parts.float_order import is_float_extreme, reduce_in_integers, sort_keys, to_native_dtype
+from .parts.float_order import is_float_extreme, reduce_in_integers, sort_keys
 
 
 class _Place(NamedTuple):
@@ -122,7 +122,7 @@ def maxima(x: Array, boxes: Boxes) -> Array:
 
 def select_at_maxima(t: Array, x: Array, boxes: Boxes) -> Array:
     """Return ``t`` at the argmax of ``x`` in every bin, 0 for an empty bin."""
-    keys = _argmax_keys(x)
+    keys = sort_keys(x)
 
     def select(box: Boxes) -> Array:
         selected = t.at[_argmax(keys, box)].get(mode="promise_in_bounds")
@@ -133,7 +133,7 @@ def select_at_maxima(t: Array, x: Array, boxes: Boxes) -> Array:
 
 def select_at_maxima_transpose(g: Array, x: Array, boxes: Boxes) -> Array:
     """Return the transpose of :func:`select_at_maxima`, by a scatter box by box."""
-    keys = _argmax_keys(x)
+    keys = sort_keys(x)
 
     def add_box(image_sums: Array, operands: tuple[Array, Boxes]) -> tuple[Array, None]:
         g, box = operands
@@ -167,11 +167,6 @@ def _argmax(keys: Array, box: Boxes) -> tuple[Array, ...]:
     zeros = _full(np.zeros((), np.int32), keys, box)
     _, row, column = _fold(step, (_full(smallest, keys, box), zeros, zeros), box)
     return box.image, row, column, iota(keys.shape[-1], 0, 1, np.int32)
-
-
-def _argmax_keys(x: Array) -> Array:
-    """Return integers in the order of ``x``, NaN the greatest."""
-    return sort_keys(to_native_dtype(x, MAX)[0])
 
 
 # --- the elements of a box ------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Every tuned constant: the threshold at which one way to compute becomes slower than another.
 
 Results do not depend on these constants. Those for TPU and GPU, at the end, were chosen by figures
-of their compilers: ``benchmarks/accelerators.py`` prints them for maxima, ``costs`` of
-``benchmarks/compilers.py`` for other functions. The others were chosen on XLA:CPU (jaxlib 0.10.2,
-x86-64, two cores). Measure them again with
+of their compilers (``benchmarks/accelerators.py`` for maxima, ``costs`` of ``compilers.py`` there
+for other functions) or by times on an H100 or H200. Those for CPU were chosen on XLA:CPU (jaxlib
+0.10.2, x86-64, two cores). Measure the latter again with
 
     python benchmarks/tuning.py [NAME..]
 
@@ -226,7 +226,7 @@ sums of blocks. In planes, they then take a fourth to two thirds of the time of 
 MAX_TAPS_AT_ONCE = 2**20
 """Maximum number of taps of all windows of a block, which a function receives as one array."""
 
-# --- TPU and GPU ----------------------------------------------------------------------------------
+# --- TPU and GPU, and several platforms -----------------------------------------------------------
 
 MAX_PAIRS_ADDED_AT_ONCE = 32
 """As MAX_ADDED_AT_ONCE, for pairs of floats on GPU and TPU, where storing sums costs more than

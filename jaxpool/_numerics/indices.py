@@ -21,7 +21,7 @@ from .._errors import counted, message, shown
 from .._geometry.arguments import integer
 from .._geometry.axis import INT32_MAX
 from .._geometry.resolve import Geometry, is_at_most
-from .._lowerings.parts.argreduce import sentinel
+from .._lowerings.parts.argreduce import sentinel, unravel_offsets
 from .._lowerings.parts.axis_slicing import iota
 
 SPACES: tuple[Literal["window", "spatial"], ...] = ("window", "spatial")
@@ -171,11 +171,10 @@ def _window_offsets(offsets: Array, geometry: Geometry, dtype: np.dtype | None) 
 def coordinates(offsets: Array, geometry: Geometry) -> dict[int, Array]:
     """Return, by position, the index along each pooled axis of the element at each offset."""
     result: dict[int, Array] = {}
-    offsets = offsets.astype(jnp.int32)
-    for axis, position in geometry.placed[::-1]:
+    digits = unravel_offsets(offsets.astype(jnp.int32), geometry.kernel)
+    for (axis, position), digit in zip(geometry.placed, digits, strict=True):
         start = iota(axis.out, position, offsets.ndim, jnp.int32) * axis.stride - axis.pad_low
-        result[position] = start + offsets % axis.kernel * axis.dilation
-        offsets = offsets // axis.kernel
+        result[position] = start + digit * axis.dilation
     return result
 
 

@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -40,6 +39,7 @@ from ..ops._dispatch import Configuration, Op, WindowArguments, call, configure
 from ..ops._partition import canonical_sizes
 from ..ops.average import AVG_POOL, zeros_if_counted
 from ..reductions import accumulator
+from ._compiled import compiled
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def saturate(y: Array, dtype: Any) -> Array:
     return jnp.clip(y, limits.min, limits.max).astype(dtype)
 
 
-@jax.jit
+@compiled()
 def quantised_global_average(
     x: Array, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any
 ) -> Array:

@@ -26,8 +26,8 @@ from jax.typing import ArrayLike
 
 from .._autodiff import rules
 from .._geometry.resolve import Geometry
-from .._lowerings.parts.argreduce import offset_dtype, sentinel
-from .._lowerings.parts.window_counts import first_offsets, per_window
+from .._lowerings.parts.argreduce import fill_empty_windows, offset_dtype, sentinel
+from .._lowerings.parts.window_counts import first_offsets
 from .._lowerings.ragged.ragged import slice_of_windows
 from .._numerics import indices
 from .._numerics.checks import check_real
@@ -168,10 +168,7 @@ def _apply_rule(
         empty = values == identity_array(MAX, values.dtype)
         return jnp.where(empty, start, values), jnp.where(empty, sentinel(offsets.dtype), offsets)
     if rule == "from_first_element":
-        for axis, position in geometry.placed:
-            if axis.has_empty_window:
-                count = per_window(axis.count_runs(include_pad=False), position, values.ndim)
-                values = jnp.where(count == 0, start, values)
+        values = fill_empty_windows(values, geometry, start)
         if jnp.issubdtype(x.dtype, jnp.floating):
             return _keep_first_nan(geometry, x, values, offsets)
     return values, offsets

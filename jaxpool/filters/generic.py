@@ -7,7 +7,6 @@ result in blocks bounds that array. Reverse mode recomputes each block instead o
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -253,20 +252,21 @@ def _concatenate_blocks(blocks: Array, position: int, length: int, rows: int) ->
 # --- the op of a function -------------------------------------------------------------------------
 
 
-_OPS: WeakKeyDictionary[FunctionType, Op] = WeakKeyDictionary()
-"""The op of each Python function; it refers to the function weakly, and is freed with it."""
+_OPS: WeakKeyDictionary[Callable[..., Any], Op] = WeakKeyDictionary()
+"""The op of each function; it refers to the function weakly, and is freed with it."""
 
 
 def _op_of(function: Callable[..., Any]) -> Op:
     """Return the op that applies a function, which keeps the programs compiled for it."""
-    if not isinstance(function, FunctionType):
-        return _op_of_callable(function)
+    equals_only_itself = type(function).__eq__ is object.__eq__
+    if not equals_only_itself or not type(function).__weakrefoffset__:
+        return _op_of_equal_functions(function)
     return _OPS.get(function) or _OPS.setdefault(function, _op_of_reference(ref(function)))
 
 
 @functools.lru_cache(maxsize=64)
-def _op_of_callable(function: Callable[..., Any]) -> Op:
-    """Return the op of any other object, which may be equal to objects of later calls."""
+def _op_of_equal_functions(function: Callable[..., Any]) -> Op:
+    """Return the op of a function that may be equal to those of later calls, such as a method."""
     return _op_of_reference(lambda: function)
 
 

@@ -129,7 +129,7 @@ class Corners(NamedTuple):
 def box_arrays(boxes: Any, batch_index: Any) -> tuple[Any, Any]:
     """Return the boxes and their image numbers; raise for a list of an array for each image.
 
-    JAX would wrap a 64-bit number to that of another image.
+    64-bit integers are clipped to int32: JAX would wrap them to the number of another image.
     """
     if type(boxes) in (list, tuple) and any(getattr(entry, "ndim", 0) == 2 for entry in boxes):
         raise TypeError(

@@ -6,9 +6,9 @@ order, writes it and the earlier ones are dropped. Windows ``o`` and ``o + d`` n
 if the tap of ``o`` is ``t`` and that of ``o + d`` is ``t - d * stride / dilation``, so a comparison
 of shifted offsets finds these cases.
 
-If the window of a flat index is known, the index is equivalent to a window offset, provided that it
-names an element of its window. This is checked at run time; if any index does not, all values are
-written by flat indices.
+If the window of a flat index is known, an index inside its own window is equivalent to a window
+offset. Whether all indices are, is checked at run time; otherwise all values are written by flat
+indices.
 """
 
 import functools
@@ -24,10 +24,10 @@ from .._autodiff.gather import gather, scatter
 from .._autodiff.linear import linear_map
 from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry, is_static
-from .._lowerings.parts.argreduce import offset_dtype, sentinel
+from .._lowerings.parts.argreduce import offset_dtype, sentinel, unravel_offsets
 from .._lowerings.parts.axis_slicing import pad
-from .._lowerings.parts.every_tap import unravel_offsets
 from .._lowerings.tuning import MAX_SLICED_OFFSETS
+from .._numerics.indices import coordinates
 from .._xla.any_in_batch import any_in_batch
 
 _MAX_TAPS = min(MAX_SLICED_OFFSETS, 127)  # _overwritten compares offsets in int8
@@ -161,10 +161,9 @@ def _offsets(indices: Array, target: flat_index.Target, geometry: Geometry) -> t
 def _flat_indices(offsets: Array, geometry: Geometry) -> Array:
     """Return offsets as flat indices over the pooled axes; -1 for the sentinel and padding."""
     index, is_element = jnp.zeros((), jnp.int32), offsets >= 0
-    axis_digits = unravel_offsets(offsets, geometry.kernel)
-    for axis, position, digit in zip(geometry.axes, geometry.positions, axis_digits, strict=True):
-        window = lax.broadcasted_iota(jnp.int32, offsets.shape, offsets.ndim + position)
-        coordinate = window * axis.stride - axis.pad_low + digit * axis.dilation
+    coordinate_of = coordinates(offsets, geometry)
+    for axis, position in geometry.placed:
+        coordinate = coordinate_of[position]
         is_element = is_element & (coordinate >= 0) & (coordinate < axis.size)
         index = index * axis.size + coordinate
     return jnp.where(is_element, index, -1)

@@ -182,10 +182,12 @@ def test_fractional_bits_move_the_point(bits: int, rng: np.random.Generator) -> 
         assert_same(got.data, want, out_frac_bits)
 
 
-def test_a_large_window_wraps_in_32_bits() -> None:
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_large_window_wraps_in_32_bits(x64: bool) -> None:
     """1,369 elements of 100: the product exceeds 2^31, as in the reference build."""
     x = np.full((37, 37, 1), 100, np.int8)
-    got = mli.avepool_hwc_fx8(FxTensor(x, 7), PoolConfig(37, 37)).data.item()
+    with jax.enable_x64(x64):
+        got = mli.avepool_hwc_fx8(FxTensor(x, 7), PoolConfig(37, 37)).data.item()
     assert got == average([100] * 1369, 8, 0, "up") != 100
 
 

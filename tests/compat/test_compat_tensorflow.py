@@ -166,6 +166,17 @@ def test_indices_with_and_without_batch(rng: np.random.Generator) -> None:
         assert tf.max_pool_with_argmax(x, 2, 2, "SAME")[1].dtype == jnp.int64
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_large_window_wraps_in_32_bits(x64: bool) -> None:
+    count = 257 * 257
+    total = (count * 32767 + 2**31) % 2**32 - 2**31
+    assert total < 0
+    with jax.enable_x64(x64):
+        x = np.full((1, 257, 257, 1), 32767, np.int16)
+        got = tf.tflite_average_pool_2d(x, 257, 257, 1, 1, "VALID")
+    assert got.item() == -((-total + count // 2) // count)
+
+
 @pytest.mark.parametrize("layout", ["NCW", "NHWC", "NCDHW"])
 def test_layouts_and_spellings(layout: str, rng: np.random.Generator) -> None:
     spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]

@@ -378,10 +378,11 @@ def test_numpy_numbers_are_numbers() -> None:
     assert values.shape == (1, 1, 2, 1)
 
 
-def test_the_largest_of_unsigned_integers() -> None:
-    x = np.array([[[1, 200, 3, 4]]], np.uint8)
-    assert front.lp_pool1d(x, math.inf, 2).tolist() == [[[200, 4]]]
-    assert front.lp_pool1d(x, -math.inf, 2).tolist() == [[[1, 3]]]
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.bool_])
+@pytest.mark.parametrize("p", [2, math.inf, -math.inf])
+def test_powers_are_of_floats(p: float, dtype: Any) -> None:
+    with pytest.raises(TypeError, match="^lp_pool1d: the array has dtype"):
+        front.lp_pool1d(np.ones((1, 1, 4), dtype), p, 2)
 
 
 def test_the_largest_absolute_value_has_a_derivative_beside_nan() -> None:

@@ -696,6 +696,23 @@ def test_the_trial_needs_no_numbers_of_the_array() -> None:
     jax.lax.scan(lambda carry, x: (carry, scanned(x)), 0, x)
 
 
+@pytest.mark.parametrize("taps", [4, 40, 300])
+def test_a_selection_that_ignores_nan_does_so_in_windows_of_any_length(taps: int) -> None:
+    beats = lambda b, a: (b > a) | ((a != a) & (b == b))  # noqa: E731
+    largest_number = Reduction("largest number", jnp.fmax, -jnp.inf, comparator=beats)
+    x = np.arange(2.0 * taps, dtype=np.float32)
+    x[[1, taps]] = np.nan
+    gradient = jax.grad(lambda x: pool(x, largest_number, taps, taps, data_format="W").sum())(x)
+    assert np.flatnonzero(gradient).tolist() == [taps - 1, 2 * taps - 1]
+
+
+@pytest.mark.parametrize("name", ["product", "sum", "max", "logsumexp"])
+def test_the_last_window_may_end_before_the_first_element(name: str) -> None:
+    x, (reduction, of_elements) = np.full((2, 4, 1), 3, np.float32), NUMPY[name]
+    y = pool(x, reduction, (1,), 6, ((2, 1),), rounding="ceil_torch")
+    assert_same(y, np.full((2, 1, 1), of_elements(x[0, :0]), np.float32), name)
+
+
 def test_a_traced_comparator() -> None:
     def nearest(v: Any) -> jax.Array:
         def nearer(b: Any, a: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from every_op import EVERY_OP, numbers
 from fresh import printed
+from jax import lax
 
 import jaxpool
 
@@ -153,12 +154,51 @@ def test_a_reduction_and_what_it_closes_over_are_let_go(kind: str) -> None:
     assert [ref() for ref in kept] == [None, None]
 
 
-def test_a_function_of_windows_and_what_it_closes_over_are_let_go() -> None:
+@pytest.mark.parametrize("add", [jnp.add, lax.add], ids=["jnp.add", "lax.add"])
+def test_jax_keeps_nothing_of_a_sum(add: Any) -> None:
+    """Also with the caches of JAX as they are."""
+
+    def use() -> list[weakref.ref[Any]]:
+        large = Large()
+        squares = jaxpool.Reduction("squares", add, 0, prepare=lambda x: (large, x * x)[1])
+        jax.grad(lambda x: jaxpool.pool(x, squares, (3, 2), 1).sum())(jnp.asarray(numbers(1, 2)))
+        return [weakref.ref(large), weakref.ref(squares)]
+
+    kept = use()
+    gc.collect()
+    assert [ref() for ref in kept] == [None, None]
+
+
+def _largest_of(large: Large, taps: jax.Array) -> jax.Array:
+    return (large, taps.max())[1]
+
+
+class Largest:
+    """A function with an attribute."""
+
+    def __init__(self, large: Large) -> None:
+        self.large = large
+
+    def __call__(self, taps: jax.Array) -> jax.Array:
+        return _largest_of(self.large, taps)
+
+
+def _function_over(large: Large, kind: str) -> Any:
+    return {
+        "closure": lambda: lambda taps: _largest_of(large, taps),
+        "partial": lambda: functools.partial(_largest_of, large),
+        "instance": lambda: Largest(large),
+        "jitted": lambda: jax.jit(lambda taps: _largest_of(large, taps)),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["closure", "partial", "instance", "jitted"])
+def test_a_function_of_windows_and_what_it_closes_over_are_let_go(kind: str) -> None:
     """Also while arrays that were computed by it are alive."""
 
     def use() -> tuple[list[weakref.ref[Any]], Any]:
         large, x = Large(), jnp.asarray(numbers(1, 2))
-        function = lambda taps: (large, taps.max())[1]  # noqa: E731
+        function = _function_over(large, kind)
         run = functools.partial(
             jaxpool.filters.generic_filter, function=function, size=(1, 3, 3, 1)
         )

@@ -21,7 +21,7 @@ from every_op import EVERY_OP, LOCAL, OF_EACH_KIND, VARIANCE, numbers, with_grad
 import jaxpool
 from jaxpool import filters
 from jaxpool._xla.slice_stride import slice_stride
-from jaxpool.compat import onednn, tensorflow
+from jaxpool.compat import mli, onednn, onnx, tensorflow
 from jaxpool.sharding import pool_shards
 
 P = jax.P
@@ -103,6 +103,9 @@ MANUAL: dict[str, Callable[[jax.Array], jax.Array]] = {
     "regions, means": lambda x: jaxpool.roi_align(x, BOXES, (2, 2)),
     "regions, maxima": lambda x: jaxpool.roi_pool(x, BOXES, (2, 2)),
     "pytrees": lambda x: jaxpool.pool(x, VARIANCE, (3, 2), 2, 1, where=THERE),
+    "oneDNN, backward": lambda g: onednn.backward(
+        g, None, "avg_exclude_padding", (3, 2), (2, 2), src_shape=(len(g), 9, 9, 6)
+    ),
 }
 """Ops on one example, with arrays that are the same on every device."""
 
@@ -191,6 +194,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "one row of each shard", one_row
     for name, op in ONE_ROW.items():
         yield f"one row, {name}", lambda o=op: one_row_of(o)
+    yield "cropped end", cropped_end
     for name, case in REPLICATED.items():
         yield f"replicated cotangent, {name}", lambda c=case: replicated_cotangent(*c)
     for name in ("avg", "avg of real elements", "argmax"):
@@ -212,6 +216,7 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
     for layout in ("NHWC", "NCHW"):
         yield f"explicit axes, channels of {layout}", lambda f=layout: explicit_channels(f)
     yield "explicit axes, channels of windows", explicit_windows
+    yield "explicit axes, fixed point", explicit_fixed_point
     yield "explicit axes, boxes", explicit_boxes
     yield "explicit axes, indices", explicit_indices
     for name, op in MANUAL.items():
@@ -292,6 +297,21 @@ def explicit_windows() -> None:
         for got, want in zip(jax.tree.leaves(results), jax.tree.leaves(both(x)), strict=True):
             np.testing.assert_allclose(got, want, rtol=3e-6)
     assert not collectives(compiled.as_text() or "")
+
+
+def explicit_fixed_point() -> None:
+    """Check averages of front ends whose arithmetic follows the op, without a current mesh."""
+    x = np.random.default_rng(0).integers(-128, 128, (8, 5, 6), np.int8)
+    config = mli.PoolConfig(3, 2, 2, 1)
+    runs: dict[str, Callable[[Any], Any]] = {
+        "fixed point": lambda x: mli.avepool_chw_fx8(mli.FxTensor(x, 7), config).data,
+        "scaled": lambda x: mli.avepool_hwc_sa8(mli.SaTensor(x, 3, 5, 2), config).data,
+        "quantised": lambda x: onnx.qlinear_global_average_pool(x, 0.1, np.int8(3), 0.2, None),
+    }
+    for name, run in runs.items():
+        got, want = run(_on_explicit_mesh(x)), run(x)
+        np.testing.assert_array_equal(got, want)
+        assert jax.typeof(got).sharding.spec[0] == (None if name == "scaled" else "batch"), name
 
 
 def explicit_boxes() -> None:
@@ -422,6 +442,22 @@ def one_row_of(op: Callable) -> None:
     rows = jax.device_put(x, jax.NamedSharding(MESH, P("batch", "space")))
     for got, want in zip(*(jax.tree.leaves(jax.jit(op)(a)) for a in (rows, x)), strict=True):
         np.testing.assert_allclose(got, want, rtol=3e-6)
+
+
+def cropped_end() -> None:
+    """Check that XLA fails to concatenate what a pad crops, and statistics of one row per shard."""
+    x = np.random.default_rng(0).permutation(2 * 4 * 3 * 2).reshape(2, 4, 3, 2) / np.float32(9)
+    rows = jax.device_put(x, jax.NamedSharding(MESH, P("batch", "space")))
+    variance = lambda x: jaxpool.var_pool(x, (3, 2), 1, ((2, 1), 0))  # noqa: E731
+    for f in (variance, jax.grad(lambda x: (variance(x) ** 2).sum())):
+        np.testing.assert_allclose(jax.jit(f)(rows), jax.jit(f)(x), rtol=3e-6, atol=1e-5)
+    crop = [(0, 0, 0), (0, -1, 0), (0, 0, 0), (0, 0, 0)]
+    twice = jax.jit(lambda x: jax.lax.concatenate([jax.lax.pad(x, np.float32(0), crop), x], 1))
+    try:
+        jax.block_until_ready(twice(rows))
+    except jax.errors.JaxRuntimeError:
+        return
+    raise RuntimeError("XLA no longer needs jaxpool._xla.crop")
 
 
 def replicated_cotangent(shape: tuple[int, ...], op: Callable) -> None:

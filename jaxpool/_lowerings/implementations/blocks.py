@@ -30,6 +30,7 @@ from ..parts.argreduce import (
     offset_dtype,
     reduce_unordered_pairs,
     sentinel,
+    unravel_offsets,
 )
 from ..parts.axis_slicing import each_tap, elements_at
 from ..request import READ_ONCE, Platform, Request
@@ -115,10 +116,10 @@ def argreduce(
 
 def _window_offsets(offsets: Array, tiles: Geometry, geometry: Geometry) -> Array:
     """Return offsets in blocks as offsets of the first block of a window; sentinels remain."""
-    dtype, unit = offset_dtype(geometry), 1
-    rest, total = offsets.astype(jnp.int32), jnp.zeros(offsets.shape, jnp.int32)
-    for length, kernel in zip(tiles.kernel[::-1], geometry.kernel[::-1], strict=True):
-        total, rest, unit = total + rest % length * unit, rest // length, unit * kernel
+    dtype, total = offset_dtype(geometry), jnp.zeros(offsets.shape, jnp.int32)
+    digits = unravel_offsets(offsets.astype(jnp.int32), tiles.kernel)
+    for digit, count in zip(digits, geometry.kernel, strict=True):
+        total = total * count + digit
     is_empty = offsets == sentinel(offsets.dtype)
     return jnp.where(is_empty, sentinel(dtype), total.astype(dtype))
 

@@ -17,11 +17,7 @@ from ..parts.float_order import is_16_bit_extreme
 from ..request import READ_ONCE, Request
 from . import reduce_window
 from .reduce_window import argreduce as argreduce
-
-
-def unsupported_reason(request: Request) -> str | None:
-    """Return why ``request`` is unsupported, or None; the argmax is that of ``reduce_window``."""
-    return reduce_window.unsupported_reason(request)
+from .reduce_window import unsupported_reason as unsupported_reason
 
 
 def slower_reason(request: Request) -> str | None:

@@ -37,6 +37,9 @@ def unsupported_reason(request: Request) -> str | None:
     """Return why the windows cannot be computed as tiles, or None."""
     if request.operation == "scatter":
         return None if request.geometry.is_non_overlapping else "windows overlap"
+    reduction = request.reduction
+    if request.operation == "argreduce" and reduction is not None and reduction.extremum is None:
+        return "an element may match the extreme and differ from it"
     for axis in request.geometry.axes:
         if axis.dilation > 1 and axis.kernel > 1:
             return "a dilated window is not a tile"

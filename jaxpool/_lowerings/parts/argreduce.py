@@ -1,6 +1,7 @@
 """Pairs of a value and its window offset, and functions that combine pairs into an argmax."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +25,15 @@ def offset_dtype(geometry: Geometry) -> np.dtype:
 def sentinel(dtype: np.dtype) -> np.ndarray:
     """Return the offset of a window without an element: 255 in uint8, -1 in int32."""
     return np.asarray(-1).astype(dtype)
+
+
+def unravel_offsets(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
+    """Split row-major offsets into the offset along each pooled axis."""
+    result = []
+    for count in reversed(kernel):
+        result.append(offsets % np.asarray(count, offsets.dtype))
+        offsets = offsets // np.asarray(count, offsets.dtype)
+    return result[::-1]
 
 
 def equal_or_both_nan(a: Array, b: Array) -> Array:
@@ -146,8 +156,13 @@ def prefers_later(
 def set_sentinels(pair: ValueOffset, geometry: Geometry) -> ValueOffset:
     """Return ``pair`` with the sentinel for windows that contain only padding."""
     values, offsets = pair
+    return values, fill_empty_windows(offsets, geometry, sentinel(offsets.dtype))
+
+
+def fill_empty_windows(y: Array, geometry: Geometry, value: Any) -> Array:
+    """Return ``y`` with ``value`` for windows that contain only padding."""
     for axis, position in geometry.placed:
         if axis.has_empty_window:
-            count = per_window(axis.count_runs(include_pad=False), position, offsets.ndim)
-            offsets = jnp.where(count == 0, sentinel(offsets.dtype), offsets)
-    return values, offsets
+            count = per_window(axis.count_runs(include_pad=False), position, y.ndim)
+            y = jnp.where(count == 0, value, y)
+    return y

@@ -13,6 +13,7 @@ from jax import Array, lax
 from ..._geometry.axis import Axis, cdiv
 from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
+from ..._xla.crop import crop, crops
 from ..._xla.slice_stride import slice_stride
 from ..._xla.variadic_reduce import variadic_combine
 
@@ -53,8 +54,11 @@ def crop_padding(x: T, geometry: Geometry) -> T:
 
 def crop_after_windows(x: T, geometry: Geometry) -> T:
     """Crop the entries after the last window."""
-    excess = {position: axis.overshoot - lax_padding(axis)[1] for axis, position in geometry.placed}
-    return pad_axes(x, {position: (0, high, 0) for position, high in excess.items()})
+    margins = {
+        position: (0, max(axis.overshoot, -axis.size) - lax_padding(axis)[1], 0)
+        for axis, position in geometry.placed
+    }
+    return pad_axes(x, margins)
 
 
 def pad_axes(x: T, margins: Mapping[int, tuple[int, int, int]], values: Any = 0) -> T:
@@ -62,7 +66,8 @@ def pad_axes(x: T, margins: Mapping[int, tuple[int, int, int]], values: Any = 0)
 
     Args:
       x: an array, or a pytree of arrays that are padded alike.
-      margins: by axis, the entries to add before it, after it, and between its entries.
+      margins: by axis, the entries to add before it, after it, and between its entries; negative
+        numbers crop.
       values: the value of these entries, or a pytree with a value for each array.
     """
     if not any(any(margin) for margin in margins.values()):
@@ -72,6 +77,8 @@ def pad_axes(x: T, margins: Mapping[int, tuple[int, int, int]], values: Any = 0)
         config = [(0, 0, 0)] * a.ndim
         for position, margin in margins.items():
             config[position] = margin
+        if crops(config):
+            return crop(a, config)
         is_number = isinstance(value, (int, float))
         return lax.pad(a, np.asarray(value, a.dtype) if is_number else value, config)
 

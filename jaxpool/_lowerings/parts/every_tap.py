@@ -28,7 +28,7 @@ from ..._geometry.resolve import Geometry, is_static
 from ..._xla.by_platform import by_platform
 from ..._xla.sharding_types import unify_varying_axes
 from .. import tuning
-from .argreduce import sentinel
+from .argreduce import sentinel, unravel_offsets
 from .axis_slicing import pad_axes, pad_to_windows, slice_axis
 from .flat_gather import from_planes, to_planes
 
@@ -105,15 +105,6 @@ def reads_of(geometry: Geometry, shape: tuple[int, ...]) -> Reads:
 
     strides = tuple(axis.stride for axis in geometry.axes)
     return Reads(geometry.positions, shape, strides, geometry.taps, shifts)
-
-
-def unravel_offsets(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
-    """Split row-major offsets into the offset along each pooled axis."""
-    result = []
-    for count in reversed(kernel):
-        result.append(offsets % np.asarray(count, offsets.dtype))
-        offsets = offsets // np.asarray(count, offsets.dtype)
-    return result[::-1]
 
 
 class Fold(NamedTuple):

@@ -135,9 +135,9 @@ def from_argmax_keys(
 
 def sort_keys(x: Array) -> Array:
     """Return integers in the order of ``x``, with -0.0 equal to 0.0, and NaN the greatest."""
+    x, _ = to_native_dtype(x, MAX)
     if jnp.issubdtype(x.dtype, jnp.floating):
         return _with_one_zero(_float_keys(x, MAX))
-    x, _ = to_native_dtype(x, MAX)
     return x.astype(np.uint8) if x.dtype == np.bool_ else x
 
 

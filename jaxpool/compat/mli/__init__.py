@@ -258,7 +258,8 @@ def avepool_hwc_sa8(
     )
     if x.scale < 1 or target[1] < 1:
         raise MliError("MLI_STATUS_INCOMPATEBLE_TENSORS", "a scale is not positive")
-    y = average_sa8(data, cfg, size, rounding, tuple(source.values()), target)
+    parameters = {"source": tuple(source.values()), "target": target}
+    y = average_sa8(data, cfg=cfg, size=size, mode=rounding, **parameters)
     return SaTensor(y, *target)
 
 

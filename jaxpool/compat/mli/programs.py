@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,6 +16,7 @@ from ...ops.average import sum_pool
 from ...ops.max import max_pool
 from .._averages import saturate
 from .._checks import ints
+from .._compiled import compiled
 from .arithmetic import reciprocal, requantisation, round_shift_32, round_shift_64
 from .tensors import FxTensor, MliError, PoolConfig, SaTensor, pads_of, parameter
 
@@ -116,7 +116,7 @@ def check_rounding(rounding: Any) -> None:
 
 def maximum(x: Any, cfg: Any, element: Element, layout: str, out_shape: Any) -> Array:
     data, size = check_arguments(x, cfg, element, layout, out_shape)
-    return _max_values(data, cfg, layout, size)
+    return _max_values(data, cfg=cfg, layout=layout, size=size)
 
 
 def average_fx(
@@ -125,7 +125,9 @@ def average_fx(
     data, size = check_arguments(x, cfg, element, layout, out_shape)
     check_rounding(rounding)
     bits = x.frac_bits if bits is None else parameter("out_frac_bits", bits)
-    return FxTensor(_average(data, cfg, layout, size, rounding, x.frac_bits - bits), bits)
+    shift = x.frac_bits - bits
+    y = _average(data, cfg=cfg, layout=layout, size=size, mode=rounding, bits=shift)
+    return FxTensor(y, bits)
 
 
 def _window(cfg: PoolConfig) -> tuple[Any, ...]:
@@ -138,14 +140,14 @@ def _crop_to_size(y: Array, layout: str, size: tuple[int, int]) -> Array:
     return y[(slice(None),) * first + tuple(slice(0, length) for length in size)]
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _max_values(data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int]) -> Array:
+@compiled("cfg", "layout", "size")
+def _max_values(data: Array, *, cfg: PoolConfig, layout: str, size: tuple[int, int]) -> Array:
     return _crop_to_size(max_pool(data, *_window(cfg), data_format=layout), layout, size)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
+@compiled("cfg", "layout", "size", "mode", "bits")
 def _average(
-    data: Array, cfg: PoolConfig, layout: str, size: tuple[int, int], mode: str, bits: int
+    data: Array, *, cfg: PoolConfig, layout: str, size: tuple[int, int], mode: str, bits: int
 ) -> Array:
     total, counts = _sums_and_counts(data, cfg, layout)
 
@@ -161,9 +163,10 @@ def _average(
     return _crop_to_size(saturate(y, data.dtype), layout, size)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
+@compiled("cfg", "size", "mode", "source", "target")
 def average_sa8(
     data: Array,
+    *,
     cfg: PoolConfig,
     size: tuple[int, int],
     mode: str,
@@ -179,7 +182,7 @@ def average_sa8(
 
 def _sums_and_counts(data: Array, cfg: PoolConfig, layout: str) -> tuple[Array, np.ndarray]:
     """Return the sum of every window, which fits int32, and the number of its elements."""
-    total = sum_pool(data.astype(jnp.int32), *_window(cfg), data_format=layout)
+    total = sum_pool(data.astype(jnp.int32), *_window(cfg), data_format=layout).astype(jnp.int32)
     first = layout.index("H")
     sizes = data.shape[first : first + 2]
     check_known(sizes)

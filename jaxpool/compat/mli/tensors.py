@@ -43,7 +43,7 @@ class FxTensor:
     frac_bits: int
 
     def __post_init__(self) -> None:
-        _canonicalise(self, "frac_bits")
+        _canonicalize(self, "frac_bits")
 
 
 @functools.partial(
@@ -69,7 +69,7 @@ class SaTensor:
     scale_frac_bits: int
 
     def __post_init__(self) -> None:
-        _canonicalise(self, "zero_point", "scale", "scale_frac_bits")
+        _canonicalize(self, "zero_point", "scale", "scale_frac_bits")
 
 
 _BITS = {"frac_bits": 8, "zero_point": 16, "scale": 16, "scale_frac_bits": 8}
@@ -84,7 +84,7 @@ def parameter(name: str, value: Any) -> int:
     return number
 
 
-def _canonicalise(tensor: Any, *names: str) -> None:
+def _canonicalize(tensor: Any, *names: str) -> None:
     """Convert parameters of ``tensor`` to Python integers, or raise."""
     for name in names:
         object.__setattr__(tensor, name, parameter(name, getattr(tensor, name)))

@@ -8,9 +8,10 @@ rounding.
 Max. A window starts from the lowest finite number ``v`` of the dtype (for bf16 from -inf) at window
 offset 0, and each element that is greater than the current value replaces it. NaN, -inf and ``v``
 are therefore never selected. If no element is selected, the result is ``v`` and the workspace is 0,
-even if offset 0 is in padding. The workspace contains the offset of the argmax, row-major in the
-window; oneDNN documents it as opaque, but reads and writes this offset. Backward adds each
-cotangent at its offset and drops cotangents whose offset is in padding.
+even if offset 0 is in padding. (On some processors, oneDNN starts from ``v`` for bf16, too.) The
+workspace contains the offset of the argmax, row-major in the window; oneDNN documents it as opaque,
+but reads and writes this offset. Backward adds each cotangent at its offset and drops cotangents
+whose offset is in padding.
 
 Average. The divisor is the number of taps (``avg_include_padding``) or the number of elements in
 the window (``avg_exclude_padding``). Sums are accumulated and divided in float32; integers are then

@@ -11,6 +11,7 @@ from jax import Array, lax
 from ..._autodiff.gather import gather
 from ..._numerics.divisors import counts, divide_exactly, window_sum, zero_where_masked
 from ..._xla.opaque_divisor import opaque_divisor
+from ..._xla.sharding_types import varying_zeros
 from ...ops._dispatch import Configuration
 from ...ops._op import Op, for_symbolic_sizes
 from ...ops.average import avg_pool
@@ -46,7 +47,7 @@ def backward(diff_dst: Array, workspace: Any, *, call: Call, src_shape: tuple[in
             return average(src, call, np.dtype(np.float32))
         return gather(crop(src, call), workspace, call.geometry(src_shape), any_offset=False)
 
-    _, transpose = jax.vjp(forward, jnp.zeros(src_shape, jnp.float32))
+    _, transpose = jax.vjp(forward, varying_zeros(src_shape, jnp.float32, diff_dst))
     return transpose(diff_dst.astype(jnp.float32))[0].astype(diff_dst.dtype)
 
 
@@ -86,7 +87,7 @@ def convert(y: Array, dtype: np.dtype) -> Array:
 
 
 def crop(x: Array, call: Call, hidden: Any = None) -> Array:
-    """Crop elements that no window reaches; an empty axis becomes a single ``hidden`` element."""
+    """Crop what a negative ``padding_r`` removes; an empty axis becomes one ``hidden`` element."""
     for position, elements in zip(call.positions(x.shape), call.crop, strict=True):
         if elements < x.shape[position]:
             x = lax.slice_in_dim(x, 0, x.shape[position] - elements, axis=position)

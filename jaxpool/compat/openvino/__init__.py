@@ -21,6 +21,7 @@ Deliberate differences:
 
 * f64 and integers are pooled in their dtype; the CPU plugin converts 64 bits to 32, wraps sums of
   32 bits, averages integers in float32, and returns 0 for a maximum of i16 without an element;
+* an average of integers without an element is 0; the CPU plugin may return the lowest i32;
 * a NaN of bf16 is ignored, as for other floats; on some processors OpenVINO returns it;
 * a window of bf16 without an element is -inf; on some processors OpenVINO returns the lowest finite
   number;

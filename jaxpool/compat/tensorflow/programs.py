@@ -44,7 +44,7 @@ def quantised_average(x: Array, *, config: Configuration, low: int, high: int) -
 def _quantised_average(
     x: Array, where: Any, *, config: Configuration, low: int, high: int
 ) -> Array:
-    total = over_windows(sum_pool, x.astype(jnp.int32), config, where=where)
+    total = over_windows(sum_pool, x.astype(jnp.int32), config, where=where).astype(jnp.int32)
     count = counts(config.geometry(x.shape), where, include_pad=False)
     count = count if where is None else jnp.maximum(count, 1)
     count = jnp.broadcast_to(jnp.asarray(count, total.dtype), total.shape)

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from ..._errors import message, public, shown
 from ..._geometry.arguments import as_bool, is_sequence
-from ..._numerics.checks import real_number
+from ..._numerics.checks import check_float, real_number
 from ...ops.average import canonical_divisor
 from ...reductions import absolute
 from .. import _checks
@@ -251,6 +251,7 @@ def _lp(
     kernel = _checks.ints("kernel_size", kernel_size, count)
     window_arguments = windows(x, count, kernel, stride, ceil_mode=ceil_mode)
     p = _power(norm_type)
+    check_float(x)
     if math.isinf(p):
         sign = 1 if p > 0 else -1
         return sign * max_by("last_nan", sign * absolute(x), window_arguments)
