@@ -53,7 +53,7 @@ CHECKS = {
     # the compiler cannot concatenate what a pad crops
     "cropped end",
     # the compiler has sharded elements, but no sharded cotangents
-    *(f"replicated cotangent, {op}" for op in ("windows", "blur", "median", "quantile")),
+    *(f"replicated cotangent, {op}" for op in ("windows", "blur", "median", "quantile", "pytrees")),
     # masks are exchanged as well
     *(f"mask, {op}" for op in ("avg", "avg of real elements", "argmax")),
     # several axes exchange halos

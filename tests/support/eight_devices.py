@@ -86,6 +86,7 @@ REPLICATED: dict[str, tuple[tuple[int, ...], Callable[[jax.Array], jax.Array]]] 
     "blur": ((2, 16, 2, 1), lambda x: jaxpool.blur_pool(x, (6, 1), (2, 1), dilations=(2, 1))),
     "median": ((2, 32, 9, 4), lambda x: jaxpool.median_pool(x, (3, 3), 2, "SAME")),
     "quantile": ((2, 32, 9, 4), lambda x: jaxpool.quantile_pool(x, 0.3, (5, 5), 3, "SAME")),
+    "pytrees": ((2, 16, 9, 4), lambda x: jaxpool.pool(x, VARIANCE, (3, 2), 2, "SAME")),
 }
 """Ops whose gradients were wrong for a sharded array and a replicated cotangent, with a shape."""
 

@@ -21,7 +21,6 @@ from jax import Array, lax
 
 from ..._geometry.axis import Axis
 from ..._geometry.resolve import Geometry
-from ..._xla.by_platform import by_platform
 from ...reductions import Reduction, identity_like, mask_with_identity
 from .. import tuning
 from ..parts import grid
@@ -42,7 +41,6 @@ from ..parts.axis_slicing import (
     lax_padding,
     pad,
     shifted_slices,
-    slice_axis,
     tree_reduce,
     window_levels,
 )
@@ -152,16 +150,17 @@ def _is_differentiated_by_jax(x: Any, geometry: Geometry, reduction: Reduction) 
 
 
 def _strided(parts: list[Any], axis: Axis, position: int) -> list[Any]:
-    """Return the entries of all parts at which a window of ``axis`` starts."""
+    """Return the entries of all parts at which a window of ``axis`` starts.
+
+    They are not strided slices, because the transpose of those is a pad between entries. XLA
+    partitions such a pad wrongly if its operand is replicated and its result is sharded. XLA:TPU
+    may run it in serial loops.
+    """
     if axis.stride == 1:
         return parts
     length = (axis.out - 1) * axis.stride + 1
     starts = Geometry((Axis(length, 1, axis.stride, 1, 0, 0, 0, axis.out),), (position,))
-    slices = lambda a: slice_axis(a, position, 0, axis.out, axis.stride)  # noqa: E731
-    # XLA:TPU may run the transpose of a strided slice, a padding between entries, in serial loops.
-    pads = lambda a: grid.each_offset(a, starts, np.zeros((), a.dtype))[0]  # noqa: E731
-    on_tpu, default = (functools.partial(jax.tree.map, read) for read in (pads, slices))
-    return by_platform(parts, tpu=on_tpu, default=default)
+    return jax.tree.map(lambda a: grid.each_offset(a, starts, np.zeros((), a.dtype))[0], parts)
 
 
 def _combine_masked(full: Any, axis: Axis, position: int, reduction: Reduction, parts: Any) -> Any:
