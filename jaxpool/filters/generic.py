@@ -57,8 +57,9 @@ def generic_filter(
         once, so it must be pure; a function that is redefined for each call is recompiled for each
         call. Integers and booleans are converted to floats.
       size, footprint, mode, cval, origin, axes: as in :func:`maximum_filter`.
-      extra_arguments: further arguments of ``function``, hashable.
-      extra_keywords: further keyword arguments of ``function``, hashable.
+      extra_arguments: further arguments of ``function``, hashable; they are kept as long as
+        ``function``, with the programs compiled for them.
+      extra_keywords: further keyword arguments of ``function``, likewise.
     Returns:
       Array of the shape and dtype of ``x``; for integers and booleans the results are truncated
       towards zero.

@@ -93,7 +93,7 @@ FAULTS = [
     Fault("_geometry/resolve.py", "self.positions, self.out_shape", "self.positions, self.kernel"),
     Fault("_numerics/indices.py", "axis.stride - axis.pad_low", "axis.stride"),
     Fault("_numerics/indices.py", "digit * axis.dilation", "digit"),
-    Fault("_lowerings/parts/argreduce.py", "offsets = offsets // ", "offsets = offsets - 0 * "),
+    Fault("_lowerings/parts/argreduce.py", "offsets = offsets // count", "offsets = offsets"),
     Fault("_numerics/indices.py", "shape[axis] + coordinate", "shape[axis] - coordinate"),
     Fault("_numerics/indices.py", "jnp.where(has_element, index", "jnp.where(True, index"),
     Fault("_numerics/indices.py", "space % rank - rank, 0", "space % rank - rank + 1, 0"),

@@ -152,9 +152,9 @@ def _is_differentiated_by_jax(x: Any, geometry: Geometry, reduction: Reduction) 
 def _strided(parts: list[Any], axis: Axis, position: int) -> list[Any]:
     """Return the entries of all parts at which a window of ``axis`` starts.
 
-    They are not strided slices, because the transpose of those is a pad between entries. XLA
-    partitions such a pad wrongly if its operand is replicated and its result is sharded. XLA:TPU
-    may run it in serial loops.
+    The entries are read by phases: the transpose of a strided slice would be a pad between entries.
+    XLA partitions such a pad wrongly if its operand is replicated and its result is sharded, and
+    XLA:TPU may run such a pad in serial loops.
     """
     if axis.stride == 1:
         return parts

@@ -28,11 +28,11 @@ def sentinel(dtype: np.dtype) -> np.ndarray:
 
 
 def unravel_offsets(offsets: Array, kernel: tuple[int, ...]) -> list[Array]:
-    """Split row-major offsets into the offset along each pooled axis."""
+    """Split row-major offsets into the offset along each pooled axis; sizes may be symbolic."""
     result = []
     for count in reversed(kernel):
-        result.append(offsets % np.asarray(count, offsets.dtype))
-        offsets = offsets // np.asarray(count, offsets.dtype)
+        result.append(offsets % count)
+        offsets = offsets // count
     return result[::-1]
 
 
