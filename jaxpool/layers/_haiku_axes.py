@@ -69,7 +69,7 @@ def call_global(
     channel = _channel_position(shape, channel_axis)
     spatial = sorted({*range(1, rank)} - {channel})
     _check_pooled(shape, spatial, channel_axis)
-    if channel is None:
+    if not channel:  # only the first axis is kept, with or without channels
         return _call_on_all_axes(op, value, options)
     words = {1: "channels_first", rank - 1: "channels_last"}
     with renaming_arguments(data_format="channel_axis"):
