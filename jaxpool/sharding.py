@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 from ._errors import counted, message, public, shown
 from ._geometry.arguments import Integers
@@ -34,7 +35,7 @@ from ._geometry.window import Padding, Rounding
 from ._lowerings.parts.argreduce import sentinel
 from ._lowerings.parts.axis_slicing import concatenate, input_shape, iota, slice_axis
 from ._numerics import indices as _indices
-from ._numerics.checks import check_where
+from ._numerics.checks import as_array, check_where
 from .ops._dispatch import Configuration, WindowArguments, configure
 from .ops.average import avg_pool, sum_pool
 from .ops.max import max_pool, max_pool_with_argmax, min_pool
@@ -54,7 +55,7 @@ _OPS = (max_pool, max_pool_with_argmax, min_pool, avg_pool, sum_pool)
 @public
 def pool_shards(
     op: Callable[..., Any],
-    x: Array,
+    x: ArrayLike,
     window_shape: Integers,
     strides: Integers,
     padding: Padding = "VALID",
@@ -63,7 +64,7 @@ def pool_shards(
     dilations: Integers = 1,
     rounding: Rounding = "floor",
     data_format: str = "channels_last",
-    where: Array | None = None,
+    where: ArrayLike | None = None,
     **settings: Any,
 ) -> Any:
     """Pool an array whose pooled axes are sharded over devices, inside ``jax.shard_map``.
@@ -108,6 +109,7 @@ def pool_shards(
     _check_space(index_space)
     arguments = window_shape, strides, padding, dilations, rounding, data_format
     config = configure(WindowArguments(*arguments))
+    x = as_array("the array", x)
     names = _names(axis_names, len(config.window.kernel))
     full = _full_geometry(config, x.shape, names)
     where = check_where(where, x.shape)

@@ -15,6 +15,8 @@ PLATFORMS: tuple[Platform, ...] = get_args(Platform)
 
 READ_ONCE = "windows do not overlap, so each element is read once"
 """The reason against implementations that save reads of overlapping windows."""
+MATCH_MAY_DIFFER = "an element may match the extreme and differ from it"
+"""The reason against implementations that find an argmax by comparing elements with the extreme."""
 
 
 def has_rule(reduction: Reduction) -> bool:

@@ -4,7 +4,7 @@ The entries of a sequence apply to the last axes of the value. The axes before t
 and so is a first axis with window 1. An int as window applies to every axis except the first and
 the channels; any other int applies to the pooled axes. A neutral entry leaves ``channel_axis``
 unpooled: 1 as window, stride or dilation, 0 as padding, None as output size, the length of the axis
-in an output shape. A window with another entry pools the channels as well.
+in an output shape. A window or stride with another entry pools the channels as well.
 """
 
 import math
@@ -35,12 +35,14 @@ def call(op: Callable[..., Any], *, value: Any, channel_axis: int | None, **argu
     given = [name for name in _SIZES if name in arguments]
     sizes = "window_shape" if is_sequence(arguments.get("window_shape")) else given[0]
     first_pooled = _first_pooled(shape, sizes, arguments[sizes])
-    if _pools_channels(shape, channel, first_pooled, arguments):
+    single = None  # a pooled axis whose windows have one element
+    if channel is not None and _pools_channels(shape, channel, first_pooled, arguments):
+        single = channel if _is_neutral_on(channel, shape, "window_shape", arguments) else None
         channel = None
     pooled = [axis for axis in range(first_pooled, len(shape)) if axis != channel]
     _check_pooled(shape, pooled, channel_axis)
     arguments |= {
-        name: _pooled_entries(shape, pooled, name, entries)
+        name: _pooled_entries(shape, pooled, single, name, entries)
         for name, entries in arguments.items()
         if name in _NEUTRAL or name == "output_shape"
     }
@@ -139,24 +141,29 @@ def _first_pooled(shape: tuple[int, ...], name: str, sizes: Any) -> int:
 
 
 def _pools_channels(
-    shape: tuple[int, ...], channel: int | None, first_pooled: int, arguments: Mapping[str, Any]
+    shape: tuple[int, ...], channel: int, first_pooled: int, arguments: Mapping[str, Any]
 ) -> bool:
-    """Return whether a window with an entry for each axis pools the channel axis as well.
+    """Return whether the op pools the channel axis as well, if only with windows of one element.
 
-    Haiku does not need a channel axis in that case, so it may be between other pooled axes.
+    As in Haiku, a sequence of windows pools the axis if its entry or the stride is not neutral.
+    Channels between pooled axes are pooled, because in the layouts of the ops they are before or
+    after these.
     """
-    if channel is None or channel < first_pooled or not is_sequence(arguments.get("window_shape")):
+    if channel < first_pooled or "strides" not in arguments:
         return False
     if channel not in (first_pooled, len(shape) - 1):
         return True
-    candidates = (
-        (name, _entries_by_axis(shape, name, arguments.get(name)))
-        for name in ("window_shape", "strides")
+    return is_sequence(arguments["window_shape"]) and any(
+        not _is_neutral_on(channel, shape, name, arguments) for name in ("window_shape", "strides")
     )
-    return any(
-        channel in entries and not _is_neutral(name, shape, channel, entries[channel])
-        for name, entries in candidates
-    )
+
+
+def _is_neutral_on(
+    axis: int, shape: tuple[int, ...], name: str, arguments: Mapping[str, Any]
+) -> bool:
+    """Return whether an argument leaves an axis unpooled; a single value does."""
+    by_axis = _entries_by_axis(shape, name, arguments[name])
+    return axis not in by_axis or _is_neutral(name, shape, axis, by_axis[axis])
 
 
 def _entries_by_axis(shape: tuple[int, ...], name: str, value: Any) -> dict[int, Any]:
@@ -180,11 +187,21 @@ def _first_axis(shape: tuple[int, ...], name: str, entries: Any) -> int:
     return first
 
 
-def _pooled_entries(shape: tuple[int, ...], pooled: list[int], name: str, value: Any) -> Any:
-    """Return the entries of the pooled axes, in order; raise if another entry is not neutral."""
+def _pooled_entries(
+    shape: tuple[int, ...], pooled: list[int], single: int | None, name: str, value: Any
+) -> Any:
+    """Return the entries of the pooled axes, in order; raise if another entry is not neutral.
+
+    A single value does not apply to the axis ``single``.
+    """
     if not is_sequence(value):
-        repeat = name in _SIZES and value is not None
-        return (value,) * len(pooled) if repeat else value
+        is_word = value is None or isinstance(value, str)
+        leaves_single = single is None or _is_neutral(name, shape, single, value)
+        if is_word or (leaves_single and name not in _SIZES):
+            return value
+        return tuple(
+            _neutral_entry(name, shape, axis) if axis == single else value for axis in pooled
+        )
     by_axis = _entries_by_axis(shape, name, value)
     for axis in by_axis.keys() - set(pooled):
         if not _is_neutral(name, shape, axis, by_axis[axis]):

@@ -104,7 +104,8 @@ def max_unpool(
 
     Args:
       value, indices: the results of :func:`max_pool_with_argmax`.
-      output_shape: an int, or one for each of the last axes of the array that was pooled.
+      output_shape: an int, or one for each of the last axes of the array that was pooled. Without
+        a sequence as ``window_shape``, a first axis of unchanged length is not pooled.
       channel_axis: the axis that was not pooled, or None.
       index_space, window_shape, strides, padding, dilations, rounding: arguments of the pooling.
     """

@@ -72,7 +72,7 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """Return the maximum and its index, as :func:`jaxpool.max_pool_with_argmax`.
 
-    Other arguments as in :func:`max_pool`.
+    Other arguments as in :func:`max_pool`. Spatial indices also count channels between pooled axes.
     """
     return call(jaxpool.max_pool_with_argmax, **locals())
 
@@ -94,7 +94,7 @@ def min_pool_with_argmin(
 ) -> tuple[Array, Array]:
     """Return the minimum and its index, as :func:`jaxpool.min_pool_with_argmin`.
 
-    Other arguments as in :func:`max_pool`.
+    Other arguments as in :func:`max_pool_with_argmax`.
     """
     return call(jaxpool.min_pool_with_argmin, **locals())
 

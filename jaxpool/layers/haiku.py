@@ -6,9 +6,12 @@ output size, the length of the axis in an output shape. A window with another en
 as in Haiku. With ``channel_axis`` None, no axis is excluded. All else is as in the ops, except that
 averages do not count padding, as in Haiku.
 
-Difference from Haiku: an int as stride applies to the axes for which the window has an entry, but
-for unpooled channels. Haiku applies it to every axis except the first and the channels, as
-:mod:`jaxpool.compat.haiku` does.
+Differences from Haiku, all of which :mod:`jaxpool.compat.haiku` does as Haiku:
+
+* an int as stride applies to the axes for which the window has an entry, but for unpooled channels;
+  Haiku applies it to every axis except the first and the channels;
+* a stride of an axis that is not pooled, a value of which no axis is pooled, and a window that does
+  not fit are errors.
 """
 
 from collections.abc import Sequence

@@ -605,8 +605,10 @@ SPELLINGS: dict[str, tuple[Any, ...]] = {
     "the channels too, by their index": ((2, 3, 1, 2), (1, 2, 1, 1), "VALID", 1),
     "channels thinned": ((2, 2, 1), (1, 1, 2), "VALID"),
     "channels between": ((2, 1, 2), (1, 1, 1), "SAME", 2),
+    "channels between, one stride": ((2, 1, 2), 2, "SAME", 2),
     "ints": (3, 2, "SAME"),
     "ints, channels first": (3, 2, "SAME", 1),
+    "ints, channels between": (3, 2, "SAME", 2),
 }
 
 
@@ -618,6 +620,41 @@ def test_haiku_functions_take_haikus_arguments(spelling: str) -> None:
             warnings.simplefilter("ignore", DeprecationWarning)  # Haiku warns about ints
             want = getattr(hk, name)(X, *SPELLINGS[spelling])
         assert_same(got, want, (name, spelling), ulps=2)
+
+
+@pytest.mark.parametrize(
+    ("op", "settings"),
+    [
+        ("max_pool", {"strides": 2, "padding": 1, "dilations": 2}),
+        ("avg_pool", {"strides": 2, "padding": "SAME"}),
+        ("blur_pool", {"strides": 2, "padding": 1}),
+        ("max_blur_pool", {"strides": 1, "blur_shape": 3}),
+    ],
+)
+def test_single_settings_leave_channels_between_pooled_axes(
+    op: str, settings: dict[str, Any]
+) -> None:
+    function = getattr(layers("haiku"), op)
+    between = function(X, (3, 1, 2), channel_axis=2, **settings)
+    last = function(jnp.swapaxes(X, 2, 3), (3, 2, 1), **settings)
+    assert_same(jnp.swapaxes(between, 2, 3), last, op, ulps=2)
+
+
+@pytest.mark.parametrize("window", [2, (2, 1, 2)])
+def test_haiku_unpools_with_channels_between_pooled_axes(window: Any) -> None:
+    ours, want = layers("haiku"), np.zeros_like(X)
+    pair = ours.max_pool_with_argmax(X, window, window, channel_axis=2)
+    y = ours.max_pool(np.swapaxes(X, 2, 3), (2, 2, 1), (2, 2, 1))
+    assert_same(np.swapaxes(pair[0], 2, 3), y, window)
+    want.flat[argmax_positions(X, pair[0])] = np.ravel(pair[0])
+    assert_same(ours.max_unpool(*pair, X.shape, channel_axis=2), want, window)
+    known = {"window_shape": window, "strides": window}
+    assert_same(ours.max_unpool(*pair, X.shape, channel_axis=2, **known), want, window)
+
+
+def argmax_positions(x: Any, maxima: Any) -> Any:
+    """Return the flat positions of maxima in an array without equal elements."""
+    return np.argmax(np.ravel(x)[None] == np.ravel(maxima)[:, None], axis=1)
 
 
 @pytest.mark.parametrize("channel_axis", [-1, 1, 0, None])
@@ -635,7 +672,7 @@ def test_haiku_functions_of_all_elements(channel_axis: int | None) -> None:
     [
         (lambda ours: ours.max_pool(X, 2, (1, 1, 2)), r"`strides` .* has 2 for axis 3"),
         (lambda ours: ours.max_pool(X, 2, 1, (0, 1, (0, 1))), r"has \(0, 1\) for axis 3\."),
-        (lambda ours: ours.max_pool(X, 2, 1, channel_axis=2), "is between pooled axes"),
+        (lambda ours: ours.adaptive_max_pool(X, 2, channel_axis=2), "is between pooled axes"),
         (lambda ours: ours.max_pool(X, (2, 2), 1, channel_axis=4), "= 4 is not an axis"),
         (lambda ours: ours.max_pool(X, (2,) * 5, 1), "max_pool: "),
         (lambda ours: ours.adaptive_avg_pool(X, (2, 2, 2)), r"Give None for that axis"),

@@ -145,6 +145,14 @@ def test_only_known_ops_are_pooled_in_shards():
         pool_shards(jaxpool.lp_pool, None, (2,), 2, axis_names="x")  # type: ignore[arg-type]
 
 
+def test_a_shard_is_converted_as_by_the_op():
+    x: Any = [[[3.0], [1.0], [4.0], [2.0]]]
+    got = pool_shards(jaxpool.max_pool, x, (2,), 2, axis_names=None, where=np.array(x) > 0)
+    np.testing.assert_array_equal(got, jaxpool.max_pool(x, (2,), 2))
+    with pytest.raises(TypeError, match="^pool_shards: the array is 'x', of type str: not an"):
+        pool_shards(jaxpool.max_pool, "x", (2,), 2, axis_names=None)  # type: ignore[arg-type]
+
+
 def in_one_shard(pool: Any, x: Any) -> Any:
     mesh, rows = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",)), jax.P(None, "rows")
     return jax.shard_map(pool, mesh=mesh, in_specs=rows, out_specs=rows)(x)

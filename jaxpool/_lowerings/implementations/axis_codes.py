@@ -40,7 +40,7 @@ from ..parts import grid
 from ..parts.argreduce import ValueOffset
 from ..parts.axis_slicing import lax_padding, pad, pooled_first, shifted_slices
 from ..parts.window_counts import first_offsets
-from ..request import Request
+from ..request import MATCH_MAY_DIFFER, Request
 from .match_chain import match
 
 _BITS = 8
@@ -56,7 +56,7 @@ def unsupported_reason(request: Request) -> str | None:
     if not request.codes:
         return "codes of the argmax are not offsets"
     if reduction is not None and reduction.extremum is None:
-        return "an element may match the extreme and differ from it"
+        return MATCH_MAY_DIFFER
     if not all(_is_window_per_element(axis) for axis in geometry.axes):
         return "some axis does not have one window for each element"
     bits = sum(map(_digit_bits, geometry.axes))

@@ -50,7 +50,7 @@ from ..parts.axis_slicing import (
 )
 from ..parts.float_order import takes_last_nan
 from ..parts.window_counts import first_offsets
-from ..request import Request
+from ..request import MATCH_MAY_DIFFER, Request
 
 _NO_OFFSET = np.float32(-1)
 _MAX_TAPS = 2**24
@@ -60,7 +60,7 @@ def unsupported_reason(request: Request) -> str | None:
     """Return why a chain of matches does not support ``request``, or None."""
     taps, reduction = request.geometry.taps, request.reduction
     if reduction is None or reduction.extremum is None:
-        return "an element may match the extreme and differ from it"
+        return MATCH_MAY_DIFFER
     if taps > _MAX_TAPS:
         return f"{taps} elements; float32 is exact up to {_MAX_TAPS}"
     return None

@@ -29,7 +29,7 @@ from ..parts.axis_slicing import iota, is_padded, pad
 from ..parts.entire_axes import argmax_offsets, reduce_axes
 from ..parts.grid import phase_axis_indices
 from ..parts.phases import crop, windows_of_groups
-from ..request import Request
+from ..request import MATCH_MAY_DIFFER, Request
 from . import reduce_window
 
 
@@ -39,7 +39,7 @@ def unsupported_reason(request: Request) -> str | None:
         return None if request.geometry.is_non_overlapping else "windows overlap"
     reduction = request.reduction
     if request.operation == "argreduce" and reduction is not None and reduction.extremum is None:
-        return "an element may match the extreme and differ from it"
+        return MATCH_MAY_DIFFER
     for axis in request.geometry.axes:
         if axis.dilation > 1 and axis.kernel > 1:
             return "a dilated window is not a tile"
