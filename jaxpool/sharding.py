@@ -134,7 +134,7 @@ def pool_shards(
 
 
 def _check_op(op: Any, settings: dict[str, Any]) -> None:
-    if op not in _OPS:
+    if not any(op is known for known in _OPS):
         raise TypeError(
             message(
                 f"$op = {shown(op)} is not an op that supports shards.",

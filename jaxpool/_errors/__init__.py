@@ -39,6 +39,10 @@ class Message(str):
         filled.template = template
         return filled
 
+    def __getnewargs__(self) -> tuple[str]:
+        """Return the argument for a copy, which copies the template as an attribute."""
+        return (self.replace("$", "$$"),)
+
 
 class _Quoted(dict[str, str]):
     """A map from inner to quoted outer argument names; a name that is not listed stays the same."""

@@ -134,6 +134,7 @@ EXAMPLES: dict[str, str] = {
     "indices": "jaxpool.max_pool_with_argmax(...)[1]",
     "identity": "0 for a sum, -jnp.inf for a maximum",
     "padding": '"VALID" or "SAME"',
+    "axis_names": '("rows", None), a mesh axis or None per pooled axis',
 }
 
 ADVICE = (
@@ -149,13 +150,15 @@ def signature_mismatch(
     parameters = _parameters(function)
     if parameters and parameters[0].name == "self":
         parameters, args = parameters[1:], args[1:]
+    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    parameters = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
     by_position = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     names = [p.name for p in parameters]
-    if any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters):
-        return None
     passed = {*by_position[: len(args)], *kwargs}
     unknown = [name for name in kwargs if name not in names]
-    if unknown:
+    if unknown and not takes_any_name:
         return _unknown(unknown, names, passed)
     if len(args) > len(by_position):
         return _too_many(len(args), by_position, names)

@@ -20,7 +20,7 @@ from .._numerics.checks import check_real
 from .._numerics.divisors import check_averageable
 from ..ops._dispatch import WindowArguments, configure
 from ..ops.average import canonical_divisor
-from ..reductions import MAX, MIN, SUM, Reduction, sum_dtype
+from ..reductions import MAX, MIN, SUM, Reduction, sum_accumulator, sum_dtype
 from .axes import axis_lines, in_runs, row
 
 _REDUCTIONS: dict[str, Reduction] = {
@@ -163,7 +163,9 @@ def explain(
     (check_averageable if op == "avg_pool" else check_real)(jax.ShapeDtypeStruct(shape, dtype))
     config = configure(windows)
     geometry = config.geometry(shape)
-    plan = config.plan(shape, dtype, _REDUCTIONS[op])
+    reduction = _REDUCTIONS[op]
+    reduced = sum_accumulator(dtype) if reduction is SUM else dtype
+    plan = config.plan(shape, reduced, reduction)
     out = geometry.full_shape(shape)
     return Explanation(op, shape, out, dtype, config.window, geometry, plan, counts)
 

@@ -17,7 +17,9 @@ Differences from scipy:
 * each axis may have a different mode in every filter. Scipy does not allow this with a footprint or
   in the rank filters;
 * rank filters ignore the elements at the holes of a footprint in arrays of one axis as well. Scipy
-  computes other ranks for windows longer than such an array;
+  computes other ranks for windows at least as long as such an array;
+* integers of 64 bits are exact, and results of ``generic_filter`` that exceed the range of integers
+  are clipped to it; scipy computes the former in float64, and leaves the latter undefined;
 * NaN propagates where its effect in scipy is undefined;
 * ``cval`` is converted to the dtype of the array: for integers it is truncated and clipped to their
   range. In ``uniform_filter``, scipy adds it as a float;

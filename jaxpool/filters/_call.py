@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._errors import message
+from .._geometry.arguments import integer
 from .._numerics.checks import check_real
 from ..ops._dispatch import Op, call
-from ._arguments import Settings, checked_settings, resolve_neighborhood
+from ._arguments import LARGEST_ORIGIN, Settings, checked_settings, resolve_neighborhood
 
 
 class FilterArguments(NamedTuple):
@@ -21,6 +22,12 @@ class FilterArguments(NamedTuple):
     cval: Any
     origin: Any
     axes: Any
+
+
+def single_axis(size: Any, mode: Any, cval: Any, origin: Any, axis: Any) -> FilterArguments:
+    """Return the settings of a filter along one axis, or raise if ``axis`` is not an integer."""
+    integer("axes", axis, -LARGEST_ORIGIN)
+    return FilterArguments(size, None, mode, cval, origin, axis)
 
 
 def filter_op(name: str, body: Callable[..., Array], has_structure: bool = False) -> Op:

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from .._errors import message, public, shown
-from .._geometry.arguments import Integers
+from .._geometry.arguments import Integers, entries_of, is_sequence
 from .._geometry.axis import cdiv
 from .._geometry.resolve import check_known
 from .._lowerings import tuning
@@ -79,11 +79,37 @@ def generic_filter(
       >>> generic_filter(jnp.array([3.0, 4.0, 0.0]), power_mean, 2, extra_arguments=(2,))
       Array([3.      , 3.535534, 2.828427], dtype=float32)
     """
-    extra = tuple(_static("extra_arguments", value) for value in extra_arguments)
-    named = {key: _static("extra_keywords", v) for key, v in (extra_keywords or {}).items()}
+    extra, named = _extra_arguments(extra_arguments), _extra_keywords(extra_keywords)
     op = _op_of(_check_callable(function))
     arguments = FilterArguments(size, footprint, mode, cval, origin, axes)
-    return call_filter(op, x, arguments, extra, tuple(sorted(named.items())))
+    return call_filter(op, x, arguments, extra, named)
+
+
+def _extra_arguments(values: Any) -> tuple[Any, ...]:
+    if not is_sequence(values):
+        raise TypeError(
+            message(
+                f"$extra_arguments = {shown(values)} is not a sequence.",
+                "Its entries are passed to the function after the taps.",
+                f"Give ({shown(values)},) for one argument.",
+            )
+        )
+    return tuple(
+        _static("extra_arguments", value) for value in entries_of("extra_arguments", values)
+    )
+
+
+def _extra_keywords(values: Any) -> tuple[tuple[str, Any], ...]:
+    values = {} if values is None else values
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise TypeError(
+            message(
+                f"$extra_keywords = {shown(values)} does not map names to arguments.",
+                "Its entries are passed to the function by name.",
+                'Give a dict, such as {"p": 2}.',
+            )
+        )
+    return tuple(sorted((name, _static("extra_keywords", values[name])) for name in values))
 
 
 @dataclass(frozen=True)

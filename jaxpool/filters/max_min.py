@@ -11,7 +11,7 @@ from .._errors import public
 from .._geometry.arguments import Integers
 from ..reductions import MAX, MIN
 from ._arguments import Mode
-from ._call import FilterArguments, call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op, single_axis
 from ._extreme import extreme
 
 
@@ -135,8 +135,7 @@ def maximum_filter1d(
       >>> maximum_filter1d(jnp.array([1, 5, 2, 3]), 3, origin=1)
       Array([5, 5, 5, 5], dtype=int32)
     """
-    arguments = FilterArguments(size, None, mode, cval, origin, axis)
-    return call_filter(_MAXIMUM, x, arguments)
+    return call_filter(_MAXIMUM, x, single_axis(size, mode, cval, origin, axis))
 
 
 @public(axes="axis")
@@ -169,8 +168,7 @@ def minimum_filter1d(
       >>> minimum_filter1d(jnp.array([4, 5, 2, 3]), 3)
       Array([4, 2, 2, 2], dtype=int32)
     """
-    arguments = FilterArguments(size, None, mode, cval, origin, axis)
-    return call_filter(_MINIMUM, x, arguments)
+    return call_filter(_MINIMUM, x, single_axis(size, mode, cval, origin, axis))
 
 
 _MAXIMUM = filter_op("maximum_filter", functools.partial(extreme, reduction=MAX))

@@ -12,7 +12,7 @@ from .._xla.materialize import materialize
 from ..reductions import accumulator
 from ._arguments import Extent, Mode, Neighborhood
 from ._boundary import extend
-from ._call import FilterArguments, call_filter, filter_op
+from ._call import FilterArguments, call_filter, filter_op, single_axis
 from ._mean import mean
 from ._windows import crop, pad_symbolic_axes, window_geometry
 
@@ -89,8 +89,7 @@ def uniform_filter1d(
       Array([[2., 4.],
              [2., 4.]], dtype=float32)
     """
-    arguments = FilterArguments(size, None, mode, cval, origin, axis)
-    return call_filter(_UNIFORM, x, arguments)
+    return call_filter(_UNIFORM, x, single_axis(size, mode, cval, origin, axis))
 
 
 def _uniform(x: Array, neighborhood: Neighborhood) -> Array:

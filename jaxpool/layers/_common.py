@@ -80,12 +80,12 @@ def hashable(value: Any) -> Any:
     A number in an array would be traced like a parameter of the layer. A JAX array of floats is not
     converted, because it may be learned.
     """
-    if isinstance(value, np.dtype):  # it has a length, but is no sequence
+    is_jax = isinstance(value, Array)
+    if isinstance(value, np.dtype) or (is_jax and not jnp.issubdtype(value.dtype, jnp.integer)):
         return value
     if is_sequence(value):
         return tuple(map(hashable, value))
-    is_integer = isinstance(value, Array) and jnp.issubdtype(value.dtype, jnp.integer)
-    is_concrete = is_integer and not isinstance(value, Tracer)
+    is_concrete = is_jax and not isinstance(value, Tracer)
     return value.item() if is_concrete or isinstance(value, (np.generic, np.ndarray)) else value
 
 

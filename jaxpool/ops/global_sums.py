@@ -19,7 +19,7 @@ from .._numerics.integer_mean import Rounding
 from .._numerics.norms import norm, square_root
 from ..reductions import accumulator
 from ._dispatch import call
-from ._parameters import canonical_p, parameter
+from ._parameters import canonical_p, check_positive, parameter
 from .global_ import global_op
 from .statistics import canonical_correction, variance_of
 
@@ -158,13 +158,15 @@ def global_logsumexp_pool(
     Derivatives: as :func:`logsumexp_pool`.
     Edge cases: as :func:`logsumexp_pool`; without elements the result is -inf.
     Raises:
-      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
+      TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool;
+        ValueError also if ``temperature`` is not positive or does not fit ``x``.
     References: Pinheiro and Collobert 2015, "From image-level to pixel-level labeling with
       convolutional networks" (arXiv:1411.6228).
     Example:
       >>> jaxpool.global_logsumexp_pool(jnp.zeros(4), data_format="W")
       Array([1.3862944], dtype=float32)
     """
+    check_positive("temperature", temperature)
     return call(
         _GLOBAL_LOGSUMEXP_POOL,
         x,

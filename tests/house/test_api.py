@@ -396,6 +396,14 @@ def test_values_survive_pickling_and_copying(name: str) -> None:
     assert dataclasses.replace(value) == value
 
 
+def test_errors_survive_pickling() -> None:
+    with pytest.raises(ValueError, match="`padding` = '.both'") as caught:
+        jaxpool.max_pool(jnp.ones((1, 4, 1)), (2,), 2, "$both")
+    for other in (pickle.loads(pickle.dumps(caught.value)), copy.deepcopy(caught.value)):
+        assert str(other) == str(caught.value)
+        assert "'$both'" in str(other)
+
+
 REDUCTIONS = ("MAX", "MIN", "SUM", "MEAN", "PRODUCT", "LOGSUMEXP", "ANY", "ALL")
 
 

@@ -20,6 +20,7 @@ from jaxpool import Window, explain, receptive_field
 from jaxpool.__main__ import main
 from jaxpool._explain.axes import unread_elements
 from jaxpool._lowerings.parts import collapsed
+from jaxpool._numerics import divisors
 from jaxpool.testing import NAMED_CASES
 
 SETTINGS: dict[str, Any] = dict(padding=((1, 0), (2, 1)), dilations=(2, 1), rounding="ceil")
@@ -89,6 +90,27 @@ def test_bytes_are_those_of_the_results():
     for op, of_result in results:
         found = explain((8, 8, 1), (2, 2), 2, op=op, dtype="int8")
         assert found.bytes == 64 + of_result * 16
+
+
+@pytest.mark.parametrize(
+    ("dtype", "summed"), [("bfloat16", "float32"), ("float16", "float32"), ("int8", "int32")]
+)
+@pytest.mark.parametrize("op", ["sum_pool", "avg_pool"])
+def test_sums_are_planned_in_the_dtype_that_is_added(
+    op: str, dtype: str, summed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, plan_for = [], divisors.plan_for
+
+    def recording(*arguments: Any) -> Any:
+        run.append((arguments[2], plan_for(*arguments)))
+        return run[-1][1]
+
+    monkeypatch.setattr(divisors, "plan_for", recording)
+    with jax.disable_jit():
+        getattr(jaxpool, op)(jnp.ones((1, 8, 9, 1), dtype), (3, 3), 1)
+    explained = explain((1, 8, 9, 1), (3, 3), 1, op=op, dtype=dtype)
+    assert (summed, explained.plan) == run[-1]
+    assert explained.dtype == dtype
 
 
 @pytest.mark.parametrize(("op", "dtype"), [("max_pool", "complex64"), ("avg_pool", "bool")])

@@ -592,6 +592,14 @@ def test_a_dtype_of_indices_may_be_that_of_an_array(library: str) -> None:
     assert indices.dtype == np.int16
 
 
+def test_a_temperature_for_each_channel() -> None:
+    temperature = jnp.array([0.5, 2.0])
+    settings = {"window_shape": (2, 2), "strides": 2, "temperature": temperature}
+    want = jaxpool.logsumexp_pool(X, **settings)
+    for library in ("linen", "nnx"):
+        assert_same(RUN[library]("LogSumExpPool", settings, X), want, library)
+
+
 # --- Haiku ----------------------------------------------------------------------------------------
 
 # Arguments that Haiku's functions also accept: window, strides, padding, channel axis.

@@ -292,6 +292,13 @@ def test_bad_calls(op: str, case: tuple[dict[str, Any], type[Exception], str]) -
     check_error(op, *case)
 
 
+@pytest.mark.parametrize("temperature", [0, -1.5, math.inf, math.nan])
+def test_bad_temperatures(temperature: float) -> None:
+    settings = {"x": X, "temperature": temperature}
+    pattern = f"`temperature` = {temperature} is out of range"
+    check_error("global_logsumexp_pool", settings, ValueError, pattern)
+
+
 @pytest.mark.parametrize("case", P_ERRORS, ids=lambda case: case[2])
 def test_bad_exponents(case: tuple[Any, type[Exception], str]) -> None:
     p, error, pattern = case

@@ -145,6 +145,22 @@ def test_only_known_ops_are_pooled_in_shards():
         pool_shards(jaxpool.lp_pool, None, (2,), 2, axis_names="x")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((jaxpool.max_pool, None, 2), "`strides` and `axis_names` are missing"),
+        ((jaxpool.max_pool, None, 2, 2, "SAME", "rows"), "6 arguments are given by position"),
+        ((np.ones(3), None, 2, 2), "`axis_names` is missing"),
+    ],
+)
+def test_calls_that_do_not_fit_the_signature(arguments: tuple[Any, ...], error: str) -> None:
+    call: Any = pool_shards
+    with pytest.raises(TypeError, match=f"^pool_shards: {error}"):
+        call(*arguments)
+    with pytest.raises(TypeError, match="^pool_shards: `op` = array.* is not an op that"):
+        call(np.ones(3), None, 2, 2, axis_names=None)
+
+
 def test_a_shard_is_converted_as_by_the_op():
     x: Any = [[[3.0], [1.0], [4.0], [2.0]]]
     got = pool_shards(jaxpool.max_pool, x, (2,), 2, axis_names=None, where=np.array(x) > 0)

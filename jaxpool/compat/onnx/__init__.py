@@ -21,7 +21,7 @@ Where ONNX Runtime and the standard differ, this module follows the standard:
   them;
 * a maximum is the same with and without indices; without indices, ONNX Runtime's MaxPool and
   GlobalMaxPool of float32 give the lowest finite number for -inf alone, and propagate or ignore a
-  NaN depending on its position in SIMD vectors; so does MaxPool of float16 with a NaN;
+  NaN depending on its position in SIMD vectors; so do both of float16 with a NaN;
 * integers of more than 8 bits are pooled by the same rules; ONNX Runtime has no kernel for them;
 * a kernel that exceeds the padded axis by exactly a stride is an error; ONNX Runtime returns an
   empty axis, also with ``ceil_mode=1``;
