@@ -58,13 +58,14 @@ def windows_over(
     def per_axis(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
         return _checks.one_per_axis(name, value, count, least)
 
-    def pads(name: str, value: Any) -> tuple[int, ...]:
+    def per_axis_or(default: int, name: str, value: Any) -> tuple[int, ...]:
         is_empty = is_sequence(value) and not length_of(value)
-        return (0,) * count if is_empty else per_axis(name, value, 0)
+        return (default,) * count if is_empty else per_axis(name, value, default)
 
     kernel, steps = per_axis("kernel_shape", kernel_shape), per_axis("strides", strides)
-    spacing = (1,) * count if dilations is None else per_axis("dilations", dilations)
-    begin, end = pads("pads_begin", pads_begin), pads("pads_end", pads_end)
+    spacing = per_axis_or(1, "dilations", () if dilations is None else dilations)
+    begin = per_axis_or(0, "pads_begin", pads_begin)
+    end = per_axis_or(0, "pads_end", pads_end)
     rounding = _checks.one_of("rounding_type", rounding_type, roundings, ignore_case=True)
     auto_pad = "explicit" if auto_pad is None else auto_pad
     automatic = _checks.one_of("auto_pad", auto_pad, _AUTO_PADS, ignore_case=True)
