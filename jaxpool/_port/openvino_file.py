@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import message, shown
+from .._errors import counted, message, shown
 from ..compat.openvino.ir import layer_elements, layer_of, run_layer
 from ..compat.openvino.layers import Layer
 from .check import module
@@ -77,6 +77,15 @@ def _output_lengths(layer: Layer) -> tuple[int, ...]:
                 "Reshape the model to static shapes with OpenVINO.",
             )
         )
+    rank = len(next(iter(layer.input_shapes), ()))
+    if rank and len(lengths) != rank - 2:
+        raise ValueError(
+            message(
+                f"the output shape of {layer.type} does not match its input.",
+                f"The input has {counted(rank, 'axis')}, the output has {len(lengths) + 2}.",
+                "Export the model again.",
+            )
+        )
     return lengths
 
 
@@ -91,6 +100,9 @@ def _run_in_openvino(layer: Layer, x: np.ndarray, *sizes: Any) -> Arrays:
     if "index_element_type" in arguments:
         # Its CPU kernels lack 64-bit indices for some operations.
         arguments["index_element_type"] = "i32"
+    if (layer.type, layer.version) == ("AvgPool", 16):
+        # OpenVINO 2026.4 crashes if they are left out.
+        arguments["dilations"] = arguments.get("dilations") or (1,) * (x.ndim - 2)
     operation = getattr(opset, name)(array, *constants, **arguments)
     model = runtime.Model(operation.outputs(), [array], "layer")
     compiled = runtime.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
