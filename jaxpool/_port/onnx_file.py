@@ -15,7 +15,7 @@ from ..compat.onnx.arguments import windows_over
 from ..compat.onnx.nodes import FIELDS, attributes_of, operator_of, run_node
 from .check import MAX_ELEMENTS, module
 from .nodes import OPEN, Arrays, Node, Unchecked, Unsupported
-from .text import call_lines
+from .text import call_lines, printable
 
 Known = Mapping[str, Any]
 """The type or the constant of each tensor, by name."""
@@ -28,7 +28,10 @@ def onnx_nodes(path: str) -> Iterator[Node | Unsupported]:
     model = _load_model(path)
     # The nodes of a function are listed once, in place of its calls.
     called = {(function.domain, function.name) for function in model.functions}
-    bodies = (module("onnx").GraphProto(node=function.node) for function in model.functions)
+    bodies = (
+        module("onnx").GraphProto(node=function.node, value_info=function.value_info)
+        for function in model.functions
+    )
     graphs: list[tuple[Any, Known, Producers]] = [
         (graph, {}, {}) for graph in (model.graph, *bodies)
     ]
@@ -191,7 +194,7 @@ def _unknown_from(name: str, known: Known, producers: Producers) -> str:
         unknown = (i for i in node.input if i and None in _shape_and_dtype(known.get(i)))
         name = next(unknown, "")
         if not name:
-            return f"{node.domain}.{node.op_type}".lstrip(".")
+            return printable(f"{node.domain}.{node.op_type}".lstrip("."))
     return ""
 
 
@@ -221,7 +224,8 @@ def _other_input(node: Any, known: Known, x: Any, name: str) -> Any:
     if isinstance(known.get(name), module("onnx").TensorProto):
         return _constant(known, name)
     if node.op_type == "MaxUnpool" and name == node.input[1]:
-        elements = math.prod(x.shape[:2]) * math.prod(_output_sizes(node, known, x.shape))
+        # Indices count in the shape that the window implies, also if the result is larger.
+        elements = math.prod(x.shape[:2]) * math.prod(_unpooled_sizes(node, x.shape))
         return np.random.default_rng(1).permutation(elements)[: x.size].reshape(x.shape)
     raise Unchecked(f"its input {shown(name)} is not in the file")
 
@@ -237,10 +241,16 @@ def _output_sizes(node: Any, known: Known, shape: tuple[int, ...]) -> tuple[int,
     """Return the lengths of the pooled axes of the result of a global pool or an unpooling."""
     if node.op_type != "MaxUnpool":
         return (1,) * len(shape[2:])
-    arrays = [jax.ShapeDtypeStruct(shape, dtype) for dtype in (np.float32, np.int32)]
     output_shape = [_other_input(node, known, None, name) for name in node.input[2:3] if name]
     if any(array.size and array.max() > MAX_ELEMENTS for array in output_shape):
         raise Unchecked(f"a result of shape {output_shape[0].tolist()} is too large to try")
+    return _unpooled_sizes(node, shape, *output_shape)
+
+
+def _unpooled_sizes(
+    node: Any, shape: tuple[int, ...], *output_shape: np.ndarray
+) -> tuple[int, ...]:
+    arrays = [jax.ShapeDtypeStruct(shape, dtype) for dtype in (np.float32, np.int32)]
     return jax.eval_shape(lambda *xs: run_node(node, *xs, *output_shape)[0], *arrays).shape[2:]
 
 
