@@ -86,7 +86,7 @@ def ints(
     fault = f"has {counted(length_of(value), 'entry')}" if is_tuple else "is not a sequence"
     text = message(
         f"${name} = {shown(value)} {fault}.",
-        f"{counted(count, 'axis')} {'are' if count > 1 else 'is'} pooled{where}.",
+        f"{counted(count, 'axis')} {'is' if count == 1 else 'are'} pooled{where}.",
         "Give one integer for all of them, or one for each."
         if int_for_all
         else "Give one for each.",

@@ -92,7 +92,8 @@ def operator_of(node: Any) -> Any:
                 "Give a node of a graph, or call a function of this module, such as max_pool.",
             )
         )
-    if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx", "com.microsoft"):
+    domains = ("", "ai.onnx", "com.microsoft" if node.op_type.startswith("QLinear") else "")
+    if node.op_type not in OPERATORS or node.domain not in domains:
         operator = f"{node.domain or 'ai.onnx'}.{node.op_type}"
         raise NotImplementedError(
             message(
@@ -121,7 +122,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
             )
         value = getattr(attribute, field)
         if field == "s":
-            value = value.decode()
+            value = value.decode(errors="backslashreplace")
         elif field.endswith("s"):
             value = tuple(value)
         arguments[attribute.name] = value
