@@ -466,6 +466,58 @@ def test_a_layer_that_is_not_whole_is_named(data: str, tmp_path: Path, capsys: A
     assert status == 1 and "p: MaxPool\n  cannot be expressed:\n  " in out
 
 
+POOL_16 = """<net version="11"><layers><layer name="p" type="AvgPool" version="opset16">
+<data kernel="3,2" strides="2,1" pads_begin="1,0" pads_end="1,1" exclude-pad="true"{}/>
+<input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim><dim>9</dim><dim>8</dim></port></input>
+</layer></layers></net>"""
+
+
+@pytest.mark.parametrize("dilations", ["", ' dilations=""', ' dilations="1,2"'])
+def test_dilations_that_the_file_leaves_out(dilations: str, tmp_path: Path, capsys: Any) -> None:
+    """OpenVINO writes them as "" if they are left out, and crashes if it gets none."""
+    (tmp_path / "m.xml").write_text(POOL_16.format(dilations))
+    status, out, error = run(capsys, str(tmp_path / "m.xml"), "--check")
+    assert (status, error) == (0, "") and "1 of 1 agree" in out, out
+
+
+def test_an_output_of_another_rank_is_named(tmp_path: Path, capsys: Any) -> None:
+    dims = "<dim>2</dim><dim>3</dim><dim>4</dim>"
+    text = LAYER.replace("MaxPool", "AdaptiveAvgPool").replace("opset1", "opset8").format(
+        f"<input><port id='0' precision='FP32'>{dims}<dim>5</dim></port></input>"
+        f"<output><port id='1'>{dims}</port></output>"
+    )  # fmt: skip
+    (tmp_path / "m.xml").write_text(text)
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"), "--check")
+    assert status == 1 and "The input has 4 axes, the output has 3." in out, out
+
+
+def test_the_name_of_an_operator_forges_no_line(tmp_path: Path, capsys: Any) -> None:
+    custom = onnx.helper.make_node("Foo\n\n3 of 3 agree", ["x"], ["z"], domain="my")
+    model = onnx.load(onnx_file(tmp_path / "m.onnx", [custom, pool_node("p", "z")]))
+    model.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    onnx.save(model, tmp_path / "m.onnx")
+    _, out, _ = run(capsys, str(tmp_path / "m.onnx"), "--check")
+    assert r"infers no shapes after my.Foo\n\n3 of 3 agree" in out
+    assert not any(line.startswith("3 of 3") for line in out.splitlines())
+
+
+def test_unpooling_into_a_larger_result_is_checked(tmp_path: Path, capsys: Any) -> None:
+    """The indices count in the shape that the window implies."""
+    node = onnx.helper.make_node("MaxUnpool", ["x", "i", "s"], ["y"], name="p",
+                                 kernel_shape=[2, 2], strides=[2, 2])  # fmt: skip
+    constant = onnx.numpy_helper.from_array(np.array([1, 1, 6, 4]), "s")
+    path = unpooling(tmp_path / "m.onnx", node, (1, 1, 2, 2), constant)
+    status, out, _ = run(capsys, path, "--check")
+    assert status == 0 and "1 of 1 agree" in out, out
+
+
+def test_operators_of_onnx_runtime_are_quantised(tmp_path: Path, capsys: Any) -> None:
+    node = pool_node()
+    node.domain = "com.microsoft"
+    status, out, _ = run(capsys, raw_onnx(tmp_path / "m.onnx", node))
+    assert status == 1 and "'com.microsoft.MaxPool' is not a pooling operator." in out, out
+
+
 def test_a_path_out_of_the_folder_is_refused(tmp_path: Path, capsys: Any) -> None:
     weight = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, (1, 5), np.zeros(5))
     weight.ClearField("float_data")
