@@ -25,7 +25,8 @@ def check_positive(name: str, value: Any, static: bool = False) -> None:
     """
     if not static and isinstance(value, (np.ndarray, jax.Array)):
         return
-    if not 0 < real_number(name, value) < math.inf:
+    example = "1.0" if static else "1.0, or an array of numbers"
+    if not 0 < real_number(name, value, example) < math.inf:
         raise ValueError(
             message(
                 f"${name} = {shown(value)} is out of range.",

@@ -1204,6 +1204,21 @@ def test_what_is_no_real_number_is_refused_in_one_form(name: str, value: Any) ->
     assert advice.strip().startswith("Give a static Python or NumPy number, such as ")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: jaxpool.gem_pool(X, (2, 3), 1, p=n),
+        lambda n: jaxpool.logsumexp_pool(X, (2, 3), 1, temperature=n),
+        lambda n: jaxpool.global_logsumexp_pool(X, temperature=n),
+    ],
+    ids=["gem_pool", "logsumexp_pool", "global_logsumexp_pool"],
+)
+def test_the_advice_names_arrays_where_they_are_accepted(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"such as 1\.0, or an array of numbers\."):
+        call([1.0] * X.shape[-1])
+    call(np.ones(X.shape[-1], np.float32))
+
+
 @pytest.mark.parametrize("name", REAL_NUMBERS)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
 def test_a_numpy_number_is_equal_to_that_of_python(name: str, dtype: str) -> None:
