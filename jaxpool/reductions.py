@@ -127,7 +127,7 @@ def _is_float(dtype: Any) -> bool:
     return jnp.issubdtype(dtype, jnp.floating)
 
 
-def _has_infinity(dtype: DType) -> bool:
+def has_infinity(dtype: DType) -> bool:
     """Return whether the dtype has infinity; some float8 formats use its code for a number."""
     return bool(np.isinf(np.asarray(np.inf, dtype)))
 
@@ -137,7 +137,7 @@ def _lowest(dtype: DType) -> Any:
         return False
     if not _is_float(dtype):
         return jnp.iinfo(dtype).min
-    return -np.inf if _has_infinity(dtype) else jnp.finfo(dtype).min
+    return -np.inf if has_infinity(dtype) else jnp.finfo(dtype).min
 
 
 def _highest(dtype: DType) -> Any:
@@ -145,7 +145,7 @@ def _highest(dtype: DType) -> Any:
         return True
     if not _is_float(dtype):
         return jnp.iinfo(dtype).max
-    return np.inf if _has_infinity(dtype) else jnp.finfo(dtype).max
+    return np.inf if has_infinity(dtype) else jnp.finfo(dtype).max
 
 
 def _is_number_and_not(a: Array, condition: Array) -> Array:

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .._errors import message
 from .._geometry.arguments import integer
-from .._numerics.checks import check_real
+from .._numerics.checks import check_real, is_real
 from ..ops._dispatch import Op, call
 from ._arguments import LARGEST_ORIGIN, Settings, checked_settings, resolve_neighborhood
 
@@ -47,18 +47,23 @@ def filter_op(name: str, body: Callable[..., Array], has_structure: bool = False
 
 
 def _shape_of(structure: Array | None) -> tuple[int, ...] | None:
-    """Return the shape of the structure, if there is one; raise if the structure is complex."""
+    """Return the shape of the structure, if there is one; raise unless it holds real numbers."""
     if structure is None:
         return None
-    if jnp.issubdtype(structure.dtype, jnp.complexfloating):
+    check_numbers("structure", structure)
+    return structure.shape
+
+
+def check_numbers(name: str, array: Array) -> None:
+    """Raise unless ``array``, the argument ``name``, contains real numbers or booleans."""
+    if not is_real(array.dtype) and array.dtype != np.bool_:
         raise TypeError(
             message(
-                f"$structure has dtype {structure.dtype}.",
+                f"${name} has dtype {array.dtype}.",
                 "Filters are defined for real numbers and booleans.",
-                "Give the real part of the structure.",
+                "Give an array of real numbers or booleans.",
             )
         )
-    return structure.shape
 
 
 def _canonicalize(**arguments: Any) -> dict[str, Settings]:

@@ -28,6 +28,7 @@ from .._lowerings import tuning
 from .._lowerings.parts.argreduce import ValueOffset, prefers_first, prefers_later
 from .._lowerings.parts.axis_slicing import pad, tree_reduce
 from .._lowerings.parts.every_tap import Fold
+from .._lowerings.parts.float_order import to_native_dtype
 from .._lowerings.plan import plan_for
 from ..reductions import MIN, Reduction, accumulator, identity_array
 from ._arguments import Extent, Neighborhood
@@ -56,9 +57,12 @@ def extreme(x: Array, neighborhood: Neighborhood, reduction: Reduction) -> Array
         return _over_rectangle(x, extents, neighborhood.cval, reduction)
     boxes = cover(neighborhood.footprint)
     extended = extend(x, neighborhood.extents, neighborhood.cval)
+    native, reduction = to_native_dtype(extended, reduction)
     if len(boxes) > tuning.MAX_TAPS_UNROLLED and len(boxes) > neighborhood.footprint.taps // 2:
-        return _over_taps(extended, None, Taps.of(neighborhood, x.shape), reduction)
-    return _over_boxes(extended, neighborhood.extents, boxes, x.shape, reduction)
+        y = _over_taps(native, None, Taps.of(neighborhood, x.shape), reduction)
+    else:
+        y = _over_boxes(native, neighborhood.extents, boxes, x.shape, reduction)
+    return y.astype(x.dtype)
 
 
 # --- rectangles and boxes -------------------------------------------------------------------------

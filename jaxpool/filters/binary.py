@@ -29,6 +29,7 @@ from ._arguments import (
     checked_settings,
     resolve_neighborhood,
 )
+from ._call import check_numbers
 from ._extreme import extreme
 from ._static import Footprint, footprint_of, number
 
@@ -256,6 +257,7 @@ def _repeat(step: Step, x: Array, iterations: int) -> Array:
 def _bool_mask(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
     if mask is None:
         return None
+    check_numbers("mask", mask)
     if mask.shape == shape:
         return mask.astype(bool)
     raise ValueError(

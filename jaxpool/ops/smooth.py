@@ -15,7 +15,7 @@ from .._numerics import scaled_sums, window_terms
 from .._numerics.checks import check_float, check_where
 from .._numerics.divisors import count_array
 from .._numerics.scaled_sums import Terms
-from ..reductions import accumulator
+from ..reductions import accumulator, has_infinity
 from ._dispatch import Configuration, Op, WindowArguments, call
 from ._parameters import check_positive, parameter
 
@@ -144,7 +144,7 @@ def _window_sums(
         return scaled_sums.exponentials(promoted, valid, temperature, weighted)
 
     arrays = x, valid, temperature
-    padding = -np.inf, None if valid is None else False, 1
+    padding = (-np.inf, None if valid is None else False, 1) if has_infinity(x.dtype) else None
     return window_terms.join_windows(exponentials, arrays, padding, geometry, implementation)
 
 

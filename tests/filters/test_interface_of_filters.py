@@ -176,6 +176,13 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
         TypeError,
         "`structure` has dtype complex",
     ),
+    "keys": (
+        "grey_erosion",
+        (None, None, jax.random.split(jax.random.key(0), (2, 2))),
+        {},
+        TypeError,
+        "`structure` has dtype key",
+    ),
     "structure": ("grey_erosion", (None, None, [1]), {}, ValueError, "`structure` has 1 axis"),
     "a structure of too many axes": (
         "binary_dilation",
@@ -216,6 +223,13 @@ BAD: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], type[Exception], str]
     ),
     "vector": ("generic_filter", (jnp.sort, 3), {}, TypeError, "`function` returned an array"),
     "mask": ("binary_erosion", (None, 1, [1]), {}, ValueError, "`mask` has shape"),
+    "keys as mask": (
+        "binary_erosion",
+        (None, 1, jax.random.split(jax.random.key(0), X.shape)),
+        {},
+        TypeError,
+        "`mask` has dtype key",
+    ),
     "binary": ("binary_erosion", ([1, 1],), {}, ValueError, "`structure` has 1 axis"),
     "iterations": ("binary_dilation", (None, 1.5), {}, TypeError, "`iterations` contains 1.5"),
 }
@@ -347,6 +361,32 @@ def test_narrow_floats_are_those_of_float32_rounded_once(
     x = jnp.asarray(rng.integers(-99, 99, (6, 7)), dtype)
     wide = CALLS[name](x.astype(jnp.float32))
     assert_same(CALLS[name](x), wide.astype(dtype), (name, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4"])
+@pytest.mark.parametrize("mode", ["reflect", "nearest", "mirror", "wrap"])
+def test_integers_of_two_and_four_bits_are_those_of_int32(
+    dtype: str, mode: Any, rng: np.random.Generator
+) -> None:
+    limits = jnp.iinfo(dtype)
+    x = jnp.asarray(rng.integers(int(limits.min), int(limits.max) + 1, (6, 7)), dtype)
+    for filtered in (filters.minimum_filter, filters.median_filter, filters.uniform_filter):
+        y = filtered(x, (2, 3), mode=mode)
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y.astype(int), filtered(x.astype(int), (2, 3), mode=mode))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e3m4", "float8_e4m3fn"])
+@pytest.mark.parametrize("name", ["minimum_filter", "maximum_filter"])
+def test_footprints_over_floats_of_eight_bits_are_those_of_float32(
+    name: str, dtype: str, rng: np.random.Generator
+) -> None:
+    """XLA:CPU (jaxlib 0.12) compiles maxima in some of these formats for minutes."""
+    x = jnp.asarray(rng.permutation(20).reshape(4, 5) / 4 - 2, dtype)
+    settings = {"footprint": np.array([[1, 0], [0, 1], [1, 0]]), "origin": (1, 0)}
+    for mode, cval in (("nearest", 0.0), ("constant", 0.3)):
+        filtered = functools.partial(getattr(filters, name), mode=mode, cval=cval, **settings)
+        assert_same(filtered(x), filtered(x.astype(np.float32)).astype(dtype), mode)
 
 
 def test_a_laplacian_of_large_narrow_floats_is_finite() -> None:

@@ -78,6 +78,31 @@ def test_values_are_those_of_the_definitions(
     assert got.dtype == np.float32
 
 
+WITHOUT_INFINITY = ("float8_e4m3fn", "float8_e4m3b11fnuz", "float4_e2m1fn")
+
+
+@pytest.mark.parametrize("dtype", (*WITHOUT_INFINITY, "float8_e5m2"))
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, 2, 3), (3, 3, 2), (3, 1, 4)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_padding_is_no_element_in_any_format(
+    dtype: str, kernel: int, stride: int, padding: int, masked: bool, rng: np.random.Generator
+) -> None:
+    x = (rng.permutation(11) - 5).astype(np.float32).astype(jnp.dtype(dtype))
+    where = rng.permutation(11) > 3 if masked else None
+    window = {"window_shape": (kernel,), "strides": (stride,), "padding": ((padding, padding),)}
+    eps = float(jnp.finfo(dtype).eps)
+    reference = x.astype(np.float32)[:, None], where if where is None else where[:, None]
+    for op, of_window in (("soft_pool", soft), ("logsumexp_pool", lambda v: logsumexp(v, 1.0))):
+        want = over_windows(of_window, *reference, **window)[:, 0]
+        want = want.astype(np.float32).astype(x.dtype).astype(np.float32)
+        pool = functools.partial(OPS[op], **window, where=where, data_format="W")
+        got = pool(jnp.asarray(x))
+        assert got.dtype == x.dtype
+        np.testing.assert_allclose(np.asarray(got, np.float32), want, rtol=eps, err_msg=op)
+        slope = jax.grad(lambda x, pool=pool: pool(x).astype(np.float32).sum())(jnp.asarray(x))
+        assert jnp.isfinite(slope.astype(np.float32)).all(), op
+
+
 @over_ops
 @over_implementations
 def test_lowerings_agree(op: str, implementation: str, rng: np.random.Generator) -> None:

@@ -7,6 +7,7 @@ oldest supported JAX does not need it either.
 import cProfile
 import functools
 import re
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fresh import python
 from jax import lax
 
 import jaxpool
@@ -197,6 +199,26 @@ def test_the_cpu_drops_nan_from_large_reductions_of_floats() -> None:
     x[:, ::7] = np.nan
     found = jax.jit(lambda x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)))(x)
     assert not np.isnan(found).all()
+
+
+# --- narrow_integers ------------------------------------------------------------------------------
+
+
+@on_cpu
+@pytest.mark.parametrize("dtype", ["int2", "uint2"])
+def test_the_cpu_aborts_when_it_concatenates_integers_of_two_bits(dtype: str) -> None:
+    code = (
+        "import jax, jax.numpy as jnp\n"
+        "from jax import lax\n"
+        "from jaxpool._xla.narrow_integers import concatenate_in_bytes\n"
+        f"x = jnp.ones((2, 3), jnp.{dtype})\n"
+        "join = lambda concatenate: jax.jit(lambda x: concatenate([x, x], 0))(x).shape\n"
+        "print(join(concatenate_in_bytes), flush=True)\n"
+        "join(lax.concatenate)\n"
+    )
+    done = python("-c", code)
+    assert done.stdout == "(4, 3)\n"
+    assert done.returncode == -signal.SIGABRT
 
 
 # --- nan_constant ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ..._geometry.axis import Axis, cdiv
 from ..._geometry.layout import with_lengths
 from ..._geometry.resolve import Geometry
 from ..._xla.crop import crop, crops
+from ..._xla.narrow_integers import concatenate_in_bytes
 from ..._xla.slice_stride import slice_stride
 from ..._xla.variadic_reduce import variadic_combine
 
@@ -124,7 +125,8 @@ def each_offset(x: Array, geometry: Geometry, padding: np.ndarray) -> Iterator[A
 
 def concatenate(parts: Sequence[Array], position: int) -> Array:
     """Concatenate arrays along an axis; a single array is returned as it is."""
-    return parts[0] if len(parts) == 1 else lax.concatenate(parts, position % parts[0].ndim)
+    first = parts[0]
+    return first if len(parts) == 1 else concatenate_in_bytes(parts, position % first.ndim)
 
 
 def lax_padding(axis: Axis) -> tuple[int, int]:

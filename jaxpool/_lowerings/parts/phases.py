@@ -253,7 +253,7 @@ def interleave(
         next_phase = phase + 1
     shape = list(like.shape)
     shape[position] *= stride
-    return lax.concatenate(pieces, phase_axis).reshape(shape)
+    return concatenate(pieces, phase_axis).reshape(shape)
 
 
 def dilate_windows(x: T, axis: Axis, position: int, identities: Any = 0) -> T:

@@ -32,7 +32,7 @@ from ..._xla.materialize import materialize_axis
 from ...reductions import MAX, Reduction, identity_array
 from .. import tuning
 from ..parts.argreduce import ValueOffset, reduce_unordered_pairs
-from ..parts.axis_slicing import reshape_along
+from ..parts.axis_slicing import concatenate, reshape_along
 from ..parts.float_order import (
     argreduce_in_integers,
     is_16_bit_extreme,
@@ -151,7 +151,7 @@ def _reduce_slices(x: Array, position: int, axis: RaggedAxis, reduction: Reducti
         return recurse(recurse(x, axis=pieces), axis=groups)
     groups = axis.groups(tuning.MAX_RAGGED_GROUPS)
     if len(groups) > 1:
-        return lax.concatenate([recurse(x, axis=group) for group in groups], x.ndim + position)
+        return concatenate([recurse(x, axis=group) for group in groups], position)
     slices, identity = [], identity_array(reduction, x.dtype)
     for offset in range(axis.longest):
         contained = reshape_along(np.array(axis.lengths) > offset, position, x.ndim)
