@@ -117,7 +117,7 @@ def global_std_pool(
       Array of the dtype of ``x``, with pooled axes of length 1 or without them. Low-precision
       floats are computed in float32 and rounded once.
     Derivatives: forward and reverse mode, any order; 0 where the deviation is 0.
-    Edge cases: ``correction`` or fewer elements give NaN and no gradient.
+    Edge cases: ``correction`` or fewer elements give NaN and, if they are finite, no gradient.
     Raises:
       TypeError, ValueError: as :func:`global_max_pool`; TypeError also for integers and bool.
     References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".

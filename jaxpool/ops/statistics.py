@@ -57,10 +57,10 @@ def var_pool(
       mean is large relative to the deviation.
     Derivatives: forward and reverse mode, any order.
     Edge cases: padding, overhang and masked elements are ignored. A window of ``correction`` or
-      fewer elements gives NaN and no gradient. NaN and infinities in a window give NaN, also in the
-      gradient, but only at the elements of that window. Deviations are not scaled before they are
-      squared: in float32, deviations above about 1e19 give inf or NaN, and those below 1e-19 are
-      treated as 0.
+      fewer elements gives NaN and, if they are finite, no gradient. NaN and infinities in a window
+      give NaN, also in the gradient, but only at the elements of that window. Deviations are not
+      scaled before they are squared: in float32, deviations above about 1e19 give inf or NaN, and
+      those below 1e-19 are treated as 0.
     Raises:
       TypeError, ValueError: as :func:`max_pool`; TypeError also for integers and bool.
     References: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
