@@ -93,6 +93,8 @@ def _run_in_openvino(layer: Layer, x: np.ndarray, *sizes: Any) -> Arrays:
     """Run the layer in OpenVINO, as a model of one layer."""
     runtime = module("openvino")
     opset = importlib.import_module(f"openvino.opset{layer.version}")
+    if x.dtype == jnp.bfloat16:  # its Python API has no such arrays, its CPU kernels no indices
+        x = x.astype(np.float32)
     array = opset.parameter(list(x.shape), x.dtype)
     constants = [opset.constant(np.array(size, np.int64)) for size in sizes]
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in layer.type).lstrip("_")

@@ -457,6 +457,24 @@ WRONG = {
         NotImplementedError,
         "GlobalMaxPool has no attribute 'p'",
     ),
+    "an input as attribute": (
+        lambda: front.run_node(
+            onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], x=[1]), X
+        ),
+        NotImplementedError,
+        "(?s)MaxPool has no attribute 'x'.*attributes are: auto_pad, .*, storage_order, strides\\.",
+    ),
+    "a parameter as attribute": (
+        lambda: front.run_node(
+            onnx.helper.make_node(
+                "MaxUnpool", ["x", "i"], ["y"], kernel_shape=[2, 2], index_shape="output"
+            ),
+            X,
+            X.astype(int),
+        ),
+        NotImplementedError,
+        "(?s)no attribute 'index_shape'.*attributes are: kernel_shape, pads, strides\\.",
+    ),
     "no kernel": (
         lambda: front.run_node(onnx.helper.make_node("MaxPool", ["x"], ["y"]), X),
         TypeError,

@@ -412,6 +412,22 @@ def test_other_precisions_of_openvino_agree(dtype: Any, tmp_path: Path, capsys: 
     assert status == 0 and "2 of 2 agree" in out, out
 
 
+def test_bfloat16_layers_of_openvino_agree(tmp_path: Path, capsys: Any) -> None:
+    op = openvino.opset14
+    x = op.parameter((2, 3, 9, 11), openvino.Type.bf16)
+    lengths = op.constant(np.array([4, 5]))
+    pools = [
+        op.avg_pool(x, [2, 3], [1, 0], [0, 1], [3, 2], True, "floor"),
+        op.max_pool(x, [2, 3], [1, 2], [1, 0], [0, 2], [3, 2]),
+        op.adaptive_avg_pool(x, lengths),
+        op.adaptive_max_pool(x, lengths, "i64"),
+    ]
+    outputs = [output for pool in pools for output in pool.outputs()]
+    openvino.serialize(openvino.Model(outputs, [x], "m"), tmp_path / "m.xml", tmp_path / "m.bin")
+    status, out, _ = run(capsys, str(tmp_path / "m.xml"), "--check")
+    assert status == 0 and "4 of 4 agree" in out, out
+
+
 def test_a_rank_that_openvino_leaves_open(tmp_path: Path, capsys: Any) -> None:
     x = openvino.opset14.parameter(openvino.PartialShape.dynamic(), np.float32)
     pool = openvino.opset14.avg_pool(x, [2, 2], [0, 0], [0, 0], [3, 2], True)

@@ -107,7 +107,7 @@ def operator_of(node: Any) -> Any:
 
 def attributes_of(node: Any) -> dict[str, Any]:
     """Return the attributes of a pooling node as keyword arguments of its operator."""
-    known = set(inspect.signature(OPERATORS[node.op_type]).parameters)
+    known = _attribute_names(OPERATORS[node.op_type])
     arguments = {}
     for attribute in node.attribute:
         field = None if attribute.ref_attr_name else FIELDS.get(attribute.type)
@@ -116,7 +116,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
                 message(
                     f"{node.op_type} has no attribute {shown(attribute.name)} of this type, or it "
                     "refers to an attribute of an ONNX function.",
-                    f"Its attributes are {', '.join(sorted(known))}.",
+                    f"Its attributes are: {', '.join(sorted(known)) or 'none'}.",
                     "Check the node with onnx.checker, and inline the functions of the model.",
                 )
             )
@@ -127,3 +127,10 @@ def attributes_of(node: Any) -> dict[str, Any]:
             value = tuple(value)
         arguments[attribute.name] = value
     return arguments
+
+
+def _attribute_names(function: Any) -> set[str]:
+    """Return the parameters of an operator's function that are attributes in ONNX, not inputs."""
+    parameters = inspect.signature(function).parameters.values()
+    settings = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name == "kernel_shape"}
+    return settings - {"index_shape"}  # which chooses one of two readings of the standard
