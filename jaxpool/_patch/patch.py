@@ -170,7 +170,7 @@ def _is_installed(library: str) -> bool:
 
 
 def _check_library(library: str) -> str:
-    if library not in LIBRARIES:
+    if not isinstance(library, str) or library not in LIBRARIES:
         raise ValueError(
             message(
                 f"{shown(library)} is not a library that can be patched.",

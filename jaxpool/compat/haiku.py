@@ -97,7 +97,8 @@ def avg_pool(
       Array([2., 2.], dtype=float32)
     """
     # With VALID, Haiku divides by an integer of NumPy; with SAME, by counts of the dtype of value.
-    x = (as_default_floats if padding == "VALID" else as_floats)("value", value)
+    is_valid = isinstance(padding, str) and padding == "VALID"
+    x = (as_default_floats if is_valid else as_floats)("value", value)
     return _over_windows(_average, x, window_shape, strides, padding, channel_axis)
 
 
@@ -121,7 +122,7 @@ def _windows(
     rank: int, window_shape: Any, strides: Any, padding: Any, channel_axis: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...], str, str]:
     """Return window, strides, padding and layout, as arguments of the ops."""
-    if padding not in ("SAME", "VALID"):
+    if not isinstance(padding, str) or padding not in ("SAME", "VALID"):
         raise ValueError(
             message(
                 f"$padding = {shown(padding)} is neither SAME nor VALID.",

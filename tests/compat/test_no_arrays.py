@@ -1,4 +1,4 @@
-"""Errors for objects that are no arrays name the argument: masked, ragged, times."""
+"""Errors for objects that are no arrays name the argument, as do those for arrays as names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxpool.compat import equinox, flax, haiku, keras, tensorflow, torch
+import jaxpool
+from jaxpool.compat import equinox, flax, haiku, keras, mli, onednn, tensorflow, torch
 
 WRONG: dict[str, Any] = {
     "masked": np.ma.array([[[1.0], [2.0]]], mask=[[[False], [True]]]),
@@ -71,3 +72,31 @@ def test_tensorflow_lists_windows_over_channels() -> None:
     assert "a maximum over windows of channels" in (tensorflow.__doc__ or "")
     with pytest.raises(ValueError, match="pools the batch or the channels"):
         tensorflow.max_pool(np.zeros((1, 4, 4, 4), np.float32), (1, 1, 1, 2), (1, 1, 1, 2), "VALID")
+
+
+IMAGE = np.ones((1, 4, 4, 2), np.float32)
+POOLING = ((2, 2), (2, 2), 0, 0, 0)
+NAMES: dict[str, Callable[[Any], Any]] = {
+    "haiku max": lambda name: haiku.max_pool(IMAGE, 2, 2, name),
+    "haiku average": lambda name: haiku.avg_pool(IMAGE, 2, 2, name),
+    "keras padding": lambda name: keras.max_pool(IMAGE, 2, 2, name),
+    "keras layout": lambda name: keras.max_pool(IMAGE, 2, 2, "valid", name),
+    "tensorflow layout": lambda name: tensorflow.max_pool(IMAGE, 2, 2, "SAME", name),
+    "tensorflow average": lambda name: tensorflow.avg_pool(IMAGE, 2, 2, "SAME", name),
+    "tensorflow argmax": lambda name: tensorflow.max_pool_with_argmax(IMAGE, 2, 2, "SAME", name),
+    "onednn algorithm": lambda name: onednn.forward_inference(IMAGE, name, *POOLING),
+    "onednn tag": lambda name: onednn.forward_training(IMAGE, "max", *POOLING, tag=name),
+    "mli rounding": lambda name: mli.avepool_hwc_fx16(
+        mli.FxTensor(IMAGE[0].astype(np.int16), 8), mli.PoolConfig(2, 2), rounding=name
+    ),
+    "patch": jaxpool.patch,
+    "unpatch": jaxpool.unpatch,
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+@pytest.mark.parametrize("array", [np.array([2, 2]), np.array(["SAME", "VALID"]), np.array([])])
+def test_an_array_is_not_a_name(case: str, array: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"^\w+: ") as caught:
+        NAMES[case](array)
+    assert len(str(caught.value).splitlines()) == 3

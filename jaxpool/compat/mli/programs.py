@@ -101,7 +101,7 @@ def _axes(cfg: PoolConfig) -> tuple[tuple[int, int, tuple[int, int]], ...]:
 
 
 def check_rounding(rounding: Any) -> None:
-    if rounding not in ROUNDINGS:
+    if not isinstance(rounding, str) or rounding not in ROUNDINGS:
         raise ValueError(
             message(
                 f"$rounding = {shown(rounding)} is not supported.",

@@ -53,13 +53,13 @@ class Call(NamedTuple):
 def canonical_call(
     shape: tuple[int, ...], alg_kind: str, window_arguments: tuple[Any, ...], tag: str | None
 ) -> Call:
-    if alg_kind not in ALGORITHMS:
+    if not isinstance(alg_kind, str) or alg_kind not in ALGORITHMS:
         raise status_error(
             f"$alg_kind = {shown(alg_kind)} is not an algorithm.",
             f"They are {', '.join(ALGORITHMS)}.",
             "Give one of them.",
         )
-    tag = default_tag(shape) if tag in (None, "any") else tag
+    tag = default_tag(shape) if tag is None or (isinstance(tag, str) and tag == "any") else tag
     count = spatial_count(tag)
     check_rank(shape, tag)
     kernel, strides, dilation, padding_l, padding_r = window_arguments

@@ -157,7 +157,8 @@ def max_pool_with_argmax(
     """
     x = _checks.array("input", input)
     by_batch = as_bool("include_batch_in_index", include_batch_in_index)
-    if data_format != "NHWC" or x.ndim != 4 or x.size == 0 or not isinstance(padding, str):
+    are_names = isinstance(data_format, str) and isinstance(padding, str)
+    if not are_names or data_format != "NHWC" or x.ndim != 4 or x.size == 0:
         raise ValueError(
             message(
                 "only arrays in NHWC, not empty, and padding by name are supported.",

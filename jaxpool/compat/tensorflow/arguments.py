@@ -32,7 +32,7 @@ def configuration(
 def _layout(shape: tuple[int, ...], data_format: str | None, counts: tuple[int, ...]) -> str:
     known = _LAYOUTS[len(shape) - 2] if len(shape) - 2 in counts else ()
     layout = known[0] if data_format is None and known else data_format
-    if layout is None or layout not in known:
+    if not isinstance(layout, str) or layout not in known:
         raise ValueError(
             message(
                 f"$input of shape {shape} does not match $data_format {shown(data_format)}.",
