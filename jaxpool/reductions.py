@@ -225,7 +225,11 @@ def mask_with_identity(x: T, valid: Array | None, reduction: Reduction) -> T:
     """Return ``x`` with the elements that are not ``valid`` replaced by the identity."""
     if valid is None:
         return x
-    select = lambda a, value: lax.select(valid, a, lax.full_like(a, value))  # noqa: E731
+
+    def select(a: Array, value: np.ndarray) -> Array:
+        in_bytes = a.astype(byte_dtype(a.dtype))  # XLA:CPU (jaxlib 0.12) may read int2 wrongly
+        return lax.select(valid, in_bytes, lax.full_like(in_bytes, value)).astype(a.dtype)
+
     return jax.tree.map(select, x, identity_like(reduction, x))
 
 
@@ -278,12 +282,9 @@ def _logaddexp(a: Array, b: Array) -> Array:  # picklable, unlike a custom_jvp o
 MEAN = Reduction("mean", lax.add, 0, finish=_mean, accumulator=_float_accumulator)
 PRODUCT = Reduction("product", lax.mul, 1, accumulator=sum_accumulator, result=sum_dtype)
 LOGSUMEXP = Reduction("logsumexp", _logaddexp, -np.inf, accumulator=_float_accumulator)
-ANY = Reduction(
-    "any", lax.bitwise_or, False, idempotent=True, accumulator=_boolean_dtype, result=_boolean_dtype
-)
-ALL = Reduction(
-    "all", lax.bitwise_and, True, idempotent=True, accumulator=_boolean_dtype, result=_boolean_dtype
-)
+_OF_BOOLEANS: Any = {"idempotent": True, "accumulator": _boolean_dtype, "result": _boolean_dtype}
+ANY = Reduction("any", lax.bitwise_or, False, **_OF_BOOLEANS)
+ALL = Reduction("all", lax.bitwise_and, True, **_OF_BOOLEANS)
 
 
 @public

@@ -328,6 +328,32 @@ def test_averages_of_millions_of_narrow_integers(dtype: str, rng: np.random.Gene
     assert jaxpool.global_avg_pool(x, data_format="W").item() == round(mean)
 
 
+@pytest.mark.parametrize("dtype", ["int2", "uint2"])
+def test_masked_extremes_of_integers_of_two_bits(dtype: str, rng: np.random.Generator) -> None:
+    """With jaxlib 0.12, XLA:CPU would read a mask of int2 wrongly."""
+    lowest, highest = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
+    for length, kernel, stride, pad in [(1, 1, 1, 1), (1, 4, 3, 3), (3, 2, 2, 1), (7, 3, 1, 2)]:
+        x = rng.integers(lowest, highest + 1, (2, length, 1))
+        for share in (0.0, 0.5):
+            where = rng.random(x.shape) < share
+            settings: dict[str, Any] = {"where": where}
+            window = (kernel,), stride, pad
+            maxima = jaxpool.max_pool(jnp.asarray(x, dtype), *window, **settings)
+            minima = jaxpool.min_pool(jnp.asarray(x, dtype), *window, **settings)
+            starts = range(-pad, length + pad - kernel + 1, stride)
+            for r in range(2):
+                elements = [
+                    [
+                        x[r, n, 0]
+                        for n in range(max(o, 0), min(o + kernel, length))
+                        if where[r, n, 0]
+                    ]
+                    for o in starts
+                ]
+                assert maxima[r, :, 0].tolist() == [max(e, default=lowest) for e in elements]
+                assert minima[r, :, 0].tolist() == [min(e, default=highest) for e in elements]
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *WIDE_INTEGERS])
 def test_a_divisor_of_ones_own_saturates(dtype: str) -> None:
     limits = np.iinfo(dtype)

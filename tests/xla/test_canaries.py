@@ -221,6 +221,23 @@ def test_the_cpu_aborts_when_it_concatenates_integers_of_two_bits(dtype: str) ->
     assert done.returncode == -signal.SIGABRT
 
 
+@on_cpu
+def test_the_cpu_reads_a_mask_of_int2_wrongly() -> None:
+    """The reason why ``jaxpool.reductions.mask_with_identity`` masks in bytes."""
+    lowest = jnp.full((2, 1), -2, jnp.int8)
+
+    def masked(x: jax.Array, mask: jax.Array, dtype: Any) -> jax.Array:
+        selected = lax.select(mask, x.astype(dtype), jnp.full(x.shape, -2, dtype))
+        return lax.concatenate([lowest, selected.astype(jnp.int8), lowest], 1).astype(jnp.int2)
+
+    x, never = jnp.zeros((2, 1), jnp.int2), jnp.zeros((2, 1), bool)
+    wide, narrow = (
+        jax.jit(masked, static_argnums=2)(x, never, dtype) for dtype in ("int8", "int2")
+    )
+    assert (wide == -2).all()
+    assert (narrow != -2).any() == (jax.__version_info__ >= (0, 12))
+
+
 # --- nan_constant ---------------------------------------------------------------------------------
 
 
