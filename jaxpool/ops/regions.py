@@ -177,7 +177,7 @@ def ps_roi_align(
     Raises:
       TypeError, ValueError: as :func:`roi_align`; ValueError also if the number of channels is not
         a multiple of ``P * Q``.
-    References: Dai et al. 2016 (arXiv:1605.06409), section 3; torchvision ``ps_roi_align``.
+    References: Li et al. 2017 (arXiv:1711.07264), section 3; torchvision ``ps_roi_align``.
     Example:
       >>> x = jnp.stack([jnp.zeros((4, 4)), jnp.ones((4, 4))], -1)[None]
       >>> jaxpool.ps_roi_align(x, jnp.array([[0, 0.0, 0.0, 4.0, 2.0]]), (1, 2))[0, :, :, 0]
