@@ -110,7 +110,8 @@ def max_unpool(
     }
     out, is_outside, example = call(_MAX_UNPOOL, y, (_as_indices(indices),), windows, **options)
     if not isinstance(is_outside, Tracer) and is_outside:
-        raise ValueError(_outside_message(int(example), index_space, out.shape))
+        index = _as_written(int(example), indices)
+        raise ValueError(_outside_message(index, index_space, out.shape))
     return out
 
 
@@ -166,6 +167,14 @@ def _as_indices(indices: Any) -> Any:
     if is_64_bit and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
         return _indices.clip_to_int32(indices).astype(np.int32)
     return indices
+
+
+def _as_written(index: int, indices: Any) -> int:
+    """Return the integer of the caller that :func:`_as_indices` made ``index``."""
+    used, written = _as_indices(indices), np.asarray(indices)
+    if used.dtype == written.dtype:
+        return index
+    return int(written[_indices.clip_to_int32(written) == index][0])
 
 
 def _canonical(output_shape: Any, index_space: Any, windows_known: bool) -> dict[str, Any]:
