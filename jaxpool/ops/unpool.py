@@ -159,13 +159,13 @@ def _as_indices(indices: Any) -> Any:
     """Return the indices as an array.
 
     Without 64-bit types JAX would wrap 64-bit integers to 32 bits, so they are clipped before: an
-    index that is out of range stays out of range.
+    index that is out of range stays out of range. An array of JAX may be older than the setting.
     """
     if not isinstance(indices, (jax.Array, np.ndarray)):
         indices = as_array("$indices", indices, np.asarray)
     is_64_bit = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
-    if is_64_bit and isinstance(indices, np.ndarray) and not jax.config.jax_enable_x64:  # pyright: ignore
-        return _indices.clip_to_int32(indices).astype(np.int32)
+    if is_64_bit and not isinstance(indices, Tracer) and not jax.config.jax_enable_x64:  # pyright: ignore
+        return _indices.clip_to_int32(np.asarray(indices)).astype(np.int32)
     return indices
 
 

@@ -672,12 +672,16 @@ def test_an_index_outside_is_an_error_when_it_is_known(case: str) -> None:
     assert str(error.value).count("\n") == 2 and "never wraps" in str(error.value)
 
 
-@pytest.mark.parametrize("make", [np.int32, np.int64, jnp.int64, list])
-def test_the_error_names_the_index_that_is_outside(make: Any) -> None:
-    with jax.enable_x64(True):  # an array of JAX may outlive the setting
-        indices = make([1, -7])
-    with pytest.raises(ValueError, match="`indices` contain -7, which is outside"):
-        jaxpool.max_unpool(np.ones(2, np.float32), indices, 4, data_format="W")
+@pytest.mark.parametrize("number", [-7, 2**32 + 2])
+@pytest.mark.parametrize("make", [np.int64, jnp.int64, list])
+def test_the_error_names_the_index_that_is_outside(make: Any, number: int) -> None:
+    """An array of JAX may have 64 bits although new ones have not."""
+    y, f = np.ones(2, np.float32), functools.partial(jaxpool.max_unpool, data_format="W")
+    with jax.enable_x64(True):
+        inside, outside = make([1, 3]), make([1, number])
+    assert_same(f(y, inside, 4), np.array([0, 1, 0, 1], np.float32), "inside")
+    with pytest.raises(ValueError, match=f"`indices` contain {number}, which is outside"):
+        f(y, outside, 4)
 
 
 @pytest.mark.parametrize("case", OUTSIDE)
