@@ -70,8 +70,8 @@ def pool_shards(
     """Pool an array whose pooled axes are sharded over devices, inside ``jax.shard_map``.
 
     Return this device's part of the result of ``op`` for the full array. Each sharded axis costs
-    two exchanges with the neighbours, for the elements that the outermost windows need, and two
-    more for a mask. Tiled windows need no exchange.
+    an exchange with the neighbour on each side on which windows leave the shard, and as many for a
+    mask. Tiled windows need no exchange.
 
     Args:
       op: :func:`max_pool`, :func:`max_pool_with_argmax`, :func:`min_pool`, :func:`avg_pool` or
@@ -82,16 +82,16 @@ def pool_shards(
       axis_names: for each pooled axis, the mesh axis that it is sharded over, or None; a single
         name applies to the first pooled axis.
       where: this device's part of the mask; it broadcasts to ``x``.
-      settings: further settings of ``op``. Indices count over the full array; ``index_space`` is
-        "spatial" or "window".
+      settings: further settings of ``op`` except ``weights``. Indices count over the full array;
+        ``index_space`` is "spatial" or "window".
     Returns:
       This device's part of the result: 1 / n of its length along an axis that n devices share.
     Derivatives: as for ``op``; the backward pass returns the cotangents of the halo to the
-      neighbours, in two exchanges per axis.
+      neighbours, in as many exchanges.
     Raises:
       ValueError: the windows of an axis do not divide evenly among the shards, or need elements
         from beyond the neighbours; ``axis_names`` has a name that is not a mesh axis, or a name
-        twice; ``index_space`` is an int.
+        twice; ``index_space`` is an int, or ``weights`` are given.
       TypeError: ``op`` is not one of the ops above, or ``axis_names`` is neither a name, nor None,
         nor a sequence.
     Example:

@@ -56,7 +56,7 @@ def binary_erosion(
         its neighbours along each axis.
       iterations: number of repetitions; below 1, repeat until the result no longer changes.
       mask: array of the shape of ``x``; elements at which it is zero are not changed.
-      border_value: 0 or 1, the value outside ``x``.
+      border_value: the value outside ``x``; any number but 0 counts as 1.
       origin: number of elements by which the window is shifted towards lower indices: an int, or
         one for each filtered axis.
       axes: the filtered axes, an int or several; default all. The others are batch axes.

@@ -2,16 +2,16 @@
 
 As in Haiku, a sequence has an entry for each of the last axes of the value. The usual entry for
 ``channel_axis`` leaves that axis unpooled: 1 as window, stride or dilation, 0 as padding, None as
-output size, the length of the axis in an output shape. A window with another entry pools that axis,
-as in Haiku. With ``channel_axis`` None, no axis is excluded. All else is as in the ops, except that
-averages do not count padding, as in Haiku.
+output size, the length of the axis in an output shape. A window or stride with another entry pools
+that axis, as in Haiku. With ``channel_axis`` None, no axis is excluded. All else is as in the ops,
+except that averages do not count padding, as in Haiku.
 
 Differences from Haiku, all of which :mod:`jaxpool.compat.haiku` does as Haiku:
 
 * an int as stride applies to the axes for which the window has an entry, but for unpooled channels;
   Haiku applies it to every axis except the first and the channels;
-* a stride of an axis that is not pooled, a value of which no axis is pooled, and a window that does
-  not fit are errors.
+* a stride of an axis for which the window has no entry, a value of which no axis is pooled, and a
+  window that does not fit are errors.
 """
 
 from collections.abc import Sequence

@@ -106,8 +106,8 @@ def gem_pool(
       x: array of a floating-point dtype, or anything ``jnp.asarray`` accepts.
       window_shape, strides, padding, dilations, rounding, data_format, where: as in
         :func:`max_pool`.
-      p: the positive exponent: a number, or an array, which may be traced. An array broadcasts to
-        ``x`` with length 1 on the pooled axes; it can hold one exponent per channel.
+      p: the positive, finite exponent: a number, or an array, which may be traced. An array
+        broadcasts to ``x`` with length 1 on the pooled axes; it can hold one exponent per channel.
       eps: a positive number that replaces smaller elements.
       implementation: "auto", "slices" or "doubling", as in :func:`max_pool`.
     Returns:
@@ -123,8 +123,9 @@ def gem_pool(
       ``1 / p ** 2``: at ``p`` = 0.01, float32 gives 5 correct digits. Values of an array ``p`` are
       not checked: a value that is not positive gives the result of the formula, or NaN.
     Raises:
-      TypeError, ValueError, NotImplementedError: as :func:`lp_pool`; ValueError also if ``p`` does
-        not fit ``x``, or ``eps`` is not positive and finite.
+      TypeError, ValueError, NotImplementedError: as :func:`max_pool`; ValueError also if ``p`` or
+        ``eps`` is not positive and finite, or ``p`` does not fit ``x``; TypeError also if the dtype
+        of ``x`` is not floating-point.
     References: Radenovic, Tolias and Chum 2018 (arXiv:1711.02512), equation 3.
     Example:
       >>> x = jnp.array([[1.0], [7.0], [5.0]])

@@ -62,7 +62,8 @@ def max_pool(
       dtype (-inf for floats) and no gradient. The sign of a zero result is unspecified. Empty batch
       or channel axes give an empty result.
     Raises:
-      TypeError: a setting is not an integer, or ``x`` is complex.
+      TypeError: a setting is not an integer, or ``x`` is complex, a float of six bits or
+        ``float8_e8m0fnu``.
       ValueError: a setting is out of range, has the wrong length or does not fit ``x``.
       NotImplementedError: the named implementation does not support the windows.
     References: Dumoulin and Visin 2016 (arXiv:1603.07285), section 5.

@@ -74,9 +74,9 @@ def stochastic_pool(
       the expectation, squares must be in the range of the accumulator's dtype: float32 for float32
       elements.
     Raises:
-      TypeError: the dtype of ``x`` is not floating-point, ``key`` is not a key, or as
-        :func:`max_pool`.
-      ValueError: as :func:`max_pool`.
+      TypeError: the dtype of ``x`` is not floating-point, ``key`` is not a key,
+        ``deterministic`` is not a bool, or as :func:`max_pool`.
+      ValueError: ``key`` is None without ``deterministic``, or as :func:`max_pool`.
     References: Zeiler and Fergus 2013 (arXiv:1301.3557), equations 4 to 6.
     Example:
       >>> x = jnp.array([[1.0], [3.0], [0.0], [2.0]])

@@ -75,7 +75,8 @@ def fractional_max_pool3d(
 ) -> Any:
     """Return the maximum over random windows of three axes; see :func:`fractional_max_pool2d`.
 
-    ``input`` is (N, C, T, H, W); ``_random_samples`` (N, C, 3) are in the order of the axes.
+    ``input`` is (N, C, T, H, W) or (C, T, H, W); ``_random_samples`` (N, C, 3) are in the order of
+    the axes.
     """
     return _fractional(
         3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, key
