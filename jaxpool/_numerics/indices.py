@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from .._errors import counted, message, shown
 from .._geometry.arguments import integer
@@ -59,12 +60,17 @@ def counted_axes(space: IndexSpace, positions: tuple[int, ...], rank: int) -> tu
     return tuple(range(space % rank - rank, 0))
 
 
-def clip_to_int32(numbers: np.ndarray) -> np.ndarray:
-    """Return 64-bit integers clipped to int32, to which JAX would wrap them.
+def clip_to_int32(array: Any) -> Any:
+    """Return an array of 64-bit integers as int32, clipped, if JAX would wrap it; else ``array``.
 
-    An index that is out of range stays out of range.
+    An index that is out of range stays out of range. JAX wraps its own arrays as well, if they are
+    older than its setting.
     """
-    return np.clip(numbers, max(-(2**31), np.iinfo(numbers.dtype).min), INT32_MAX)
+    is_64_bit = getattr(array, "dtype", None) in ("int64", "uint64")
+    if jax.config.jax_enable_x64 or not is_64_bit or isinstance(array, Tracer):  # pyright: ignore
+        return array
+    least = max(-(2**31), np.iinfo(array.dtype).min)
+    return np.clip(np.asarray(array), least, INT32_MAX).astype(np.int32)
 
 
 def check_dtype(dtype: Any) -> np.dtype | None:

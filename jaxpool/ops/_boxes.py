@@ -140,12 +140,7 @@ def box_arrays(boxes: Any, batch_index: Any) -> tuple[Any, Any]:
                 "np.repeat(np.arange(len(boxes)), [len(b) for b in boxes]).",
             )
         )
-    boxes, batch_index = (clip_to_int32(a) if _is_64_bit(a) else a for a in (boxes, batch_index))
-    return boxes, batch_index
-
-
-def _is_64_bit(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.dtype in ("int64", "uint64")
+    return clip_to_int32(boxes), clip_to_int32(batch_index)
 
 
 def to_corners(boxes: Any, batch_index: Any, images: Images, spatial_scale: float) -> Corners:

@@ -74,8 +74,8 @@ def stochastic_pool(
       the expectation, squares must be in the range of the accumulator's dtype: float32 for float32
       elements.
     Raises:
-      TypeError: the dtype of ``x`` is not floating-point, ``key`` is not a key,
-        ``deterministic`` is not a bool, or as :func:`max_pool`.
+      TypeError: the dtype of ``x`` is not floating-point, ``key`` is not a key, ``deterministic``
+        is not a bool, or as :func:`max_pool`.
       ValueError: ``key`` is None without ``deterministic``, or as :func:`max_pool`.
     References: Zeiler and Fergus 2013 (arXiv:1301.3557), equations 4 to 6.
     Example:

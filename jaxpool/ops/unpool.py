@@ -108,9 +108,10 @@ def max_unpool(
         "index_space": index_space,
         "windows_known": has_window,
     }
-    out, is_outside, example = call(_MAX_UNPOOL, y, (_as_indices(indices),), windows, **options)
+    used = _as_indices(indices)
+    out, is_outside, example = call(_MAX_UNPOOL, y, (used,), windows, **options)
     if not isinstance(is_outside, Tracer) and is_outside:
-        index = _as_written(int(example), indices)
+        index = _as_written(int(example), used, indices)
         raise ValueError(_outside_message(index, index_space, out.shape))
     return out
 
@@ -156,25 +157,15 @@ def _unit_window(output_shape: Any, data_format: Any) -> Any:
 
 
 def _as_indices(indices: Any) -> Any:
-    """Return the indices as an array.
-
-    Without 64-bit types JAX would wrap 64-bit integers to 32 bits, so they are clipped before: an
-    index that is out of range stays out of range. An array of JAX may be older than the setting.
-    """
+    """Return the indices as an array, in which an index that is out of range stays so."""
     if not isinstance(indices, (jax.Array, np.ndarray)):
         indices = as_array("$indices", indices, np.asarray)
-    is_64_bit = jnp.issubdtype(indices.dtype, jnp.integer) and indices.dtype.itemsize == 8
-    if is_64_bit and not isinstance(indices, Tracer) and not jax.config.jax_enable_x64:  # pyright: ignore
-        return _indices.clip_to_int32(np.asarray(indices)).astype(np.int32)
-    return indices
+    return _indices.clip_to_int32(indices)
 
 
-def _as_written(index: int, indices: Any) -> int:
-    """Return the integer of the caller that :func:`_as_indices` made ``index``."""
-    used, written = _as_indices(indices), np.asarray(indices)
-    if used.dtype == written.dtype:
-        return index
-    return int(written[_indices.clip_to_int32(written) == index][0])
+def _as_written(index: int, used: Any, indices: Any) -> int:
+    """Return the integer of the caller that became ``index`` among the indices that were used."""
+    return index if used is indices else int(np.asarray(indices)[np.asarray(used) == index][0])
 
 
 def _canonical(output_shape: Any, index_space: Any, windows_known: bool) -> dict[str, Any]:

@@ -565,8 +565,12 @@ def test_the_number_of_an_image_does_not_wrap(dtype: str, op: str) -> None:
     images, boxes = np.ones((2, 3, 3, 1), np.float32), np.array([[0.0, 0, 2, 2]] * 5, np.float32)
     other = -(2**32) if dtype == "int64" else 2**64 - 2**32
     numbers = np.array([1, 2**31, 2**32, 2**32 + 1, other], dtype)
-    y = getattr(jaxpool, op)(images, boxes, 1, batch_index=numbers)
-    np.testing.assert_array_equal(y.ravel(), [1, 0, 0, 0, 0])
+    pool = lambda numbers: getattr(jaxpool, op)(images, boxes, 1, batch_index=numbers)  # noqa: E731
+    with jax.enable_x64(True):
+        older = jnp.asarray(numbers)
+        np.testing.assert_array_equal(pool(older).ravel(), [1, 0, 0, 0, 0])
+    for array in (numbers, older):
+        np.testing.assert_array_equal(pool(array).ravel(), [1, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

@@ -672,8 +672,10 @@ def test_an_index_outside_is_an_error_when_it_is_known(case: str) -> None:
     assert str(error.value).count("\n") == 2 and "never wraps" in str(error.value)
 
 
-@pytest.mark.parametrize("number", [-7, 2**32 + 2])
-@pytest.mark.parametrize("make", [np.int64, jnp.int64, list])
+@pytest.mark.parametrize(
+    ("make", "number"),
+    [(np.int32, -7), *itertools.product((np.int64, jnp.int64, list), (-7, 2**32 + 2))],
+)
 def test_the_error_names_the_index_that_is_outside(make: Any, number: int) -> None:
     """An array of JAX may have 64 bits although new ones have not."""
     y, f = np.ones(2, np.float32), functools.partial(jaxpool.max_unpool, data_format="W")

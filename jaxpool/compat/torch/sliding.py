@@ -86,7 +86,10 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maximum over windows of ([N,] C, D, H, W); see :func:`max_pool2d`."""
+    """Return the maximum over windows of three axes; see :func:`max_pool2d`.
+
+    ``input`` is (N, C, D, H, W) or (C, D, H, W).
+    """
     return _max(3, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -159,7 +162,10 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Return the average over windows of ([N,] C, D, H, W); see :func:`avg_pool2d`."""
+    """Return the average over windows of three axes; see :func:`avg_pool2d`.
+
+    ``input`` is (N, C, D, H, W) or (C, D, H, W).
+    """
     divisor = count_include_pad, divisor_override
     return _average(3, input, divisor, kernel_size, stride, padding, 1, ceil_mode)
 
@@ -232,7 +238,10 @@ def lp_pool3d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """Return the power average over windows of ([N,] C, D, H, W); see :func:`lp_pool2d`."""
+    """Return the power average over windows of three axes; see :func:`lp_pool2d`.
+
+    ``input`` is (N, C, D, H, W) or (C, D, H, W).
+    """
     return _lp(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
