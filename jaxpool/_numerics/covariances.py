@@ -31,35 +31,30 @@ Source: Chan, Golub and LeVeque 1983, American Statistician 37, section 3.
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._geometry.axis import Axis, cdiv
+from .._geometry.axis import Axis
 from .._geometry.resolve import Geometry
 from .._lowerings import tuning
-from .._lowerings.implementations import doubling
 from .._lowerings.parts import joint
 from .._lowerings.parts.axis_slicing import (
-    concatenate,
     crop_padding,
     digit_parts,
     is_padded,
     lax_padding,
     pad,
-    slice_axis,
     tree_reduce,
     with_padding,
 )
-from .._lowerings.parts.borders import repeated
 from .._lowerings.parts.phases import combine_over_elements, dilate_windows, transposed_axis
 from .._xla.by_platform import by_platform
 from .._xla.materialize import materialize
-from ..reductions import Reduction
-from .divisors import finite, nan_unless_finite, ones, zero_where_masked
+from .divisors import finite, inside, nan_unless_finite, zero_where_masked
+from .first_elements import backfilled, first_elements
 
 Arrays = tuple[Array, ...]
 
@@ -103,7 +98,9 @@ def _moments(geometry: Geometry, arrays: Arrays, valid: Array | None, dtype: np.
     With two arrays, the mean of the second one is also returned, before or after ``delta``.
     """
     arrays = tuple(zero_where_masked(a, valid) for a in arrays)
-    by_digits = functools.partial(_join_elements, _by_digits, geometry)
+    counts_differ = valid is not None or is_padded(geometry)
+    digits = _by_digits_of_copies if counts_differ else _by_digits
+    by_digits = functools.partial(_join_elements, digits, geometry)
     per_axis = functools.partial(_join_elements, _fused_per_axis, geometry)
     fused = functools.partial(_fused, geometry, dtype)
     gpu_fallback = per_axis if max(geometry.kernel) <= tuning.LONGEST_JOINED_ON_GPU else by_digits
@@ -121,12 +118,12 @@ def _join_elements(
     """Return ``join`` of the elements as parts, with NaN for windows that are not finite."""
     if valid is not None:  # or an element after a window might replace one in its padding
         geometry, (arrays, valid) = with_padding((arrays, valid), geometry)
-    x, tangents = _backfilled(arrays[0], valid, geometry), arrays[1:]
-    count = ones(x, geometry) if valid is None else valid.astype(x.dtype)
+    x, tangents = backfilled(arrays[0], valid, geometry), arrays[1:]
     for axis, position in geometry.placed:
         low, high = lax_padding(axis)
-        x = _first_elements(x, axis, position, -low, low + axis.size + high)
-    inner, (count, *tangents) = with_padding((count, *tangents), geometry)
+        x = first_elements(x, axis, position, -low, low + axis.size + high)
+    inner, tangents = with_padding(tangents, geometry)
+    count = inside(x, geometry) if valid is None else valid.astype(x.dtype)
     zeros = jnp.zeros_like(x)
     _, first, delta, *means, products = join((count, x, zeros, *tangents, zeros), inner)
     # An infinity that is joined last leaves an infinite result, not NaN.
@@ -135,31 +132,22 @@ def _join_elements(
     return first + nan_or_zero, finite(delta), *means, products + lax.abs(nan_or_zero)
 
 
-def _backfilled(x: Array, valid: Array | None, geometry: Geometry) -> Array:
-    """Return ``x`` where each masked element is the first valid one of a window from there on."""
-    if valid is None:
-        return x
-    axes = tuple(
-        replace(axis, stride=1, pad_high=axis.span - 1, out=axis.size) for axis in geometry.axes
-    )
-    masks_and_values = jnp.broadcast_to(valid, x.shape), zero_where_masked(x, valid)
-    return doubling.reduce(masks_and_values, Geometry(axes, geometry.positions), _FIRST_VALID)[1]
-
-
-def _first_valid(p: Arrays, q: Arrays) -> Arrays:
-    (valid_p, a_p), (valid_q, a_q) = p, q
-    return valid_p | valid_q, jnp.where(valid_p, a_p, a_q)
-
-
-_FIRST_VALID = Reduction("first", _first_valid, (0, 0), idempotent=True)
-
-
 def _by_digits(parts: Arrays, geometry: Geometry) -> Arrays:
     """Return windows joined axis by axis, a few parts at a time."""
     for axis, position in geometry.placed[::-1]:
         radix = axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED else tuning.JOIN_RADIX
         parts = _join_and_store(digit_parts(parts, axis, position, _join_and_store, radix))
     return parts
+
+
+def _by_digits_of_copies(parts: Arrays, geometry: Geometry) -> Arrays:
+    """Return :func:`_by_digits` of parts of which some have no elements."""
+    count, x, zeros, *tangents, no_products = parts
+    both = parts, (count, materialize(x), zeros, *materialize(tangents), no_products)
+    for axis, position in geometry.placed[::-1]:
+        radix = axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED else tuning.JOIN_RADIX
+        both = _join_with_copies(digit_parts(both, axis, position, _join_with_copies, radix))
+    return both[0]
 
 
 def _at_least_one(count: Array) -> Array:
@@ -194,16 +182,36 @@ def _fused_per_axis(parts: Arrays, geometry: Geometry) -> Arrays:
     for axis, position in geometry.placed[::-1]:
         zeros = jax.tree.map(lambda _: 0, parts)
         one_axis = Geometry((axis,), (position,))
-        parts = _stored(joint.over_windows(lambda a, _: _join_parts(a), parts, zeros, one_axis))
+        parts = joint.over_windows(lambda a, _: _join_parts(a), parts, zeros, one_axis)
     return parts
 
 
 def _join_and_store(parts: Sequence[Arrays]) -> Arrays:
     """Return the joined part, materialised."""
-    return _stored(_join_parts(parts)) if len(parts) > 1 else parts[0]
+    return _join_parts(parts) if len(parts) > 1 else parts[0]
 
 
-def _join_parts(parts: Sequence[Arrays]) -> Arrays:
+def _join_with_copies(both: Sequence[tuple[Arrays, Arrays]]) -> tuple[Arrays, Arrays]:
+    """Return the joined part, materialised, and its copy, from parts and their copies.
+
+    A copy has the same values behind a barrier, and the products are computed from copies. Of parts
+    without elements, XLA:CPU would otherwise store all differences that the mean and the products
+    have in common, each in an array of its own.
+    """
+    if len(both) == 1:
+        return both[0]
+    parts, copies = zip(*both, strict=True)
+    part = count, _, delta, *linear = _join_parts(parts, copies)
+    return part, (count, copies[0][1], materialize(delta), *materialize(linear))
+
+
+def _join_parts(parts: Sequence[Arrays], copies: Sequence[Arrays] | None = None) -> Arrays:
+    """Return the joined part, materialised except for its count and its first element.
+
+    The products are computed from ``copies`` of the parts, if given. Known arrays are materialised
+    separately from arrays that are linear in a tangent. Otherwise JAX would treat the known arrays
+    as linear, too.
+    """
     counts, firsts, deltas, *tangents, products = zip(*parts, strict=True)
     count = tree_reduce(lax.add, counts)
 
@@ -217,20 +225,16 @@ def _join_parts(parts: Sequence[Arrays]) -> Arrays:
 
     relative_means = [(a - firsts[0]) + r for a, r in zip(firsts, deltas, strict=True)]
     delta, means = mean(relative_means), [mean(column) for column in tangents]
+    stored_delta, stored_means = materialize(delta), materialize(means)
+    if copies is not None:
+        delta, means = stored_delta, stored_means
+        _, firsts, deltas, *tangents, products = zip(*copies, strict=True)
+        relative_means = [(a - firsts[0]) + r for a, r in zip(firsts, deltas, strict=True)]
     diffs = [a - delta for a in relative_means]
     others = [[u - m for u in column] for column, m in zip(tangents, means, strict=True)] or [diffs]
     between = [times(n, a * b) for n, a, b in zip(counts, diffs, others[0], strict=True)]
-    return count, firsts[0], delta, *means, tree_reduce(lax.add, [*products, *between])
-
-
-def _stored(part: Arrays) -> Arrays:
-    """Return the part, materialised except for counts and for first elements, which ``x`` contains.
-
-    Known arrays are materialised separately from arrays that are linear in a tangent. Otherwise JAX
-    would treat the known arrays as linear, too.
-    """
-    count, first, delta, *linear = part
-    return count, first, materialize(delta), *materialize(linear)
+    stored_products = materialize(tree_reduce(lax.add, [*products, *between]))
+    return count, parts[0][1], stored_delta, *stored_means, stored_products
 
 
 def _and(a: Array | None, b: Array | None) -> Array | None:
@@ -293,33 +297,17 @@ def _scatter_per_axis(
     g = materialize(g)  # or every element would recompute ``g``, for example a root
     g = g + nan_unless_finite(base)
     base, x = finite(base), finite(x)
-    parts, elements = (base, g, g * delta), [_backfilled(x, valid, geometry)]
+    parts, elements = (base, g, g * delta), [backfilled(x, valid, geometry)]
     # With a mask, axes are joined in the reverse order of the windows. Then the element that
     # replaces a masked one is in all windows that are joined there.
     order = geometry.placed if valid is None else geometry.placed[::-1]
     for axis, position in order[:-1]:
-        starts = _first_elements(elements[-1], axis, position, -axis.pad_low, axis.out, axis.stride)
+        starts = first_elements(elements[-1], axis, position, -axis.pad_low, axis.out, axis.stride)
         elements.append(starts)
     for (axis, position), axis_elements in list(zip(order, elements, strict=True))[::-1]:
         parts = _scatter_along_axis(parts, axis_elements, axis, position, longest)
     base, total, products = parts
     return total * (x - base) - products
-
-
-def _first_elements(
-    x: Array, axis: Axis, position: int, first: int, count: int, stride: int = 1
-) -> Array:
-    """Return the first element of windows that start at ``first + k * stride``, ``k < count``.
-
-    Before the axis, this is the element at the start modulo the dilation. After the axis, it is 0.
-    """
-    repeats = cdiv(max(-first, 0), axis.dilation)
-    if repeats:
-        period = pad(x, position, 0, axis.dilation - x.shape[position])
-        x = concatenate([repeated(period, position, repeats), x], position)
-        first += repeats * axis.dilation
-    missing = max(0, first + (count - 1) * stride + 1 - x.shape[position])
-    return slice_axis(pad(x, position, 0, missing), position, first, count, stride)
 
 
 def _scatter_along_axis(parts: Arrays, x: Array, axis: Axis, position: int, longest: int) -> Arrays:
@@ -331,13 +319,13 @@ def _scatter_along_axis(parts: Arrays, x: Array, axis: Axis, position: int, long
         join_last_first = lambda windows: _join_cotangents(windows[::-1])  # noqa: E731
         return combine_over_elements(lambda _: parts, (None, 0, 0), axis, position, join_last_first)
     base, g, products = parts
-    starts = _first_elements(x, axis, position, -axis.pad_low, axis.out, axis.stride)
+    starts = first_elements(x, axis, position, -axis.pad_low, axis.out, axis.stride)
     sums = g, products + g * (base - starts)
     transposed = transposed_axis(axis)
     low, high = lax_padding(transposed)
     padded = [pad(dilate_windows(part, axis, position), position, low, high) for part in sums]
     first, count = 1 - axis.span, padded[0].shape[position]
-    parts = _first_elements(x, axis, position, first, count), *padded
+    parts = first_elements(x, axis, position, first, count), *padded
     radix = axis.kernel + 1 if axis.kernel <= longest else tuning.JOIN_RADIX
     return _join_cotangents(digit_parts(parts, transposed, position, _join_cotangents, radix))
 

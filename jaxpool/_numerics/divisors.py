@@ -13,7 +13,7 @@ from .._autodiff import rules
 from .._autodiff.linear import relative
 from .._errors import message
 from .._geometry.resolve import Geometry, bound_of
-from .._lowerings.parts.axis_slicing import input_shape
+from .._lowerings.parts.axis_slicing import input_shape, iota, lax_padding, with_padding
 from .._lowerings.parts.window_counts import elements_per_window
 from .._lowerings.plan import plan_for
 from ..reductions import SUM, accumulator
@@ -58,6 +58,21 @@ def nan_unless_finite(x: Array) -> Array:
 def ones(x: Array, geometry: Geometry) -> Array:
     """Return one for every element, in an array with length 1 on all axes but the pooled ones."""
     return jnp.ones(input_shape((1,) * x.ndim, geometry), x.dtype)
+
+
+def inside(x: Array, geometry: Geometry) -> Array:
+    """Return 1 for every element and 0 for padding, in an array that broadcasts as :func:`ones`.
+
+    ``x`` is the array with its padding. Positions are compared in the loop that reads the result:
+    XLA:CPU would store zeros that pad an array of ones, in the shape of ``x``.
+    """
+    result = ones(x, with_padding((), geometry)[0])
+    for axis, position in geometry.placed:
+        low, high = lax_padding(axis)
+        if low or high:
+            index = iota(low + axis.size + high, position, x.ndim, np.int32)
+            result = result * ((index >= low) & (index < low + axis.size)).astype(x.dtype)
+    return result
 
 
 def window_sum(
