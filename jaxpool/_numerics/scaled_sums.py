@@ -48,12 +48,20 @@ def exponentials(x: Array, valid: Array | None, temperature: Any, weighted: bool
 
     Elements that are not ``valid``, and -inf, are the term 0, with zero derivatives.
     """
-    nonzero = x != -np.inf if valid is None else valid & (x != -np.inf)
-    x = jnp.where(nonzero, x, np.zeros((), x.dtype))
-    z = x / temperature
+    x, z, nonzero = exponents(x, valid, temperature)
     level, factor = _exponential(lax.stop_gradient(z))
     factor = factor * unit(z)
     return terms_where(level, (factor, x * factor) if weighted else (factor,), nonzero)
+
+
+def exponents(x: Array, valid: Array | None, temperature: Any) -> tuple[Array, Array, Array]:
+    """Return ``x`` and ``x / temperature``, both 0 where the exponential is 0, and where it is not.
+
+    The exponential is 0 where an element is not ``valid``, and where it is -inf.
+    """
+    nonzero = x != -np.inf if valid is None else valid & (x != -np.inf)
+    x = jnp.where(nonzero, x, np.zeros((), x.dtype))
+    return x, x / temperature, nonzero
 
 
 def terms_where(level: Array, factors: Sequence[Array], nonzero: Array) -> Terms:
@@ -90,6 +98,23 @@ def join_axes(parts: Terms, axes: tuple[int, ...]) -> Terms:
     top = maximum_over(parts[0], axes)
     scale = ratio(parts[0], top)
     return top, *(jnp.sum(factor * scale, axes, keepdims=True) for factor in parts[1:])
+
+
+def scaled_logsumexp(z: Array, nonzero: Array, axes: tuple[int, ...], scale: Array) -> Array:
+    """Return ``scale`` times the logarithm of sums of ``exp(z)`` over full axes.
+
+    The axes are kept with length 1. Elements that are not ``nonzero`` are left out. Without
+    elements the result is -inf.
+    """
+    constant, zero = lax.stop_gradient(z), np.zeros((), z.dtype)
+    top = maximum_over(jnp.where(nonzero, constant, np.asarray(-np.inf, z.dtype)), axes)
+    is_below = nonzero & (constant != top)  # elsewhere the power is 0, also for inf - inf
+    power = jnp.where(is_below, difference(constant, top), zero)
+    factor = jnp.where(nonzero, lax.exp(power) * unit(z), zero)
+    total = jnp.sum(factor, axes, keepdims=True)
+    empty, one = total == 0, np.ones((), z.dtype)
+    log = jnp.where(empty, one, top) + lax.log(jnp.where(empty, one, total))
+    return jnp.where(empty, np.asarray(-np.inf, z.dtype), scale * log)
 
 
 def maximum_over(x: Array, axes: tuple[int, ...]) -> Array:

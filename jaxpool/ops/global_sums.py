@@ -221,9 +221,9 @@ def _std(x: Array, valid: Array | None, planes: Planes, correction: int) -> Arra
 def _logsumexp(x: Array, valid: Array | None, planes: Planes, temperature: Any) -> Array:
     promoted = x.astype(accumulator(x.dtype))
     temperature = parameter("temperature", temperature, promoted, planes.positions)
-    parts = scaled_sums.exponentials(promoted, valid, temperature, False)
-    level, factor = scaled_sums.join_axes(parts, planes.positions)
-    return scaled_sums.scaled_log_of(level, factor, temperature).astype(x.dtype)
+    _, z, nonzero = scaled_sums.exponents(promoted, valid, temperature)
+    y = scaled_sums.scaled_logsumexp(z, nonzero, planes.positions, temperature)
+    return y.astype(x.dtype)
 
 
 _GLOBAL_AVG_POOL = global_op("global_avg_pool", average_of, check_averageable)

@@ -299,6 +299,22 @@ def test_bad_temperatures(temperature: float) -> None:
     check_error("global_logsumexp_pool", settings, ValueError, pattern)
 
 
+def test_an_infinity_beside_the_largest_numbers() -> None:
+    """``exp(3e38)`` is as small beside ``exp(inf)`` as any number."""
+    pool = lambda x: jaxpool.global_logsumexp_pool(x, data_format="W").sum()  # noqa: E731
+    y, slope = jax.value_and_grad(pool)(jnp.array([3e38, jnp.inf, 2.0], jnp.float32))
+    assert y == jnp.inf
+    np.testing.assert_array_equal(slope, [0.0, 1.0, 0.0])
+
+
+def test_the_logarithm_of_a_plane_stores_few_arrays() -> None:
+    """Its gradient stored three or four arrays of the size of the input, and took twice as long."""
+    x = jnp.zeros((4, 32, 32, 16))
+    program = jax.jit(jax.grad(lambda x: jaxpool.global_logsumexp_pool(x).sum()))
+    memory = program.lower(x).compile().memory_analysis()
+    assert memory is not None and memory.temp_size_in_bytes < 2.5 * 4 * x.size
+
+
 @pytest.mark.parametrize("case", P_ERRORS, ids=lambda case: case[2])
 def test_bad_exponents(case: tuple[Any, type[Exception], str]) -> None:
     p, error, pattern = case
