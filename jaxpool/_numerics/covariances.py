@@ -31,6 +31,7 @@ Source: Chan, Golub and LeVeque 1983, American Statistician 37, section 3.
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -56,6 +57,7 @@ from .._xla.materialize import materialize
 from .divisors import finite, inside, nan_unless_finite, zero_where_masked
 from .first_elements import backfilled, first_elements
 
+T = TypeVar("T")
 Arrays = tuple[Array, ...]
 
 Moments = tuple[Array, Array, Array]
@@ -134,20 +136,21 @@ def _join_elements(
 
 def _by_digits(parts: Arrays, geometry: Geometry) -> Arrays:
     """Return windows joined axis by axis, a few parts at a time."""
-    for axis, position in geometry.placed[::-1]:
-        radix = axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED else tuning.JOIN_RADIX
-        parts = _join_and_store(digit_parts(parts, axis, position, _join_and_store, radix))
-    return parts
+    return _join_digits(parts, geometry, _join_and_store)
 
 
 def _by_digits_of_copies(parts: Arrays, geometry: Geometry) -> Arrays:
     """Return :func:`_by_digits` of parts of which some have no elements."""
     count, x, zeros, *tangents, no_products = parts
-    both = parts, (count, materialize(x), zeros, *materialize(tangents), no_products)
+    copies = count, materialize(x), zeros, *materialize(tangents), no_products
+    return _join_digits((parts, copies), geometry, _join_with_copies)[0]
+
+
+def _join_digits(parts: T, geometry: Geometry, join: Callable[[Sequence[T]], T]) -> T:
     for axis, position in geometry.placed[::-1]:
         radix = axis.kernel + 1 if axis.kernel <= tuning.LONGEST_JOINED else tuning.JOIN_RADIX
-        both = _join_with_copies(digit_parts(both, axis, position, _join_with_copies, radix))
-    return both[0]
+        parts = join(digit_parts(parts, axis, position, join, radix))
+    return parts
 
 
 def _at_least_one(count: Array) -> Array:
